@@ -1,0 +1,22 @@
+# Everything comes from Debian packages; scripts/install_dependencies.sh installs them.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(TBB REQUIRED)
+find_package(hwy REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(cbor REQUIRED IMPORTED_TARGET libcbor)
+
+# Header-only, and packaged without targets of their own in some releases.
+foreach(header IN ITEMS nlohmann/json.hpp CLI/CLI.hpp)
+  find_path(POISE_HEADER_DIRECTORY ${header} REQUIRED NO_CACHE)
+endforeach()
+if(NOT TARGET CLI11::CLI11)
+  add_library(CLI11::CLI11 INTERFACE IMPORTED)
+endif()
+
+set(POISE_DEPENDENCIES
+  Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
+  PkgConfig::zstd PkgConfig::xxhash PkgConfig::cbor)

@@ -1,0 +1,132 @@
+"""What the two training scripts share: batches, the training loop, decoding, perplexity."""
+
+import json
+import math
+import random
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+IGNORED = -100  # the target at padding: cross_entropy leaves it out
+
+
+def batches(sequences, batch_size, steps, seed):
+    """Yield `steps` batches (inputs, targets) of sequences of about the same length.
+
+    Every pool of shuffled sequences is cut into batches by length, so little is padding.
+    """
+    rng = random.Random(seed)
+    done = 0
+    while done < steps:
+        order = rng.sample(range(len(sequences)), len(sequences))
+        pool = batch_size * 32
+        for start in range(0, len(order) - pool + 1, pool):
+            by_length = sorted(order[start:start + pool], key=lambda i: len(sequences[i]))
+            groups = [by_length[i:i + batch_size] for i in range(0, pool, batch_size)]
+            rng.shuffle(groups)
+            for group in groups:
+                if done == steps:
+                    return
+                yield pad([sequences[i] for i in group])
+                done += 1
+
+
+def pad(sequences):
+    """Inputs and next-token targets of one batch, padded at the end."""
+    width = max(map(len, sequences)) - 1
+    inputs = torch.zeros(len(sequences), width, dtype=torch.long)
+    targets = torch.full((len(sequences), width), IGNORED, dtype=torch.long)
+    for row, sequence in enumerate(sequences):
+        ids = torch.tensor(sequence)
+        inputs[row, :len(sequence) - 1] = ids[:-1]
+        targets[row, :len(sequence) - 1] = ids[1:]
+    return inputs, targets
+
+
+def learning_rate(step, steps, peak, warmup=100):
+    """Linear warm-up, then half a cosine down to a hundredth of the peak."""
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = (step - warmup) / max(1, steps - warmup)
+    return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
+
+
+def train(model, sequences, steps, batch_size=16, peak=3e-3, weight_decay=0.1, seed=0):
+    """Train `model`, which maps ids [B,T] to logits [B,T,V], with AdamW; print the loss."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() == 1]
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": weight_decay},
+                                   {"params": vectors, "weight_decay": 0.0}],
+                                  lr=peak, betas=(0.9, 0.98))
+    started, mean_loss = time.time(), None
+    for step, (inputs, targets) in enumerate(batches(sequences, batch_size, steps, seed)):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, steps, peak)
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(),
+                               ignore_index=IGNORED)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        mean_loss = loss.item() if mean_loss is None else 0.98 * mean_loss + 0.02 * loss.item()
+        if step % 100 == 0 or step == steps - 1:
+            print(f"step {step:5d}  loss {mean_loss:.4f}  {time.time() - started:6.0f} s",
+                  flush=True)
+
+
+def log_softmax(logits):
+    """Natural log of the softmax over the last axis."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def greedy(forward, prompt, count, stop_id):
+    """Continue `prompt` (ids) by up to `count` most likely tokens, `stop_id` included.
+
+    `forward` maps ids to logits [T,V]. Returns the new ids and the smallest distance
+    between the best and the second-best logit on the way.
+    """
+    new, margin = [], math.inf
+    while len(new) < count and (not new or new[-1] != stop_id):
+        logits = forward(prompt + new)[-1]
+        second, best = np.sort(logits)[-2:]
+        margin = min(margin, best - second)
+        new.append(int(np.argmax(logits)))
+    return new, margin
+
+
+def sample(forward, prompt, count, stop_id, temperature, seed):
+    """Continue `prompt` (ids) by tokens drawn at a temperature."""
+    rng = np.random.default_rng(seed)
+    ids = list(prompt)
+    while len(ids) < len(prompt) + count and (len(ids) == len(prompt) or ids[-1] != stop_id):
+        chances = np.exp(log_softmax(forward(ids)[-1] / temperature))
+        ids.append(int(rng.choice(len(chances), p=chances / chances.sum())))
+    return ids[len(prompt):]
+
+
+def perplexity(forward, sequences):
+    """Negative log-likelihood of all tokens but each sequence's first, and its exp per token."""
+    total, count = 0.0, 0
+    for ids in sequences:
+        chances = log_softmax(forward(ids[:-1]))
+        total -= chances[np.arange(len(ids) - 1), ids[1:]].sum()
+        count += len(ids) - 1
+    return {"predicted_tokens": count, "negative_log_likelihood": round(float(total), 4),
+            "perplexity": round(math.exp(total / count), 6)}
+
+
+def write_json(path, value):
+    """Write JSON, one line for each entry of the two outer levels."""
+    def block(item, depth):
+        if depth == 0 or not isinstance(item, (dict, list)) or not item:
+            return json.dumps(item, ensure_ascii=False)
+        pad_in, pad_out = "\n" + " " * (6 - 2 * depth), "\n" + " " * (4 - 2 * depth)
+        if isinstance(item, dict):
+            rows = [f"{json.dumps(key)}: {block(val, depth - 1)}" for key, val in item.items()]
+            return "{" + pad_in + ("," + pad_in).join(rows) + pad_out + "}"
+        return "[" + pad_in + ("," + pad_in).join(block(v, depth - 1) for v in item) + pad_out + "]"
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.write(block(value, 2) + "\n")

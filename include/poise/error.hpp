@@ -1,0 +1,44 @@
+// Every failure of the library is one exception type, poise::Error.
+//
+// The library never prints, aborts or exits. An Error says what kind of failure it was, which file and (where one
+// is known) which byte offset it concerns, and one sentence that names the field, what was expected and what was found.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+enum class ErrorKind {
+  invalid_file,  // the bytes of a file break a rule of its format
+  unsupported,   // the file is fine, but this operation cannot be done with it
+  not_found,     // a path, tensor or part does not exist
+  bad_argument,  // the caller asked for something that makes no sense
+  io,            // the operating system refused or failed
+  cancelled,     // a progress callback asked to stop
+  internal,      // a bug in Poise
+};
+
+std::string_view to_string(ErrorKind kind);
+
+class Error : public std::runtime_error {
+ public:
+  // `what()` becomes "path: message (at 0x1f4)", leaving out what is not known.
+  Error(ErrorKind kind, std::string message, std::string path = {}, std::optional<std::uint64_t> offset = {});
+
+  ErrorKind kind() const { return kind_; }
+  const std::string& message() const { return message_; }
+  const std::string& path() const { return path_; }
+  std::optional<std::uint64_t> offset() const { return offset_; }
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+  std::string path_;
+  std::optional<std::uint64_t> offset_;
+};
+
+}  // namespace poise

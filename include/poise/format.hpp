@@ -1,0 +1,57 @@
+// Formats: reading any file into a Model, and writing a Model in any format.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/model.hpp>
+#include <poise/progress.hpp>
+#include <poise/source.hpp>
+
+namespace poise {
+
+struct ReadOptions {
+  IoMode io = IoMode::map;
+};
+
+// What a writer is asked for beyond the model. A format refuses what it does not have (bad_argument).
+struct WriteOptions {
+  bool overwrite = false;                         // replace an existing file
+  std::optional<std::string> dialect;             // alt: "alt.c"
+  std::optional<int> zstd_level;                  // compress parts
+  std::optional<DigestAlgorithm> digest;          // of every part
+  std::optional<std::uint64_t> align;             // blob alignment in bytes
+  std::optional<std::uint64_t> shard_size;        // split into files of about that many bytes
+  Progress progress;
+};
+
+// Opens a file or directory, finds its format by content, then by extension, and reads it into a Model.
+// Throws not_found, io, invalid_file, unsupported.
+Model open(const std::filesystem::path& path, const ReadOptions& options = {});
+
+// Reads bytes in memory; `name` stands for the path in errors and its extension may help to find the format.
+Model open(SourcePtr source, const ReadOptions& options = {});
+
+// Writes a model as `format` ("alt", "safetensors", ...). The target appears whole or not at all; an existing file is
+// refused unless options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io, cancelled,
+// and whatever reading the model's blobs throws.
+void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
+
+// Every format: what `poise --help` and the README's table are made of.
+struct FormatInfo {
+  std::string_view name;         // "alt"
+  std::string_view description;  // one line
+  std::string_view extension;    // ".alt"; empty for directories
+  bool readable = false;
+  bool writable = false;
+};
+std::span<const FormatInfo> formats();
+
+// The writable format a path's extension stands for: "model.alt" -> "alt".
+std::optional<std::string_view> format_from_extension(const std::filesystem::path& path);
+
+}  // namespace poise

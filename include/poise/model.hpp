@@ -1,0 +1,158 @@
+// Model: what every format is read into and written from.
+//
+// A Model is small and lazy: names, shapes and blobs that know where their bytes are. A Model that exists is structurally
+// valid; what needs a pass over the data (digests, indices, finite values) is verify() in <poise/verify.hpp>.
+// A const Model is safe to read from many threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <poise/tensor.hpp>
+#include <poise/value.hpp>
+
+namespace poise {
+
+// Who made the model. Empty strings: not known.
+struct Card {
+  std::string model_type;     // "mistral", "llama", "tiny_llama": also decides which transformer runs it
+  std::string base_model;     // "mistralai/Mistral-7B-v0.1"
+  std::string author;
+  std::string created_at;     // YYYY-MM-DD
+  std::string last_modified;  // YYYY-MM-DD
+  std::string license;
+  std::string uuid;
+
+  friend bool operator==(const Card&, const Card&) = default;
+};
+
+// Hyperparameters, named as in a Hugging Face config.json.
+struct Config {
+  std::string hidden_act = "silu";
+  bool tie_word_embeddings = false;
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t max_position_embeddings = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_key_value_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t vocab_size = 0;      // rows of the embedding; 0 when a format does not say
+  std::int64_t sliding_window = 0;  // positions; 0 = none
+  float rope_theta = 10000.0F;
+  float rms_norm_eps = 1e-5F;
+  float initializer_range = 0.02F;
+  float dropout = 0.0F;             // Tiny Llama only; not used at inference
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+// ALT v2's numbering (formats.md section 1).
+enum class TokenType : std::uint8_t { normal = 0, byte = 1, control = 2, unknown = 3, unused = 4, bos = 5, eos = 6, pad = 7, user_defined = 8 };
+
+std::string_view to_string(TokenType type);
+
+// How text becomes tokens.
+enum class VocabularyKind : std::uint8_t {
+  sentencepiece_bpe,      // merges by score over characters
+  sentencepiece_unigram,  // listed and stored; Poise does not encode with it
+  byte_pair,              // Tiny Llama: merges by rank over bytes, within words
+};
+
+// Tokens by id. Text is kept in one arena, so that 32000 tokens are one allocation.
+class Vocabulary {
+ public:
+  VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
+  std::int32_t bos_id = -1;  // -1: none
+  std::int32_t eos_id = -1;
+  std::int32_t pad_id = -1;
+  std::int32_t unk_id = -1;
+  std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: not known
+
+  // SentencePiece's normalizer. ALT cannot hold these; its readers assume the values here.
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = false;
+  std::string normalizer = "identity";
+
+  // VocabularyKind::byte_pair: left and right text, in rank order.
+  std::vector<std::pair<std::string, std::string>> merges;
+
+  void reserve(std::size_t tokens, std::size_t bytes);
+  void add(std::string_view text, float score, TokenType type);
+
+  std::size_t size() const { return tokens_.size(); }
+  // Requires: id < size().
+  std::string_view text(std::size_t id) const;
+  float score(std::size_t id) const { return tokens_[id].score; }
+  TokenType type(std::size_t id) const { return tokens_[id].type; }
+
+  friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
+
+ private:
+  struct Token {
+    std::uint32_t begin;
+    std::uint32_t length;
+    float score;
+    TokenType type;
+    friend bool operator==(const Token&, const Token&) = default;
+  };
+  std::vector<Token> tokens_;
+  std::string arena_;
+};
+
+// Something a reader accepted although the canonical form of the format looks different.
+struct Warning {
+  std::string message;
+  std::string path;  // the file, where a model has several
+  std::optional<std::uint64_t> offset;
+};
+
+// Where a model was read from.
+struct Origin {
+  std::filesystem::path path;
+  std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
+  std::uint64_t size = 0;                    // bytes of all files
+  std::vector<std::filesystem::path> files;  // every file that was opened
+};
+
+class Model {
+ public:
+  Origin origin;
+  Card card;
+  std::optional<Config> config;
+  std::optional<Vocabulary> vocabulary;
+  Attributes attributes;
+  std::vector<Warning> warnings;
+
+  Model() = default;
+  Model(Model&&) = default;
+  Model& operator=(Model&&) = default;
+
+  // Appends a tensor. Throws invalid_file when the name is taken.
+  Tensor& add(Tensor tensor);
+
+  // In file order.
+  const std::deque<Tensor>& tensors() const { return tensors_; }
+  std::size_t size() const { return tensors_.size(); }
+
+  // nullptr when absent; O(1).
+  const Tensor* find(std::string_view name) const;
+
+ private:
+  std::deque<Tensor> tensors_;  // a deque: the keys of index_ view the names in place
+  std::unordered_map<std::string_view, std::size_t> index_;
+};
+
+// The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.
+Attributes config_to_attributes(const Config& config, const std::string& model_type);
+Attributes card_to_attributes(const Card& card);
+
+}  // namespace poise

@@ -1,0 +1,60 @@
+// Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
+//
+// Sources are safe to use from many threads. They are shared: everything that refers into a file keeps its Source alive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poise {
+
+// How files are read. `map` borrows the page cache and copies nothing; a file that another program truncates meanwhile
+// then raises SIGBUS. `read` copies with pread, and a truncated file is an Error.
+enum class IoMode { map, read };
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  // Opens a regular file. Throws not_found, io, or bad_argument for a directory, FIFO, socket or device.
+  static std::shared_ptr<const Source> open(const std::filesystem::path& path, IoMode mode = IoMode::map);
+
+  // Takes over `bytes`; `name` stands for the path in errors.
+  static std::shared_ptr<const Source> from_memory(std::vector<std::byte> bytes, std::string name);
+
+  // The path as it was given, or the name of a memory source.
+  const std::string& name() const { return name_; }
+  std::uint64_t size() const { return size_; }
+
+  // All bytes, when they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this lives.
+  virtual bool mapped() const = 0;
+  virtual std::span<const std::byte> bytes() const = 0;
+
+  // Copies `out.size()` bytes from `offset`. Throws io; internal when the range is outside [0, size()).
+  virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+
+  // The file's descriptor for kernel copies, or -1.
+  virtual int descriptor() const { return -1; }
+
+  // Tells the kernel that [offset, offset + length) is wanted soon, or not again. Hints: they never fail.
+  virtual void will_need(std::uint64_t offset, std::uint64_t length) const;
+  virtual void done_with(std::uint64_t offset, std::uint64_t length) const;
+
+ protected:
+  Source(std::string name, std::uint64_t size) : name_(std::move(name)), size_(size) {}
+
+ private:
+  std::string name_;
+  std::uint64_t size_;
+};
+
+using SourcePtr = std::shared_ptr<const Source>;
+
+}  // namespace poise

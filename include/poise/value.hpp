@@ -1,0 +1,90 @@
+// Value: the plain data that files attach to models and tensors (JSON's types, plus 64-bit integers and byte strings).
+//
+// Maps keep the order of the file and hold each key once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace poise {
+
+class Value;
+
+// A map with text keys in insertion order.
+class Attributes {
+ public:
+  using Entry = std::pair<std::string, Value>;
+
+  Attributes() = default;
+  Attributes(std::initializer_list<Entry> entries);
+  // Takes entries over in their order. Requires: every key stands once.
+  static Attributes from_unique(std::vector<Entry> entries);
+
+  const Value* find(std::string_view key) const;  // nullptr when absent
+  void set(std::string key, Value value);         // replaces in place, or appends
+  bool erase(std::string_view key);
+
+  bool empty() const;
+  std::size_t size() const;
+  std::vector<Entry>::const_iterator begin() const;
+  std::vector<Entry>::const_iterator end() const;
+
+  friend bool operator==(const Attributes&, const Attributes&);
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+class Value {
+ public:
+  using Bytes = std::vector<std::byte>;
+  using Array = std::vector<Value>;
+  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array, Attributes>;
+
+  Value() : storage_(nullptr) {}
+  Value(std::nullptr_t) : storage_(nullptr) {}
+  Value(bool value) : storage_(value) {}
+  Value(int value) : Value(static_cast<std::int64_t>(value)) {}
+  // A non-negative integer is always held as std::uint64_t, so that equal numbers are equal values.
+  Value(std::int64_t value);
+  Value(std::uint64_t value) : storage_(value) {}
+  Value(double value) : storage_(value) {}
+  Value(const char* value) : storage_(std::string(value)) {}
+  Value(std::string value) : storage_(std::move(value)) {}
+  Value(std::string_view value) : storage_(std::string(value)) {}
+  Value(Bytes value) : storage_(std::move(value)) {}
+  Value(Array value) : storage_(std::move(value)) {}
+  Value(Attributes value) : storage_(std::move(value)) {}
+
+  const Storage& storage() const { return storage_; }
+
+  template <typename T>
+  const T* get_if() const {
+    return std::get_if<T>(&storage_);
+  }
+
+  friend bool operator==(const Value&, const Value&);
+
+ private:
+  Storage storage_;
+};
+
+inline bool Attributes::empty() const { return entries_.empty(); }
+inline std::size_t Attributes::size() const { return entries_.size(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries_.end(); }
+
+// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex.
+std::string to_json(const Value& value, int indent = -1);
+
+// Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.
+// `name` stands for the path in errors.
+Value parse_json(std::string_view text, const std::string& name);
+
+}  // namespace poise

@@ -1,0 +1,75 @@
+#include "bytes/byte_reader.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace poise {
+
+ByteReader::ByteReader(const ByteRange& range, std::string context) : ByteReader(range, std::move(context), 0, range.size()) {}
+
+ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
+    : range_(&range), context_(std::move(context)), position_(begin), end_(end), window_(range.resident()) {
+  if (begin > end || end > range.size()) throw Error(ErrorKind::internal, "ByteReader outside its range", range.name(), begin);
+}
+
+void ByteReader::require(std::uint64_t length, std::string_view field) const {
+  if (length <= remaining()) return;
+  fail(field, fmt::format("{} bytes wanted, {} left", length, remaining()), position_);
+}
+
+const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {
+  require(length, field);
+  const bool in_window = position_ >= window_begin_ && position_ - window_begin_ <= window_.size() &&
+                         length <= window_.size() - (position_ - window_begin_);
+  if (!in_window) {
+    const std::uint64_t wanted = std::min(std::max<std::uint64_t>(length, kWindowBytes), remaining());
+    buffer_.resize(wanted);
+    range_->fetch(position_, buffer_);
+    window_ = buffer_;
+    window_begin_ = position_;
+  }
+  const std::byte* at = window_.data() + (position_ - window_begin_);
+  position_ += length;
+  return at;
+}
+
+std::string_view ByteReader::text(std::uint64_t length, std::string_view field) {
+  const std::byte* at = take(length, field);
+  return {reinterpret_cast<const char*>(at), static_cast<std::size_t>(length)};
+}
+
+void ByteReader::skip(std::uint64_t length, std::string_view field) {
+  require(length, field);
+  position_ += length;
+}
+
+void ByteReader::seek(std::uint64_t position) {
+  if (position > end_) throw Error(ErrorKind::internal, "seek behind the end of a ByteReader", path(), position);
+  position_ = position;
+}
+
+void ByteReader::limit(std::uint64_t end) {
+  if (end < position_ || end > end_) throw Error(ErrorKind::internal, "limit outside a ByteReader", path(), end);
+  end_ = end;
+}
+
+ByteReader::Scope ByteReader::scope(std::string_view noun, std::int64_t index) {
+  if (depth_ == kMaxDepth) throw Error(ErrorKind::internal, "ByteReader scopes nest too deep", path(), position_);
+  frames_[depth_++] = {noun, index};
+  return Scope(*this);
+}
+
+std::string ByteReader::describe(std::string_view field, std::string_view problem) const {
+  std::string text = context_;
+  for (std::size_t i = 0; i < depth_; ++i) {
+    text += frames_[i].index < 0 ? fmt::format(": {}", frames_[i].noun) : fmt::format(": {} {}", frames_[i].noun, frames_[i].index);
+  }
+  return text + fmt::format(": {}: {}", field, problem);
+}
+
+void ByteReader::fail(std::string_view field, std::string_view problem, std::uint64_t offset) const {
+  throw Error(ErrorKind::invalid_file, describe(field, problem), path(), offset);
+}
+
+}  // namespace poise

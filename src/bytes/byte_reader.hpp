@@ -1,0 +1,108 @@
+// ByteReader: the only way to read fields from a file.
+//
+// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error says which field of which record
+// was wanted at which offset, and how many bytes were left. Nothing is read that is not inside the range.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+
+namespace poise {
+
+// What a ByteReader reads from. `fetch` copies bytes that are known to be inside.
+struct ByteRange {
+  virtual ~ByteRange() = default;
+  virtual const std::string& name() const = 0;
+  virtual std::uint64_t size() const = 0;
+  // All bytes if they are in memory already, else empty.
+  virtual std::span<const std::byte> resident() const = 0;
+  virtual void fetch(std::uint64_t offset, std::span<std::byte> out) const = 0;
+};
+
+class ByteReader {
+ public:
+  // `context` opens every error message: "alt v2". Requires: the range outlives the reader.
+  ByteReader(const ByteRange& range, std::string context);
+  ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+
+  std::uint64_t position() const { return position_; }
+  std::uint64_t end() const { return end_; }
+  std::uint64_t remaining() const { return end_ - position_; }
+  const std::string& path() const { return range_->name(); }
+
+  std::uint8_t u8(std::string_view field) { return number<std::uint8_t>(field); }
+  std::int8_t i8(std::string_view field) { return number<std::int8_t>(field); }
+  std::uint32_t u32(std::string_view field) { return number<std::uint32_t>(field); }
+  std::int32_t i32(std::string_view field) { return number<std::int32_t>(field); }
+  std::uint64_t u64(std::string_view field) { return number<std::uint64_t>(field); }
+  std::int64_t i64(std::string_view field) { return number<std::int64_t>(field); }
+  float f32(std::string_view field) { return number<float>(field); }
+
+  // The next `length` bytes. The view is valid until the next call on this reader.
+  std::string_view text(std::uint64_t length, std::string_view field);
+
+  void skip(std::uint64_t length, std::string_view field);
+  // Requires: position <= end().
+  void seek(std::uint64_t position);
+  // Narrows the range to end at `end`. Requires: position() <= end <= end().
+  void limit(std::uint64_t end);
+
+  // Names the record that the following fields belong to, for as long as the Scope lives: `auto s = r.scope("token", 17)`.
+  class Scope {
+   public:
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() { --reader_.depth_; }
+
+   private:
+    friend class ByteReader;
+    explicit Scope(ByteReader& reader) : reader_(reader) {}
+    ByteReader& reader_;
+  };
+  [[nodiscard]] Scope scope(std::string_view noun, std::int64_t index = -1);
+
+  // Throws invalid_file "context: record: field: problem" at `offset`.
+  [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
+  // The same as a string, for warnings.
+  std::string describe(std::string_view field, std::string_view problem) const;
+
+ private:
+  static constexpr std::size_t kMaxDepth = 4;
+  static constexpr std::size_t kWindowBytes = 64 * 1024;
+
+  struct Frame {
+    std::string_view noun;
+    std::int64_t index = -1;
+  };
+
+  template <typename T>
+  T number(std::string_view field) {
+    const std::byte* at = take(sizeof(T), field);
+    return load_le<T>(at);
+  }
+
+  // A pointer to the next `length` bytes, past which the cursor moves.
+  const std::byte* take(std::uint64_t length, std::string_view field);
+  void require(std::uint64_t length, std::string_view field) const;
+
+  const ByteRange* range_;
+  std::string context_;
+  std::uint64_t position_;
+  std::uint64_t end_;
+  std::span<const std::byte> window_;  // bytes of the range from window_begin_ on
+  std::uint64_t window_begin_ = 0;
+  std::vector<std::byte> buffer_;      // behind window_ when the range is not resident
+  std::array<Frame, kMaxDepth> frames_;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace poise

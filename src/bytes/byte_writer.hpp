@@ -1,0 +1,48 @@
+// ByteWriter: little-endian fields appended to a growing buffer, the mirror image of ByteReader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bytes/little_endian.hpp"
+
+namespace poise {
+
+class ByteWriter {
+ public:
+  void u8(std::uint8_t value) { number(value); }
+  void i8(std::int8_t value) { number(value); }
+  void u32(std::uint32_t value) { number(value); }
+  void i32(std::int32_t value) { number(value); }
+  void u64(std::uint64_t value) { number(value); }
+  void i64(std::int64_t value) { number(value); }
+  void f32(float value) { number(value); }
+  void text(std::string_view value) { append(std::as_bytes(std::span(value.data(), value.size()))); }
+  void append(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void zeros(std::size_t count) { bytes_.resize(bytes_.size() + count); }
+
+  std::size_t size() const { return bytes_.size(); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  void clear() { bytes_.clear(); }
+
+  // Overwrites a number written earlier. Requires: offset + sizeof value <= size().
+  template <typename T>
+  void patch(std::size_t offset, T value) {
+    store_le(bytes_.data() + offset, value);
+  }
+
+ private:
+  template <typename T>
+  void number(T value) {
+    const std::size_t at = bytes_.size();
+    bytes_.resize(at + sizeof value);
+    store_le(bytes_.data() + at, value);
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace poise

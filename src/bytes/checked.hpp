@@ -1,0 +1,28 @@
+// Arithmetic on numbers from files: no result rather than a wrapped one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace poise {
+
+inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+// The smallest multiple of `alignment` that is >= value. Requires: alignment is a power of two.
+inline std::optional<std::uint64_t> checked_align(std::uint64_t value, std::uint64_t alignment) {
+  const auto sum = checked_add(value, alignment - 1);
+  if (!sum) return std::nullopt;
+  return *sum & ~(alignment - 1);
+}
+
+}  // namespace poise

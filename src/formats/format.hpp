@@ -1,0 +1,54 @@
+// Format: what one file format can do. One constant of this type per format folder, one row each in registry.cpp.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include <poise/format.hpp>
+
+#include "io/sink.hpp"
+
+namespace poise {
+
+// What is to be read: a file (or memory) with its source, or a directory without one.
+struct Input {
+  std::filesystem::path path;
+  SourcePtr source;  // null for a directory
+};
+
+// The write options that a format honours; save() refuses the others.
+struct HonouredOptions {
+  bool dialect = false;
+  bool zstd_level = false;
+  bool digest = false;
+  bool align = false;
+  bool shard_size = false;
+};
+
+struct Format {
+  FormatInfo info;
+  // Other extensions that stand for it, each with its dot.
+  std::span<const std::string_view> extensions;
+  HonouredOptions options;
+
+  // Is this certainly meant to be a file of this format? Looks at a few bytes, never throws for what they say.
+  bool (*sniff)(const Input& input);
+  // Null where the format cannot be read or written. Requires of write: the model outlives the call.
+  Model (*read)(const Input& input, const ReadOptions& options);
+  void (*write)(const Model& model, Output& output, const WriteOptions& options);
+};
+
+// All of them, in the order in which they sniff.
+std::span<const Format* const> all_formats();
+
+// Throws bad_argument listing the names that exist.
+const Format& format_by_name(std::string_view name);
+
+// The first bytes of an input, at most `count`; empty for a directory.
+std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
+
+// Refuses options the format does not honour, then calls its writer.
+void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
+
+}  // namespace poise

@@ -1,0 +1,123 @@
+// The formats that exist, and the way from a path to the right one: by content first, then by extension.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/format.hpp"
+#include "formats/not_a_model.hpp"
+#include "formats/safetensors/safetensors.hpp"
+
+namespace poise {
+namespace {
+
+// One row per format.
+constexpr std::array kFormats = {
+    &kSafetensors,
+};
+
+const auto& infos() {
+  static const auto table = [] {
+    std::array<FormatInfo, kFormats.size()> rows;
+    std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) { return format->info; });
+    return rows;
+  }();
+  return table;
+}
+
+bool has_extension(const Format& format, const std::string& extension) {
+  return !extension.empty() && (format.info.extension == extension || std::ranges::find(format.extensions, extension) != format.extensions.end());
+}
+
+Input make_input(const std::filesystem::path& path, const ReadOptions& options) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return {path, nullptr};
+  return {path, Source::open(path, options.io)};
+}
+
+Model read_with(const Format& format, const Input& input, const ReadOptions& options) {
+  if (format.read == nullptr) throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name), input.path.string());
+  return format.read(input, options);
+}
+
+Model read_input(const Input& input, const ReadOptions& options) {
+  const std::string extension = input.path.extension().string();
+  for (const Format* format : kFormats) {
+    if (!format->sniff(input)) continue;
+    Model model = read_with(*format, input, options);
+    const auto named = format_from_extension(input.path);
+    if (named && input.source && !has_extension(*format, extension)) {
+      model.warnings.push_back({fmt::format("the name ends in {}, but this is {}", extension, format->info.description), input.path.string(), 0});
+    }
+    return model;
+  }
+  refuse_what_is_no_model(input);
+  // Not recognised by its content: the format its name promises says what is wrong with it.
+  for (const Format* format : kFormats) {
+    if (input.source && format->read != nullptr && has_extension(*format, extension)) return format->read(input, options);
+  }
+  throw Error(ErrorKind::invalid_file, "this is none of the formats that Poise reads", input.path.string(), 0);
+}
+
+void require_honoured(bool given, bool honoured, std::string_view option, const Format& format) {
+  if (given && !honoured) throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
+}
+
+}  // namespace
+
+std::span<const Format* const> all_formats() { return kFormats; }
+
+std::span<const FormatInfo> formats() { return infos(); }
+
+const Format& format_by_name(std::string_view name) {
+  std::string names;
+  for (const Format* format : kFormats) {
+    if (format->info.name == name) return *format;
+    if (format->write != nullptr) names += fmt::format("{}{}", names.empty() ? "" : ", ", format->info.name);
+  }
+  throw Error(ErrorKind::bad_argument, fmt::format("there is no format \"{}\"; these can be written: {}", name, names));
+}
+
+std::optional<std::string_view> format_from_extension(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  for (const Format* format : kFormats) {
+    if (format->write != nullptr && has_extension(*format, extension)) return format->info.name;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::byte> first_bytes(const Input& input, std::size_t count) {
+  if (!input.source) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(count, input.source->size())));
+  input.source->read(0, bytes);
+  return bytes;
+}
+
+Model open(const std::filesystem::path& path, const ReadOptions& options) { return read_input(make_input(path, options), options); }
+
+Model open(SourcePtr source, const ReadOptions& options) {
+  const std::filesystem::path path = source->name();
+  return read_input({path, std::move(source)}, options);
+}
+
+void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {
+  if (format.write == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
+  require_honoured(options.dialect.has_value(), format.options.dialect, "dialects", format);
+  require_honoured(options.zstd_level.has_value(), format.options.zstd_level, "compression", format);
+  require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
+  require_honoured(options.align.has_value(), format.options.align, "alignment to choose", format);
+  require_honoured(options.shard_size.has_value(), format.options.shard_size, "shards", format);
+  format.write(model, output, options);
+}
+
+void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
+  const Format& writer = format_by_name(format);
+  FileOutput output(path, options.overwrite);
+  write_model(model, writer, output, options);
+  output.commit();
+}
+
+}  // namespace poise

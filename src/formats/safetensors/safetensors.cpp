@@ -1,0 +1,230 @@
+// The layout of a safetensors file:
+//
+//   u64            length N of the header
+//   N bytes        JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..], "data_offsets": [begin, end]}, ...}
+//   rest           the tensors' bytes; offsets count from here
+//
+// The tensors fill the rest exactly: no holes, no overlaps, nothing behind the last one.
+#include "formats/safetensors/safetensors.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "io/meter.hpp"
+#include "io/pump.hpp"
+#include "io/source_range.hpp"
+#include "model/metadata.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr std::uint64_t kAlignment = 8;
+constexpr std::string_view kMetadata = "__metadata__";
+
+struct Entry {
+  std::string name;
+  DType dtype = DType::unknown;
+  Shape shape;
+  std::uint64_t begin = 0;  // from the first byte behind the header
+  std::uint64_t end = 0;
+};
+
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string path) : path_(std::move(path)) {}
+
+  Entry entry(const std::string& name, const Value& value) const {
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) fail(name, "expected an object");
+    for (const auto& [key, ignored] : *map) {
+      if (key != "dtype" && key != "shape" && key != "data_offsets") fail(name, fmt::format("unknown key \"{}\"", key));
+    }
+    Entry entry;
+    entry.name = name;
+    entry.dtype = dtype(name, *map);
+    entry.shape = numbers(name, *map, "shape");
+    const auto offsets = numbers(name, *map, "data_offsets");
+    if (offsets.size() != 2) fail(name, "data_offsets: expected [begin, end]");
+    entry.begin = offsets[0];
+    entry.end = offsets[1];
+    check_size(entry);
+    return entry;
+  }
+
+  // `__metadata__` is a map of text to text.
+  const Attributes& metadata(const Value& value) const {
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) fail(kMetadata, "expected an object");
+    for (const auto& [key, item] : *map) {
+      if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is no text", key));
+    }
+    return *map;
+  }
+
+  [[noreturn]] void fail(std::string_view name, std::string_view problem, std::uint64_t offset = 8) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, offset);
+  }
+
+ private:
+  DType dtype(const std::string& name, const Attributes& map) const {
+    const Value* value = map.find("dtype");
+    const auto* spelling = value == nullptr ? nullptr : value->get_if<std::string>();
+    if (spelling == nullptr) fail(name, "dtype: expected text");
+    const auto dtype = dtype_from(&DTypeInfo::safetensors, *spelling);
+    if (!dtype) throw Error(ErrorKind::unsupported, fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, 8);
+    return *dtype;
+  }
+
+  std::vector<std::uint64_t> numbers(const std::string& name, const Attributes& map, std::string_view key) const {
+    const Value* value = map.find(key);
+    const auto* array = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    if (array == nullptr) fail(name, fmt::format("{}: expected an array", key));
+    std::vector<std::uint64_t> result;
+    for (const Value& item : *array) {
+      const auto* number = item.get_if<std::uint64_t>();
+      if (number == nullptr) fail(name, fmt::format("{}: expected non-negative integers", key));
+      result.push_back(*number);
+    }
+    return result;
+  }
+
+  void check_size(const Entry& entry) const {
+    if (entry.begin > entry.end) fail(entry.name, fmt::format("data_offsets: begin {} lies behind end {}", entry.begin, entry.end));
+    const auto elements = element_count(entry.shape);
+    const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
+    if (!bytes) fail(entry.name, fmt::format("shape {} overflows", to_string(entry.shape)));
+    if (*bytes != entry.end - entry.begin) {
+      fail(entry.name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes,
+                                   entry.end - entry.begin));
+    }
+    if (info(entry.dtype).bits % 8 != 0 && *elements * info(entry.dtype).bits % 8 != 0) {
+      fail(entry.name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
+    }
+  }
+
+  std::string path_;
+};
+
+// Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
+void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, const Source& source, const HeaderParser& parser) {
+  std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  const std::uint64_t data_bytes = source.size() - header_end;
+  std::uint64_t position = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < position) parser.fail(entry.name, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position), header_end);
+    if (entry.begin > position) parser.fail(entry.name, fmt::format("a hole of {} bytes lies before it", entry.begin - position), header_end);
+    position = entry.end;
+  }
+  const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
+  if (position > data_bytes) {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()), source.name(), source.size());
+  }
+  if (position < data_bytes) {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: {} bytes behind the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
+                source.name(), needed);
+  }
+}
+
+bool sniff(const Input& input) {
+  const auto bytes = first_bytes(input, 9);
+  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= kMaxHeaderBytes && bytes[8] == std::byte{'{'};
+}
+
+Model read(const Input& input, const ReadOptions&) {
+  Model model;
+  model.origin = {input.path, "safetensors", input.source->size(), {input.path}};
+  read_safetensors_into(model, input.source);
+  take_text_attributes(model);
+  return model;
+}
+
+// Only what a tensor is, not how it is packed, decides the spelling.
+std::string_view spelling(const Tensor& tensor) {
+  if (tensor.layout != Layout::dense) {
+    throw Error(ErrorKind::unsupported, fmt::format("safetensors holds dense tensors only: {} is {}; --dtype f32 or f16 makes it dense", tensor.name, to_string(tensor.layout)));
+  }
+  const DType dtype = tensor.require("data").dtype;
+  const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
+  if (name.empty()) throw Error(ErrorKind::unsupported, fmt::format("safetensors has no element type for {} ({})", tensor.name, to_string(dtype)));
+  return name;
+}
+
+std::string header_text(const Model& model) {
+  std::vector<Attributes::Entry> entries;
+  if (Attributes metadata = text_attributes(model); !metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
+  std::uint64_t position = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    Value::Array shape(tensor.shape.begin(), tensor.shape.end());
+    const std::uint64_t end = position + tensor.require("data").blob->size();
+    entries.emplace_back(tensor.name, Attributes{{"dtype", spelling(tensor)}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
+    position = end;
+  }
+  std::string text = to_json(Attributes::from_unique(std::move(entries)));
+  const std::size_t padding = (kAlignment - text.size() % kAlignment) % kAlignment;
+  return text + std::string(padding, ' ');
+}
+
+void write(const Model& model, Output& output, const WriteOptions& options) {
+  const std::string header = header_text(model);
+  if (header.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
+  ByteWriter start;
+  start.u64(header.size());
+  start.text(header);
+  Sink& sink = output.main();
+  sink.write(start.bytes());
+  Meter meter(options.progress, total);
+  for (const Tensor& tensor : model.tensors()) {
+    meter.start(tensor.name);
+    pump(*tensor.require("data").blob, sink, meter);
+  }
+}
+
+}  // namespace
+
+void read_safetensors_into(Model& model, const SourcePtr& source) {
+  const SourceRange range(*source);
+  ByteReader reader(range, "safetensors");
+  const std::uint64_t length = reader.u64("header length");
+  if (length > kMaxHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
+  if (length > reader.remaining()) {
+    reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
+  }
+  const std::string text(reader.text(length, "header"));
+  const HeaderParser parser(source->name());
+  if (!text.starts_with('{')) parser.fail("JSON", "expected { as the first byte");
+  const Value root = parse_json(text, source->name());
+  std::vector<Entry> entries;
+  for (const auto& [name, value] : *root.get_if<Attributes>()) {
+    if (name == kMetadata) {
+      for (const auto& [key, item] : parser.metadata(value)) model.attributes.set(key, item);
+    } else {
+      entries.push_back(parser.entry(name, value));
+    }
+  }
+  require_gapless(entries, reader.position(), *source, parser);
+  for (Entry& entry : entries) {
+    BlobPtr blob = make_source_blob(source, reader.position() + entry.begin, entry.end - entry.begin);
+    model.add(make_dense(std::move(entry.name), std::move(entry.shape), entry.dtype, std::move(blob)));
+  }
+}
+
+const Format kSafetensors = {
+    .info = {"safetensors", "a safetensors file", ".safetensors", true, true},
+    .extensions = {},
+    .options = {},
+    .sniff = sniff,
+    .read = read,
+    .write = write,
+};
+
+}  // namespace poise

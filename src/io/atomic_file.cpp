@@ -1,0 +1,130 @@
+#include "io/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "io/system_error.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr int kAttempts = 16;
+
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+std::filesystem::path temporary_name(const std::filesystem::path& target) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) throw_system_error("get random bytes", target.string());
+  // A long target name must not make the temporary one longer than a file system allows.
+  const std::string stem = target.filename().string().substr(0, 200);
+  return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
+}
+
+// The mode of the file that will be replaced; nothing for a new file, whose mode the umask decides.
+std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool overwrite) {
+  struct stat status {};
+  if (::lstat(target.c_str(), &status) != 0) {
+    if (errno != ENOENT) throw_system_error("write", target.string());
+    return std::nullopt;
+  }
+  if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
+  if (!overwrite) throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target.string());
+  if (S_ISLNK(status.st_mode)) return std::nullopt;
+  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
+  return status.st_mode & 07777;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
+  const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
+  for (int attempt = 0; !fd_; ++attempt) {
+    temporary_ = temporary_name(target_);
+    fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode.value_or(0666)));
+    if (!fd_ && (errno != EEXIST || attempt == kAttempts)) {
+      const int code = errno;
+      temporary_.clear();
+      throw_system_error("create a file in this directory", directory_of(target_).string(), code);
+    }
+  }
+  if (mode) ::fchmod(fd_.get(), *mode);  // the umask may have taken bits that the replaced file has
+  buffer_.reserve(kBufferBytes);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_ && !temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write_through(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error("write", target_.string());
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::empty_buffer() {
+  write_through(buffer_);
+  buffer_.clear();
+}
+
+void AtomicFile::do_write(std::span<const std::byte> bytes) {
+  if (bytes.size() > kBufferBytes - buffer_.size()) empty_buffer();
+  if (bytes.size() >= kBufferBytes) {
+    write_through(bytes);
+  } else {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
+  if (source.descriptor() < 0 || length < kBufferBytes) return Sink::do_copy(source, offset, length);
+  empty_buffer();
+  auto from = static_cast<off64_t>(offset);
+  while (length > 0) {
+    const ssize_t copied = ::copy_file_range(source.descriptor(), &from, fd_.get(), nullptr, length, 0);
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG)) throw_system_error("write", target_.string());
+    if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or says why
+    length -= static_cast<std::uint64_t>(copied);
+  }
+  if (length > 0) Sink::do_copy(source, static_cast<std::uint64_t>(from), length);
+}
+
+void AtomicFile::flush() {
+  if (flushed_) return;
+  empty_buffer();
+  if (::fsync(fd_.get()) != 0) throw_system_error("write", target_.string());
+  flushed_ = true;
+}
+
+void AtomicFile::commit() {
+  flush();
+  const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
+  int result = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), flags);
+  if (result != 0 && !overwrite_ && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses as well
+    result = ::link(temporary_.c_str(), target_.c_str());
+    if (result == 0) ::unlink(temporary_.c_str());
+  }
+  if (result != 0 && errno == EEXIST) throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target_.string());
+  if (result != 0) throw_system_error("rename the finished file", target_.string());
+  committed_ = true;
+  const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
+}
+
+}  // namespace poise

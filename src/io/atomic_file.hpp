@@ -1,0 +1,45 @@
+// AtomicFile: a file that appears whole or not at all.
+//
+// Bytes go to a temporary file beside the target, with a name nobody can guess. commit() makes them durable and renames.
+// A crash, a full disk or an exception before that leaves the old file or none; the destructor removes the temporary one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/file_descriptor.hpp"
+#include "io/sink.hpp"
+
+namespace poise {
+
+class AtomicFile final : public Sink {
+ public:
+  // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
+  // its directory cannot be written.
+  AtomicFile(std::filesystem::path target, bool overwrite);
+  ~AtomicFile() override;
+
+  // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
+  void flush();
+  // flush() and rename. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
+  void commit();
+
+ protected:
+  void do_write(std::span<const std::byte> bytes) override;
+  void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
+
+ private:
+  void write_through(std::span<const std::byte> bytes);
+  void empty_buffer();
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  bool overwrite_;
+  bool flushed_ = false;
+  bool committed_ = false;
+  FileDescriptor fd_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace poise

@@ -1,0 +1,94 @@
+#include "io/pump.hpp"
+
+#include <algorithm>
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+
+#include <fmt/format.h>
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kChunkBytes = 1 << 20;         // stays in the cache between being made, hashed and written
+constexpr std::size_t kKernelCopyBytes = 16 << 20;   // between two progress reports
+
+void copy_in_kernel(const Location& at, Sink& sink, Meter& meter) {
+  for (std::uint64_t done = 0; done < at.length;) {
+    const std::uint64_t count = std::min<std::uint64_t>(kKernelCopyBytes, at.length - done);
+    sink.copy(*at.source, at.offset + done, count);
+    meter.advance(count);
+    done += count;
+  }
+}
+
+struct Chunk {
+  std::uint64_t offset = 0;
+  std::vector<std::byte> bytes;
+};
+
+// Threads fill chunks side by side; `consume` gets them one at a time and in order.
+template <typename Consume>
+void compute_in_parallel(const Blob& blob, Consume&& consume) {
+  namespace tbb = oneapi::tbb;
+  std::uint64_t next = 0;
+  const auto cut = [&](tbb::flow_control& control) -> Chunk {
+    if (next == blob.size()) {
+      control.stop();
+      return {};
+    }
+    const std::uint64_t offset = next;
+    next += std::min<std::uint64_t>(kChunkBytes, blob.size() - offset);
+    return {offset, std::vector<std::byte>(static_cast<std::size_t>(next - offset))};
+  };
+  const auto fill = [&](Chunk chunk) {
+    blob.read(chunk.offset, chunk.bytes);
+    return chunk;
+  };
+  const auto use = [&](const Chunk& chunk) { consume(std::span<const std::byte>(chunk.bytes)); };
+  const auto tokens = static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1);
+  tbb::parallel_pipeline(tokens, tbb::make_filter<void, Chunk>(tbb::filter_mode::serial_in_order, cut) &
+                                     tbb::make_filter<Chunk, Chunk>(tbb::filter_mode::parallel, fill) &
+                                     tbb::make_filter<Chunk, void>(tbb::filter_mode::serial_in_order, use));
+}
+
+template <typename Consume>
+void stream_serially(const Blob& blob, Consume&& consume) {
+  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
+  const auto stream = blob.stream();
+  for (std::uint64_t done = 0; done < blob.size();) {
+    const std::size_t got = stream->read(chunk);
+    if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob of {} bytes ended after {}", blob.size(), done));
+    consume(std::span<const std::byte>(chunk).first(got));
+    done += got;
+  }
+}
+
+template <typename Consume>
+void each_chunk(const Blob& blob, Consume&& consume) {
+  if (const auto all = blob.map()) {
+    for (std::size_t done = 0; done < all->size(); done += kChunkBytes) {
+      consume(all->subspan(done, std::min(kChunkBytes, all->size() - done)));
+    }
+  } else if (blob.seekable() && blob.size() > kChunkBytes) {
+    compute_in_parallel(blob, consume);
+  } else {
+    stream_serially(blob, consume);
+  }
+}
+
+}  // namespace
+
+void pump(const Blob& blob, Sink& sink, Meter& meter, Hasher* hasher) {
+  const auto at = blob.location();
+  if (hasher == nullptr && at && at->encoding == "raw" && at->length == blob.size()) return copy_in_kernel(*at, sink, meter);
+  each_chunk(blob, [&](std::span<const std::byte> bytes) {
+    if (hasher != nullptr) hasher->update(bytes);
+    sink.write(bytes);
+    meter.advance(bytes.size());
+  });
+}
+
+void for_each_chunk(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) { each_chunk(blob, consume); }
+
+}  // namespace poise

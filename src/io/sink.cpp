@@ -1,0 +1,66 @@
+#include "io/sink.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "io/atomic_file.hpp"
+
+namespace poise {
+
+void Sink::write(std::span<const std::byte> bytes) {
+  do_write(bytes);
+  position_ += bytes.size();
+}
+
+void Sink::pad_to(std::uint64_t alignment) {
+  static constexpr std::array<std::byte, 4096> kZeros{};
+  std::uint64_t missing = (alignment - position_ % alignment) % alignment;
+  while (missing > 0) {
+    const std::uint64_t count = std::min<std::uint64_t>(missing, kZeros.size());
+    write(std::span(kZeros).first(count));
+    missing -= count;
+  }
+}
+
+void Sink::copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
+  do_copy(source, offset, length);
+  position_ += length;
+}
+
+void Sink::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
+  if (source.mapped()) {
+    do_write(source.bytes().subspan(offset, length));
+    return;
+  }
+  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(length, 1 << 20)));
+  while (length > 0) {
+    const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min<std::uint64_t>(length, chunk.size())));
+    source.read(offset, part);
+    do_write(part);
+    offset += part.size();
+    length -= part.size();
+  }
+}
+
+struct FileOutput::Files {
+  std::deque<AtomicFile> siblings;
+  AtomicFile main;
+};
+
+FileOutput::FileOutput(std::filesystem::path path, bool overwrite)
+    : path_(std::move(path)), overwrite_(overwrite), files_(new Files{{}, AtomicFile(path_, overwrite_)}) {}
+
+FileOutput::~FileOutput() = default;
+
+Sink& FileOutput::main() { return files_->main; }
+
+Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(path_.parent_path() / name, overwrite_); }
+
+void FileOutput::commit() {
+  for (AtomicFile& file : files_->siblings) file.flush();
+  files_->main.flush();
+  for (AtomicFile& file : files_->siblings) file.commit();
+  files_->main.commit();
+}
+
+}  // namespace poise

@@ -1,0 +1,98 @@
+// Sink and Output: where writers put bytes, once and in order.
+//
+// A Sink is one file being written from front to back. An Output is everything one save produces: the main file and, for
+// formats with shards, its siblings; all of it appears on commit() or none of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/source.hpp>
+
+namespace poise {
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  // Appends bytes. Throws io.
+  void write(std::span<const std::byte> bytes);
+  // Appends zero bytes up to the next multiple of `alignment`.
+  void pad_to(std::uint64_t alignment);
+  // Appends bytes [offset, offset + length) of a source, in the kernel where it can. Requires: the range is inside.
+  void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
+
+  std::uint64_t position() const { return position_; }
+
+ protected:
+  Sink() = default;
+  virtual void do_write(std::span<const std::byte> bytes) = 0;
+  virtual void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length);
+
+ private:
+  std::uint64_t position_ = 0;
+};
+
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual Sink& main() = 0;
+  // Another file of the same save, beside the main one. Requires: a plain file name, asked for once.
+  virtual Sink& sibling(const std::string& name) = 0;
+  // The name of the main file, from which siblings' names are made.
+  virtual std::string name() const = 0;
+};
+
+// Files that appear together on commit(); see AtomicFile.
+class FileOutput final : public Output {
+ public:
+  FileOutput(std::filesystem::path path, bool overwrite);
+  ~FileOutput() override;
+  Sink& main() override;
+  Sink& sibling(const std::string& name) override;
+  std::string name() const override { return path_.filename().string(); }
+  void commit();
+
+ private:
+  struct Files;
+  std::filesystem::path path_;
+  bool overwrite_;
+  std::unique_ptr<Files> files_;
+};
+
+class MemorySink final : public Sink {
+ public:
+  std::vector<std::byte> take() { return std::move(bytes_); }
+
+ protected:
+  void do_write(std::span<const std::byte> bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Files in memory, for tests and fuzzing.
+class MemoryOutput final : public Output {
+ public:
+  explicit MemoryOutput(std::string name) : name_(std::move(name)) {}
+  Sink& main() override { return main_; }
+  Sink& sibling(const std::string& name) override { return siblings_[name]; }
+  std::string name() const override { return name_; }
+  std::vector<std::byte> take() { return main_.take(); }
+
+ private:
+  std::string name_;
+  MemorySink main_;
+  std::map<std::string, MemorySink> siblings_;
+};
+
+}  // namespace poise

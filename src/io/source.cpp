@@ -1,0 +1,141 @@
+#include <poise/source.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "io/file_descriptor.hpp"
+#include "io/system_error.hpp"
+
+namespace poise {
+namespace {
+
+void require_inside(const Source& source, std::uint64_t offset, std::size_t length) {
+  if (offset <= source.size() && length <= source.size() - offset) return;
+  throw Error(ErrorKind::internal, fmt::format("read of {} bytes outside a source of {}", length, source.size()), source.name(), offset);
+}
+
+class MemorySource final : public Source {
+ public:
+  MemorySource(std::vector<std::byte> bytes, std::string name) : Source(std::move(name), bytes.size()), bytes_(std::move(bytes)) {}
+
+  bool mapped() const override { return true; }
+  std::span<const std::byte> bytes() const override { return bytes_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    require_inside(*this, offset, out.size());
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class FileSource final : public Source {
+ public:
+  FileSource(std::string name, std::uint64_t size, FileDescriptor fd) : Source(std::move(name), size), fd_(std::move(fd)) {}
+
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    require_inside(*this, offset, out.size());
+    while (!out.empty()) {
+      const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw_system_error("read", name());
+      if (got == 0) throw Error(ErrorKind::io, fmt::format("the file ends here now; it had {} bytes when it was opened", size()), name(), offset);
+      offset += static_cast<std::uint64_t>(got);
+      out = out.subspan(static_cast<std::size_t>(got));
+    }
+  }
+
+  int descriptor() const override { return fd_.get(); }
+
+  void will_need(std::uint64_t offset, std::uint64_t length) const override {
+    ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+class MappedSource final : public Source {
+ public:
+  MappedSource(std::string name, std::uint64_t size, FileDescriptor fd) : Source(std::move(name), size), fd_(std::move(fd)) {
+    if (size == 0) return;
+    address_ = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd_.get(), 0);
+    if (address_ == MAP_FAILED) throw_system_error("map", this->name());
+  }
+  ~MappedSource() override {
+    if (address_ != MAP_FAILED) ::munmap(address_, size());
+  }
+
+  bool mapped() const override { return true; }
+  std::span<const std::byte> bytes() const override {
+    if (address_ == MAP_FAILED) return {};
+    return {static_cast<const std::byte*>(address_), static_cast<std::size_t>(size())};
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    require_inside(*this, offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), bytes().data() + offset, out.size());
+  }
+  int descriptor() const override { return fd_.get(); }
+
+  void will_need(std::uint64_t offset, std::uint64_t length) const override { advise(offset, length, MADV_WILLNEED); }
+  void done_with(std::uint64_t offset, std::uint64_t length) const override { advise(offset, length, MADV_DONTNEED); }
+
+ private:
+  // Widens the range to whole pages when asking for them, narrows it when letting go.
+  void advise(std::uint64_t offset, std::uint64_t length, int advice) const {
+    constexpr std::uint64_t kPage = 4096;
+    if (address_ == MAP_FAILED || offset > size()) return;
+    std::uint64_t begin = offset;
+    std::uint64_t end = offset + std::min(length, size() - offset);
+    begin = advice == MADV_DONTNEED ? (begin + kPage - 1) / kPage * kPage : begin / kPage * kPage;
+    if (advice == MADV_DONTNEED) end = end / kPage * kPage;
+    if (begin < end) ::madvise(static_cast<std::byte*>(address_) + begin, end - begin, advice);
+  }
+
+  FileDescriptor fd_;
+  void* address_ = MAP_FAILED;
+};
+
+std::string_view kind_of_file(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a regular file";
+}
+
+}  // namespace
+
+void Source::will_need(std::uint64_t, std::uint64_t) const {}
+void Source::done_with(std::uint64_t, std::uint64_t) const {}
+
+SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
+  const std::string name = path.string();
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a pipe must not hang
+  if (!fd) throw_system_error("open", name);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::bad_argument, fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
+  }
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (mode == IoMode::read) return std::make_shared<FileSource>(name, size, std::move(fd));
+  return std::make_shared<MappedSource>(name, size, std::move(fd));
+}
+
+SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) {
+  return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
+}
+
+}  // namespace poise

@@ -1,0 +1,105 @@
+#include "model/check.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "model/roles.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxLayers = 65536;
+
+std::string file_and_name(const Tensor& tensor) {
+  for (const Part& part : tensor.parts) {
+    if (const auto at = part.blob->location()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
+  }
+  return tensor.name;
+}
+
+void check_vocabulary(const Model& model, std::vector<std::string>& faults) {
+  const Vocabulary& vocabulary = *model.vocabulary;
+  const auto size = static_cast<std::int64_t>(vocabulary.size());
+  if (const Tensor* embedding = model.find("model.embed_tokens.weight"); embedding != nullptr && embedding->shape.size() == 2) {
+    if (vocabulary.size() > embedding->shape[0]) {
+      faults.push_back(fmt::format("the vocabulary has {} tokens, but model.embed_tokens.weight only {} rows", size, embedding->shape[0]));
+    }
+  }
+  const auto check_id = [&](std::string_view field, std::int64_t id) {
+    if (id < -1 || id >= size) faults.push_back(fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size));
+  };
+  check_id("bos_id", vocabulary.bos_id);
+  check_id("eos_id", vocabulary.eos_id);
+  check_id("pad_id", vocabulary.pad_id);
+  check_id("unk_id", vocabulary.unk_id);
+}
+
+// The configuration's vocab_size, or where the format has none the embedding's rows.
+std::int64_t rows_of_embedding(const Model& model) {
+  if (model.config->vocab_size > 0) return model.config->vocab_size;
+  const Tensor* embedding = model.find("model.embed_tokens.weight");
+  return embedding != nullptr && embedding->shape.size() == 2 ? static_cast<std::int64_t>(embedding->shape[0]) : 0;
+}
+
+void check_tensors(const Model& model, std::vector<std::string>& faults) {
+  Config config = *model.config;
+  config.vocab_size = rows_of_embedding(model);
+  // A layer has nine tensors; this bounds the list below by what the file holds.
+  if (static_cast<std::uint64_t>(config.num_hidden_layers) > model.size()) {
+    faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
+    return;
+  }
+  for (const ExpectedTensor& expected : expected_tensors(config)) {
+    const Tensor* tensor = model.find(expected.name);
+    if (tensor == nullptr) {
+      faults.push_back(fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
+    } else if (tensor->shape != expected.shape) {
+      faults.push_back(fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape),
+                                   to_string(expected.shape)));
+    }
+  }
+  for (const Tensor& tensor : model.tensors()) {
+    const TensorRole role = role_from_name(tensor.name);
+    if (role.component == Component::layers && role.block >= config.num_hidden_layers) {
+      faults.push_back(fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), role.block, config.num_hidden_layers));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> check_config(const Config& config) {
+  std::vector<std::string> faults;
+  const auto positive = [&](std::string_view field, std::int64_t value, std::int64_t limit) {
+    if (value < 1 || value > limit) faults.push_back(fmt::format("{} is {}, expected 1 to {}", field, value, limit));
+  };
+  positive("hidden_size", config.hidden_size, kMaxSize);
+  positive("intermediate_size", config.intermediate_size, kMaxSize);
+  positive("max_position_embeddings", config.max_position_embeddings, kMaxSize);
+  positive("num_attention_heads", config.num_attention_heads, kMaxLayers);
+  positive("num_key_value_heads", config.num_key_value_heads, kMaxLayers);
+  positive("num_hidden_layers", config.num_hidden_layers, kMaxLayers);
+  positive("head_dim", config.head_dim, kMaxLayers);
+  if (config.vocab_size < 0 || config.vocab_size > kMaxSize) faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxSize));
+  if (!faults.empty()) return faults;
+  if (config.num_attention_heads % config.num_key_value_heads != 0) {
+    faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", config.num_attention_heads, config.num_key_value_heads));
+  }
+  if (!std::isfinite(config.rope_theta) || config.rope_theta <= 0) faults.push_back(fmt::format("rope_theta is {}, expected a positive number", config.rope_theta));
+  if (!std::isfinite(config.rms_norm_eps) || config.rms_norm_eps < 0) faults.push_back(fmt::format("rms_norm_eps is {}, expected a small positive number", config.rms_norm_eps));
+  return faults;
+}
+
+std::vector<std::string> check_consistency(const Model& model) {
+  std::vector<std::string> faults;
+  if (model.config) {
+    faults = check_config(*model.config);
+    if (faults.empty() && model.size() > 0) check_tensors(model, faults);
+  }
+  if (model.vocabulary) check_vocabulary(model, faults);
+  return faults;
+}
+
+}  // namespace poise

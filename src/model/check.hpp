@@ -1,0 +1,19 @@
+// check: do a model's parts agree with each other - configuration, vocabulary and tensor shapes?
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// Every disagreement of a Mistral or Llama model, one sentence each; empty when it can run. A model without configuration
+// or tensors has nothing to disagree about.
+std::vector<std::string> check_consistency(const Model& model);
+
+// What keeps the hyperparameters from describing any model: zero or negative sizes, heads that do not divide, and sizes
+// beyond all reason (products of the sizes that pass this fit 64 bits).
+std::vector<std::string> check_config(const Config& config);
+
+}  // namespace poise

@@ -1,0 +1,145 @@
+#include "model/config_json.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+// Typed look-ups in one JSON object; null counts as absent.
+class Keys {
+ public:
+  Keys(const Attributes& map, const std::string& path) : map_(map), path_(path) {}
+
+  std::optional<std::int64_t> integer(std::string_view key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT32_MAX) return static_cast<std::int64_t>(*number);
+    if (const auto* number = value->get_if<std::int64_t>(); number != nullptr && *number >= INT32_MIN) return *number;
+    if (const auto* number = value->get_if<double>(); number != nullptr && *number == std::floor(*number) && std::abs(*number) <= INT32_MAX) {
+      return static_cast<std::int64_t>(*number);
+    }
+    fail(key, "expected an integer of 32 bits");
+  }
+  std::optional<float> number(std::string_view key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<float>(*positive);
+    if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<float>(*negative);
+    if (const auto* fraction = value->get_if<double>()) return static_cast<float>(*fraction);
+    fail(key, "expected a number");
+  }
+  std::optional<bool> boolean(std::string_view key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* flag = value->get_if<bool>()) return *flag;
+    fail(key, "expected true or false");
+  }
+  std::optional<std::string> text(std::string_view key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return std::nullopt;
+    if (const auto* found = value->get_if<std::string>()) return *found;
+    fail(key, "expected text");
+  }
+  bool absent(std::string_view key) const { return map_.find(key) == nullptr; }
+  const Attributes* object(std::string_view key) const {
+    const Value* value = find(key);
+    if (value == nullptr) return nullptr;
+    if (const auto* map = value->get_if<Attributes>()) return map;
+    fail(key, "expected an object");
+  }
+  std::int64_t required(std::string_view key) const {
+    const auto value = integer(key);
+    if (!value) fail(key, "missing");
+    return *value;
+  }
+
+  [[noreturn]] void fail(std::string_view key, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("config: {}: {}", key, problem), path_);
+  }
+  [[noreturn]] void refuse(std::string_view key, std::string_view reason) const {
+    throw Error(ErrorKind::unsupported, fmt::format("config: {}: {}", key, reason), path_);
+  }
+
+ private:
+  const Value* find(std::string_view key) const {
+    const Value* value = map_.find(key);
+    return value == nullptr || value->get_if<std::nullptr_t>() != nullptr ? nullptr : value;
+  }
+
+  const Attributes& map_;
+  const std::string& path_;
+};
+
+// rope_theta, which newer files keep in an object of its own; scaled variants are refused.
+float rope_theta(const Keys& keys, const std::string& path) {
+  float theta = keys.number("rope_theta").value_or(10000.0F);
+  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
+    const Attributes* map = keys.object(key);
+    if (map == nullptr) continue;
+    const Keys inner(*map, path);
+    const std::string type = inner.text("rope_type").value_or(inner.text("type").value_or("default"));
+    if (type != "default") keys.refuse(key, fmt::format("rotary embeddings of type \"{}\" are not supported", type));
+    theta = inner.number("rope_theta").value_or(theta);
+  }
+  return theta;
+}
+
+void refuse_what_is_not_done(const Keys& keys, const std::string& activation) {
+  if (activation != "silu" && activation != "swish") keys.refuse("hidden_act", fmt::format("\"{}\" is not supported, only silu", activation));
+  for (const std::string_view key : {"attention_bias", "mlp_bias"}) {
+    if (keys.boolean(key).value_or(false)) keys.refuse(key, "projections with a bias are not supported");
+  }
+}
+
+Config tiny_llama_config(const Keys& keys) {
+  Config config;
+  config.hidden_act = keys.text("hidden_act").value_or("gelu_tanh");
+  config.hidden_size = keys.required("hidden_size");
+  config.num_hidden_layers = keys.required("num_hidden_layers");
+  config.num_attention_heads = keys.required("num_attention_heads");
+  config.num_key_value_heads = config.num_attention_heads;
+  config.intermediate_size = keys.required("intermediate_size");
+  config.max_position_embeddings = keys.required("max_position_embeddings");
+  config.vocab_size = keys.required("vocab_size");
+  config.head_dim = config.num_attention_heads > 0 ? config.hidden_size / config.num_attention_heads : 0;
+  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(1e-5F);
+  config.rope_theta = keys.number("rope_theta").value_or(10000.0F);
+  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
+  config.dropout = keys.number("dropout").value_or(0.0F);
+  return config;
+}
+
+}  // namespace
+
+Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
+  const Keys keys(map, path);
+  model_type = keys.text("model_type").value_or(model_type);
+  if (model_type == "tiny_llama") return tiny_llama_config(keys);
+  const bool mistral = model_type == "mistral";
+  Config config;
+  config.hidden_act = keys.text("hidden_act").value_or("silu");
+  config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(false);
+  config.hidden_size = keys.required("hidden_size");
+  config.intermediate_size = keys.required("intermediate_size");
+  config.max_position_embeddings = keys.integer("max_position_embeddings").value_or(mistral ? 32768 : 2048);
+  config.num_attention_heads = keys.required("num_attention_heads");
+  config.num_hidden_layers = keys.required("num_hidden_layers");
+  config.num_key_value_heads = keys.integer("num_key_value_heads").value_or(config.num_attention_heads);
+  config.vocab_size = keys.integer("vocab_size").value_or(0);
+  config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
+  if (mistral && keys.absent("sliding_window")) config.sliding_window = 4096;  // null means none; only absence means the default
+  config.rope_theta = rope_theta(keys, path);
+  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(mistral ? 1e-5F : 1e-6F);
+  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
+  const std::int64_t heads = config.num_attention_heads;
+  config.head_dim = keys.integer("head_dim").value_or(heads > 0 ? config.hidden_size / heads : 0);
+  refuse_what_is_not_done(keys, config.hidden_act);
+  return config;
+}
+
+}  // namespace poise

@@ -1,0 +1,15 @@
+// Hyperparameters from config.json's keys, with each family's documented defaults (formats.md section 5).
+#pragma once
+
+#include <string>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// `model_type` is filled in when the map has one. Throws invalid_file naming the key when a value is missing or has the
+// wrong type, unsupported when the model needs what Poise does not do (scaled rotary embeddings, biases, another
+// activation). `path` stands in errors.
+Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path);
+
+}  // namespace poise

@@ -1,0 +1,233 @@
+#include "model/metadata.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "model/config_json.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kCard = "poise.card";
+constexpr std::string_view kConfig = "poise.config";
+constexpr std::string_view kVocabulary = "poise.vocabulary";
+
+std::string_view kind_name(VocabularyKind kind) {
+  switch (kind) {
+    case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
+    case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
+    case VocabularyKind::byte_pair: return "byte_pair";
+  }
+  return "sentencepiece_bpe";
+}
+
+// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex behind a NUL, which no token text begins with.
+bool is_utf8(std::string_view text) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
+    if (length == 0 || length > text.size() - i) return false;
+    std::uint32_t point = length == 1 ? lead : lead & (0x7fU >> length);
+    for (std::size_t k = 1; k < length; ++k) {
+      const auto next = static_cast<unsigned char>(text[i + k]);
+      if (next >> 6 != 2) return false;
+      point = point << 6 | (next & 0x3fU);
+    }
+    constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (point < kSmallest[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+    i += length;
+  }
+  return true;
+}
+
+std::string encode_text(std::string_view text) {
+  if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
+  std::string hex(1, '\0');
+  for (const char c : text) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+[[noreturn]] void fail(const Model& model, std::string_view attribute, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("attribute {}: {}", attribute, problem), model.origin.path.string());
+}
+
+std::string decode_text(const Model& model, const std::string& text) {
+  if (!text.starts_with('\0')) return text;
+  const auto digit = [&](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    fail(model, kVocabulary, "a token's hexadecimal text is broken");
+  };
+  if (text.size() % 2 == 0) fail(model, kVocabulary, "a token's hexadecimal text is broken");
+  std::string bytes;
+  for (std::size_t i = 1; i < text.size(); i += 2) bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
+  return bytes;
+}
+
+Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
+  Value::Array tokens;
+  Value::Array scores;
+  Value::Array types;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    tokens.emplace_back(encode_text(vocabulary.text(id)));
+    // JSON has no infinities; a score that is none is null.
+    scores.emplace_back(static_cast<double>(vocabulary.score(id)));
+    types.emplace_back(static_cast<int>(vocabulary.type(id)));
+  }
+  Attributes map{{"kind", kind_name(vocabulary.kind)},
+                 {"bos_id", vocabulary.bos_id},
+                 {"eos_id", vocabulary.eos_id},
+                 {"pad_id", vocabulary.pad_id},
+                 {"unk_id", vocabulary.unk_id},
+                 {"max_length", vocabulary.max_length},
+                 {"add_dummy_prefix", vocabulary.add_dummy_prefix},
+                 {"remove_extra_whitespaces", vocabulary.remove_extra_whitespaces},
+                 {"normalizer", vocabulary.normalizer},
+                 {"tokens", std::move(tokens)},
+                 {"scores", std::move(scores)},
+                 {"types", std::move(types)}};
+  if (!vocabulary.merges.empty()) {
+    Value::Array merges;
+    for (const auto& [left, right] : vocabulary.merges) merges.push_back(Value::Array{encode_text(left), encode_text(right)});
+    map.set("merges", std::move(merges));
+  }
+  return map;
+}
+
+class VocabularyReader {
+ public:
+  VocabularyReader(const Model& model, const Attributes& map) : model_(model), map_(map) {}
+
+  Vocabulary read() const {
+    Vocabulary vocabulary;
+    vocabulary.kind = kind();
+    vocabulary.bos_id = id("bos_id");
+    vocabulary.eos_id = id("eos_id");
+    vocabulary.pad_id = id("pad_id");
+    vocabulary.unk_id = id("unk_id");
+    vocabulary.max_length = id("max_length");
+    vocabulary.add_dummy_prefix = get<bool>("add_dummy_prefix");
+    vocabulary.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
+    vocabulary.normalizer = get<std::string>("normalizer");
+    const auto& tokens = get<Value::Array>("tokens");
+    const auto& scores = get<Value::Array>("scores");
+    const auto& types = get<Value::Array>("types");
+    if (scores.size() != tokens.size() || types.size() != tokens.size()) {
+      fail(model_, kVocabulary, fmt::format("{} tokens, {} scores and {} types: expected equal numbers", tokens.size(), scores.size(), types.size()));
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i) vocabulary.add(text(tokens[i]), score(scores[i]), type(types[i]));
+    if (map_.find("merges") != nullptr) read_merges(vocabulary);
+    return vocabulary;
+  }
+
+ private:
+  template <typename T>
+  const T& get(std::string_view key) const {
+    const Value* value = map_.find(key);
+    const T* typed = value == nullptr ? nullptr : value->get_if<T>();
+    if (typed == nullptr) fail(model_, kVocabulary, fmt::format("{} is missing or has the wrong type", key));
+    return *typed;
+  }
+
+  std::int32_t id(std::string_view key) const {
+    const Value* value = map_.find(key);
+    if (value != nullptr) {
+      const auto* positive = value->get_if<std::uint64_t>();
+      if (positive != nullptr && *positive <= INT32_MAX) return static_cast<std::int32_t>(*positive);
+      const auto* negative = value->get_if<std::int64_t>();
+      if (negative != nullptr && *negative == -1) return -1;
+    }
+    fail(model_, kVocabulary, fmt::format("{}: expected -1 or a token id", key));
+  }
+
+  VocabularyKind kind() const {
+    const std::string& name = get<std::string>("kind");
+    for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram, VocabularyKind::byte_pair}) {
+      if (kind_name(kind) == name) return kind;
+    }
+    fail(model_, kVocabulary, fmt::format("kind \"{}\" is not known", name));
+  }
+
+  std::string text(const Value& value) const {
+    const auto* encoded = value.get_if<std::string>();
+    if (encoded == nullptr) fail(model_, kVocabulary, "a token is no text");
+    return decode_text(model_, *encoded);
+  }
+
+  float score(const Value& value) const {
+    if (const auto* number = value.get_if<double>()) return static_cast<float>(*number);
+    if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<float>(*number);
+    if (const auto* number = value.get_if<std::int64_t>()) return static_cast<float>(*number);
+    if (value.get_if<std::nullptr_t>() != nullptr) return std::numeric_limits<float>::quiet_NaN();
+    fail(model_, kVocabulary, "a score is no number");
+  }
+
+  TokenType type(const Value& value) const {
+    const auto* number = value.get_if<std::uint64_t>();
+    if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined)) fail(model_, kVocabulary, "a token type is not known");
+    return static_cast<TokenType>(*number);
+  }
+
+  void read_merges(Vocabulary& vocabulary) const {
+    for (const Value& item : get<Value::Array>("merges")) {
+      const auto* pair = item.get_if<Value::Array>();
+      if (pair == nullptr || pair->size() != 2) fail(model_, kVocabulary, "merges: expected pairs of texts");
+      vocabulary.merges.emplace_back(text((*pair)[0]), text((*pair)[1]));
+    }
+  }
+
+  const Model& model_;
+  const Attributes& map_;
+};
+
+Card card_from(const Model& model, const Attributes& map) {
+  const auto text = [&](std::string_view key) -> std::string {
+    const Value* value = map.find(key);
+    if (value == nullptr) return {};
+    const auto* found = value->get_if<std::string>();
+    if (found == nullptr) fail(model, kCard, fmt::format("{} is no text", key));
+    return *found;
+  };
+  return {text("model_type"), text("base_model"), text("author"), text("created_at"), text("last_modified"), text("license"), text("uuid")};
+}
+
+// The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
+std::optional<Attributes> take_json(Model& model, std::string_view key) {
+  const Value* value = model.attributes.find(key);
+  if (value == nullptr) return std::nullopt;
+  const auto* text = value->get_if<std::string>();
+  if (text == nullptr) fail(model, key, "expected JSON text");
+  const Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key));
+  const auto* map = json.get_if<Attributes>();
+  if (map == nullptr) fail(model, key, "expected a JSON object");
+  Attributes result = *map;
+  model.attributes.erase(key);
+  return result;
+}
+
+}  // namespace
+
+Attributes text_attributes(const Model& model) {
+  Attributes result;
+  for (const auto& [key, value] : model.attributes) {
+    result.set(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
+  }
+  if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
+  if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
+  if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
+  return result;
+}
+
+void take_text_attributes(Model& model) {
+  if (const auto map = take_json(model, kCard)) model.card = card_from(model, *map);
+  if (const auto map = take_json(model, kConfig)) model.config = config_from_attributes(*map, model.card.model_type, model.origin.path.string());
+  if (const auto map = take_json(model, kVocabulary)) model.vocabulary = VocabularyReader(model, *map).read();
+}
+
+}  // namespace poise

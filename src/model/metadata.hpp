@@ -1,0 +1,18 @@
+// Metadata as text: how a model's card, configuration and vocabulary travel in formats that only have text attributes.
+//
+// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (formats.md section 3).
+#pragma once
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// The model's attributes, every value as text (JSON text where it was none), and behind them the three of Poise for what
+// the model has.
+Attributes text_attributes(const Model& model);
+
+// The reverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file
+// naming attribute and field when one of them does not parse.
+void take_text_attributes(Model& model);
+
+}  // namespace poise

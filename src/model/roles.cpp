@@ -1,0 +1,125 @@
+#include "model/roles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace poise {
+namespace {
+
+// One row per tensor of a layer, in canonical order.
+struct LayerTensor {
+  std::string_view name;  // behind "model.layers.N."
+  LayerPart layer;
+  Projection projection;
+};
+
+constexpr std::array<LayerTensor, 9> kLayerTensors = {{
+    {"input_layernorm.weight", LayerPart::input_layernorm, Projection::none},
+    {"self_attn.q_proj.weight", LayerPart::self_attn, Projection::q_proj},
+    {"self_attn.k_proj.weight", LayerPart::self_attn, Projection::k_proj},
+    {"self_attn.v_proj.weight", LayerPart::self_attn, Projection::v_proj},
+    {"self_attn.o_proj.weight", LayerPart::self_attn, Projection::o_proj},
+    {"post_attention_layernorm.weight", LayerPart::post_attention_layernorm, Projection::none},
+    {"mlp.gate_proj.weight", LayerPart::mlp, Projection::gate_proj},
+    {"mlp.up_proj.weight", LayerPart::mlp, Projection::up_proj},
+    {"mlp.down_proj.weight", LayerPart::mlp, Projection::down_proj},
+}};
+
+constexpr std::string_view kLayers = "model.layers.";
+
+TensorRole layer_role(std::string_view rest) {
+  TensorRole role;
+  std::int32_t block = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), block);
+  if (error != std::errc() || block < 0 || end == rest.data() + rest.size() || *end != '.') return role;
+  if (fmt::format("{}", block).size() != static_cast<std::size_t>(end - rest.data())) return role;  // "007" is not a layer
+  const std::string_view name = rest.substr(static_cast<std::size_t>(end - rest.data()) + 1);
+  role.component = Component::layers;
+  role.block = block;
+  for (const LayerTensor& row : kLayerTensors) {
+    if (row.name == name) {
+      role.layer = row.layer;
+      role.projection = row.projection;
+    }
+  }
+  return role;
+}
+
+int order_in_layer(const TensorRole& role) {
+  const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(), [&](const LayerTensor& tensor) {
+    return tensor.layer == role.layer && tensor.projection == role.projection;
+  });
+  return static_cast<int>(row - kLayerTensors.begin());
+}
+
+// Sorts tensors canonically: (component's place, block, place in the layer).
+std::tuple<int, std::int32_t, int> canonical_key(std::string_view name) {
+  const TensorRole role = role_from_name(name);
+  if (!role.known()) return {4, 0, 0};
+  switch (role.component) {
+    case Component::embed_tokens: return {0, 0, 0};
+    case Component::layers: return {1, role.block, order_in_layer(role)};
+    case Component::norm: return {2, 0, 0};
+    case Component::lm_head: return {3, 0, 0};
+    case Component::other: break;
+  }
+  return {4, 0, 0};
+}
+
+Shape layer_shape(const Config& config, const LayerTensor& row) {
+  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t hidden = size(config.hidden_size);
+  const std::uint64_t queries = size(config.num_attention_heads) * size(config.head_dim);
+  const std::uint64_t keys = size(config.num_key_value_heads) * size(config.head_dim);
+  const std::uint64_t inner = size(config.intermediate_size);
+  switch (row.projection) {
+    case Projection::q_proj: return {queries, hidden};
+    case Projection::k_proj:
+    case Projection::v_proj: return {keys, hidden};
+    case Projection::o_proj: return {hidden, queries};
+    case Projection::gate_proj:
+    case Projection::up_proj: return {inner, hidden};
+    case Projection::down_proj: return {hidden, inner};
+    case Projection::none:
+    case Projection::other: break;
+  }
+  return {hidden};
+}
+
+}  // namespace
+
+bool TensorRole::known() const { return component != Component::other && layer != LayerPart::other; }
+
+TensorRole role_from_name(std::string_view name) {
+  if (name == "model.embed_tokens.weight") return {Component::embed_tokens, -1, LayerPart::weight, Projection::none};
+  if (name == "lm_head.weight") return {Component::lm_head, -1, LayerPart::weight, Projection::none};
+  if (name == "model.norm.weight") return {Component::norm, -1, LayerPart::weight, Projection::none};
+  if (name.starts_with(kLayers)) return layer_role(name.substr(kLayers.size()));
+  return {};
+}
+
+std::vector<ExpectedTensor> expected_tensors(const Config& config) {
+  const auto hidden = static_cast<std::uint64_t>(config.hidden_size);
+  const auto vocabulary = static_cast<std::uint64_t>(config.vocab_size);
+  std::vector<ExpectedTensor> tensors;
+  tensors.push_back({"model.embed_tokens.weight", {vocabulary, hidden}});
+  for (std::int64_t block = 0; block < config.num_hidden_layers; ++block) {
+    for (const LayerTensor& row : kLayerTensors) tensors.push_back({fmt::format("{}{}.{}", kLayers, block, row.name), layer_shape(config, row)});
+  }
+  tensors.push_back({"model.norm.weight", {hidden}});
+  if (!config.tie_word_embeddings) tensors.push_back({"lm_head.weight", {vocabulary, hidden}});
+  return tensors;
+}
+
+std::vector<const Tensor*> in_canonical_order(const Model& model) {
+  std::vector<const Tensor*> tensors;
+  for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
+  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor* a, const Tensor* b) { return canonical_key(a->name) < canonical_key(b->name); });
+  return tensors;
+}
+
+}  // namespace poise

@@ -1,0 +1,47 @@
+#include <poise/dtype.hpp>
+
+#include <array>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+constexpr std::string_view plain_name(std::string_view enumerator) { return enumerator == "boolean" ? "bool" : enumerator; }
+
+constexpr std::array kTable = {
+#define POISE_DTYPE(name, bits, kind, safetensors, alt, zt0, zt1, zt2, zt2_type) \
+  DTypeInfo{DType::name, plain_name(#name), bits, DTypeKind::kind, safetensors, alt, zt0, zt1, zt2, zt2_type},
+#include <poise/dtype.def>
+#undef POISE_DTYPE
+};
+
+}  // namespace
+
+const DTypeInfo& info(DType dtype) {
+  const auto row = static_cast<std::size_t>(dtype);
+  if (row >= kTable.size()) throw Error(ErrorKind::internal, "the width of an unknown element type was asked for");
+  return kTable[row];
+}
+
+std::string_view to_string(DType dtype) { return dtype == DType::unknown ? "unknown" : info(dtype).name; }
+
+std::optional<DType> dtype_from_name(std::string_view name) { return dtype_from(&DTypeInfo::name, name); }
+
+std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view spelling) {
+  if (spelling.empty()) return std::nullopt;
+  for (const DTypeInfo& row : kTable) {
+    if (row.*column == spelling) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+bool is_floating(DType dtype) { return dtype != DType::unknown && info(dtype).kind == DTypeKind::floating; }
+
+bool is_integer(DType dtype) {
+  if (dtype == DType::unknown) return false;
+  const DTypeKind kind = info(dtype).kind;
+  return kind == DTypeKind::signed_integer || kind == DTypeKind::unsigned_integer;
+}
+
+}  // namespace poise

@@ -1,0 +1,170 @@
+#include <poise/value.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <poise/error.hpp>
+
+namespace poise {
+
+Attributes::Attributes(std::initializer_list<Entry> entries) {
+  for (const Entry& entry : entries) set(entry.first, entry.second);
+}
+
+const Value* Attributes::find(std::string_view key) const {
+  for (const Entry& entry : entries_) {
+    if (entry.first == key) return &entry.second;
+  }
+  return nullptr;
+}
+
+void Attributes::set(std::string key, Value value) {
+  for (Entry& entry : entries_) {
+    if (entry.first == key) {
+      entry.second = std::move(value);
+      return;
+    }
+  }
+  entries_.emplace_back(std::move(key), std::move(value));
+}
+
+bool Attributes::erase(std::string_view key) {
+  return std::erase_if(entries_, [&](const Entry& entry) { return entry.first == key; }) > 0;
+}
+
+bool operator==(const Attributes& a, const Attributes& b) { return a.entries_ == b.entries_; }
+bool operator==(const Value& a, const Value& b) { return a.storage_ == b.storage_; }
+
+Value::Value(std::int64_t value) {
+  if (value >= 0) {
+    storage_ = static_cast<std::uint64_t>(value);
+  } else {
+    storage_ = value;
+  }
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxDepth = 64;
+
+std::string hex(const Value::Bytes& bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+Json to_tree(const Value& value);
+
+struct TreeBuilder {
+  Json operator()(std::nullptr_t) const { return nullptr; }
+  Json operator()(double number) const { return std::isfinite(number) ? Json(number) : Json(nullptr); }
+  Json operator()(const Value::Bytes& bytes) const { return hex(bytes); }
+  Json operator()(const Value::Array& array) const {
+    Json tree = Json::array();
+    for (const Value& item : array) tree.push_back(to_tree(item));
+    return tree;
+  }
+  Json operator()(const Attributes& map) const {
+    Json tree = Json::object();
+    for (const auto& [key, item] : map) tree.get_ref<Json::object_t&>().emplace_back(key, to_tree(item));
+    return tree;
+  }
+  template <typename Plain>
+  Json operator()(const Plain& plain) const {
+    return plain;
+  }
+};
+
+Json to_tree(const Value& value) { return std::visit(TreeBuilder{}, value.storage()); }
+
+// Builds a Value from nlohmann's events, with bounded depth and without accepting a key twice.
+class Builder final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit Builder(std::string name) : name_(std::move(name)) {}
+
+  Value take() { return std::move(root_); }
+
+  bool null() override { return put(Value()); }
+  bool boolean(bool value) override { return put(Value(value)); }
+  bool number_integer(number_integer_t value) override { return put(Value(static_cast<std::int64_t>(value))); }
+  bool number_unsigned(number_unsigned_t value) override { return put(Value(static_cast<std::uint64_t>(value))); }
+  bool number_float(number_float_t value, const string_t&) override { return put(Value(value)); }
+  bool string(string_t& value) override { return put(Value(std::move(value))); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(true); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(false); }
+  bool end_array() override { return close(); }
+  bool key(string_t& key) override {
+    Level& level = levels_.back();
+    if (!level.keys.insert(key).second) fail(fmt::format("the key \"{}\" stands twice in one object", key));
+    level.key = key;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    const std::string text = error.what();
+    const auto cut = text.find("] ");
+    throw Error(ErrorKind::invalid_file, "JSON: " + (cut == std::string::npos ? text : text.substr(cut + 2)), name_, position);
+  }
+
+ private:
+  struct Level {
+    bool is_object;
+    std::string key;
+    std::set<std::string> keys;
+    std::vector<Attributes::Entry> entries;
+    Value::Array items;
+  };
+
+  [[noreturn]] void fail(std::string message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_); }
+
+  bool open(bool is_object) {
+    if (levels_.size() == kMaxDepth) fail(fmt::format("nested deeper than {}", kMaxDepth));
+    levels_.push_back({is_object, {}, {}, {}, {}});
+    return true;
+  }
+  bool close() {
+    Level level = std::move(levels_.back());
+    levels_.pop_back();
+    if (!level.is_object) return put(Value(std::move(level.items)));
+    return put(Value(Attributes::from_unique(std::move(level.entries))));
+  }
+  bool put(Value value) {
+    if (levels_.empty()) {
+      root_ = std::move(value);
+    } else if (levels_.back().is_object) {
+      levels_.back().entries.emplace_back(std::move(levels_.back().key), std::move(value));
+    } else {
+      levels_.back().items.push_back(std::move(value));
+    }
+    return true;
+  }
+
+  std::string name_;
+  Value root_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace
+
+Attributes Attributes::from_unique(std::vector<Entry> entries) {
+  Attributes attributes;
+  attributes.entries_ = std::move(entries);
+  return attributes;
+}
+
+std::string to_json(const Value& value, int indent) { return to_tree(value).dump(indent, ' ', false, Json::error_handler_t::replace); }
+
+Value parse_json(std::string_view text, const std::string& name) {
+  Builder builder(name);
+  nlohmann::json::sax_parse(text, &builder);
+  return builder.take();
+}
+
+}  // namespace poise
