@@ -53,7 +53,7 @@ def learning_rate(step, steps, peak, warmup=100):
     return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
-def train(model, sequences, steps, batch_size=16, peak=3e-3, weight_decay=0.1, seed=0):
+def train(model, sequences, steps, batch_size=8, peak=3e-3, weight_decay=0.1, seed=0):
     """Train `model`, which maps ids [B,T] to logits [B,T,V], with AdamW; print the loss."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]

@@ -24,7 +24,7 @@ import common
 import corpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OUTPUT = os.environ.get("NM_OUT") or os.path.join(HERE, "..", "nano-mistral")
+OUTPUT = os.path.join(HERE, "..", "nano-mistral")
 HELDOUT = os.path.join(HERE, "heldout.txt")
 CORPUS_SEED = 1
 CORPUS_STORIES = 60000
@@ -90,9 +90,9 @@ def train_tokenizer(stories, prefix):
     os.remove(prefix + ".vocab")
 
 
-def load_tokenizer():
+def load_tokenizer(directory):
     return sentencepiece.SentencePieceProcessor(
-        model_file=os.path.join(OUTPUT, "tokenizer.model"))
+        model_file=os.path.join(directory, "tokenizer.model"))
 
 
 def encode_story(tokenizer, story):
@@ -145,8 +145,9 @@ class Attention(nn.Module):
         k = self.k_proj(x).view(batch, length, self.kv_heads, -1).transpose(1, 2)
         v = self.v_proj(x).view(batch, length, self.kv_heads, -1).transpose(1, 2)
         group = self.heads // self.kv_heads
-        q, k = rotate(q, cos, sin), rotate(k, cos, sin).repeat_interleave(group, dim=1)
-        scores = q @ k.transpose(-1, -2) / math.sqrt(self.head_dim) + mask
+        q = rotate(q, cos, sin) / math.sqrt(self.head_dim)
+        k = rotate(k, cos, sin).repeat_interleave(group, dim=1)
+        scores = q @ k.transpose(-1, -2) + mask
         mixed = scores.softmax(-1) @ v.repeat_interleave(group, dim=1)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))
 
@@ -253,22 +254,22 @@ def read_safetensors(path):
     return tensors
 
 
-def train_and_write(stories_count, steps):
+def train_and_write(directory, stories_count, steps):
     """Make the corpus and the tokenizer, train, and write the model's directory."""
-    os.makedirs(OUTPUT, exist_ok=True)
+    os.makedirs(directory, exist_ok=True)
     stories = corpus.make_stories(CORPUS_SEED, stories_count)
-    train_tokenizer(stories[:6000], os.path.join(OUTPUT, "tokenizer"))
-    tokenizer = load_tokenizer()
+    train_tokenizer(stories[:6000], os.path.join(directory, "tokenizer"))
+    tokenizer = load_tokenizer(directory)
     sequences = [encode_story(tokenizer, story) for story in stories]
     print(f"{len(sequences)} stories, {sum(map(len, sequences))} tokens, "
           f"longest {max(map(len, sequences))}")
     model = Mistral(CONFIG)
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     common.train(model, sequences, steps)
-    with open(os.path.join(OUTPUT, "config.json"), "w", encoding="utf-8") as file:
+    with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
         json.dump(CONFIG, file, indent=2)
         file.write("\n")
-    write_safetensors(os.path.join(OUTPUT, "model.safetensors"),
+    write_safetensors(os.path.join(directory, "model.safetensors"),
                       {name: p.detach().numpy() for name, p in model.named_parameters()})
 
 
@@ -340,9 +341,9 @@ def prompt_record(model, tokenizer, name, text, count, keep_logits):
     return record
 
 
-def write_reference():
+def write_reference(directory):
     """Compute and write reference.json; print samples."""
-    model, tokenizer = Reference(OUTPUT), load_tokenizer()
+    model, tokenizer = Reference(directory), load_tokenizer(directory)
     stories = corpus.read_stories(HELDOUT)
     score = common.perplexity(model.forward, [encode_story(tokenizer, s) for s in stories])
     reference = {
@@ -359,7 +360,7 @@ def write_reference():
         "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)}
                       for text in TOKENIZER_TEXTS],
     }
-    common.write_json(os.path.join(OUTPUT, "reference.json"), reference)
+    common.write_json(os.path.join(directory, "reference.json"), reference)
     print("held-out:", score)
     for record in reference["prompts"]:
         print(f"\n[greedy, margin {record['smallest_margin']}] "
@@ -372,6 +373,7 @@ def write_reference():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", default=OUTPUT, metavar="DIR")
     parser.add_argument("--steps", type=int, default=3500)
     parser.add_argument("--stories", type=int, default=CORPUS_STORIES)
     parser.add_argument("--reference-only", action="store_true")
@@ -379,8 +381,8 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
     if not args.reference_only:
-        train_and_write(args.stories, args.steps)
-    write_reference()
+        train_and_write(args.output, args.stories, args.steps)
+    write_reference(args.output)
 
 
 if __name__ == "__main__":

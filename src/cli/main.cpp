@@ -1,2 +1,61 @@
+// The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+
 #include <fmt/format.h>
-int main() { return 0; }
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/text.hpp"
+
+namespace {
+
+std::string format_list() {
+  std::string text = "Formats:\n";
+  for (const poise::FormatInfo& format : poise::formats()) {
+    const char* access = format.readable && format.writable ? "read, write" : format.readable ? "read" : "write";
+    text += fmt::format("  {:<14}{:<14}{}\n", format.name, access, format.description);
+  }
+  return text;
+}
+
+int report(const poise::Error& error) {
+  fmt::print(stderr, "poise: {}\n", poise::cli::printable_lines(error.what()));
+  if (error.kind() == poise::ErrorKind::internal) fmt::print(stderr, "poise: this is a bug in Poise; please report it with the file\n");
+  return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  CLI::App app{"Poise opens, checks, converts, quantizes and runs model weight files.", "poise"};
+  app.set_version_flag("--version", "poise " POISE_VERSION);
+  app.require_subcommand(1);
+  app.footer(format_list());
+  poise::cli::add_inspect(app);
+  poise::cli::add_verify(app);
+  poise::cli::add_convert(app);
+  poise::cli::add_hash(app);
+  poise::cli::add_run(app);
+  try {
+    app.parse(argc, argv);
+    if (std::fflush(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const poise::cli::ExitCode& exit) {
+    return exit.code;
+  } catch (const poise::Error& error) {
+    return report(error);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "poise: out of memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "poise: {}\npoise: this is a bug in Poise; please report it with the file\n", error.what());
+  }
+  return 1;
+}

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/format.hpp>
 
@@ -31,12 +33,16 @@ struct Format {
   // Other extensions that stand for it, each with its dot.
   std::span<const std::string_view> extensions;
   HonouredOptions options;
+  // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
+  bool holds_bf16;
 
   // Is this certainly meant to be a file of this format? Looks at a few bytes, never throws for what they say.
   bool (*sniff)(const Input& input);
   // Null where the format cannot be read or written. Requires of write: the model outlives the call.
   Model (*read)(const Input& input, const ReadOptions& options);
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
+  // What of the model the written file will not hold, one sentence each. Null: it holds everything.
+  std::vector<std::string> (*losses)(const Model& model, const WriteOptions& options);
 };
 
 // All of them, in the order in which they sniff.

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "formats/format.hpp"
+#include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 
 // One row per format.
 constexpr std::array kFormats = {
+    &kHuggingFace,
     &kSafetensors,
 };
 

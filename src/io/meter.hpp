@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 #include <poise/error.hpp>
@@ -16,20 +15,16 @@ class Meter {
   Meter() = default;
   Meter(Progress progress, std::uint64_t total) : progress_(std::move(progress)), total_(total) {}
 
-  void start(std::string_view item) {
-    item_ = item;
-    advance(0);
-  }
-  void advance(std::uint64_t bytes) {
+  // `item` names what the bytes belong to; it has to live through the call only.
+  void advance(std::uint64_t bytes, std::string_view item) {
     done_ += bytes;
-    if (progress_ && !progress_({done_, total_, item_})) throw Error(ErrorKind::cancelled, "cancelled");
+    if (progress_ && !progress_({done_, total_, item})) throw Error(ErrorKind::cancelled, "cancelled");
   }
 
  private:
   Progress progress_;
   std::uint64_t total_ = 0;
   std::uint64_t done_ = 0;
-  std::string item_;
 };
 
 }  // namespace poise

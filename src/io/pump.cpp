@@ -10,14 +10,14 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1 << 20;         // stays in the cache between being made, hashed and written
-constexpr std::size_t kKernelCopyBytes = 16 << 20;   // between two progress reports
+constexpr std::size_t kChunkBytes = 1 << 20;        // stays in the cache between being made, hashed and written
+constexpr std::size_t kKernelCopyBytes = 16 << 20;  // between two progress reports
 
-void copy_in_kernel(const Location& at, Sink& sink, Meter& meter) {
+void copy_in_kernel(const Location& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {
     const std::uint64_t count = std::min<std::uint64_t>(kKernelCopyBytes, at.length - done);
     sink.copy(*at.source, at.offset + done, count);
-    meter.advance(count);
+    meter.advance(count, item);
     done += count;
   }
 }
@@ -65,30 +65,28 @@ void stream_serially(const Blob& blob, Consume&& consume) {
 }
 
 template <typename Consume>
-void each_chunk(const Blob& blob, Consume&& consume) {
-  if (const auto all = blob.map()) {
-    for (std::size_t done = 0; done < all->size(); done += kChunkBytes) {
-      consume(all->subspan(done, std::min(kChunkBytes, all->size() - done)));
-    }
-  } else if (blob.seekable() && blob.size() > kChunkBytes) {
-    compute_in_parallel(blob, consume);
-  } else {
-    stream_serially(blob, consume);
-  }
+void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
+  for (std::size_t done = 0; done < all.size(); done += kChunkBytes) consume(all.subspan(done, std::min(kChunkBytes, all.size() - done)));
 }
 
 }  // namespace
 
-void pump(const Blob& blob, Sink& sink, Meter& meter, Hasher* hasher) {
+void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   const auto at = blob.location();
-  if (hasher == nullptr && at && at->encoding == "raw" && at->length == blob.size()) return copy_in_kernel(*at, sink, meter);
-  each_chunk(blob, [&](std::span<const std::byte> bytes) {
+  if (hasher == nullptr && at && at->encoding == "raw" && at->length == blob.size()) return copy_in_kernel(*at, sink, meter, item);
+  const auto consume = [&](std::span<const std::byte> bytes) {
     if (hasher != nullptr) hasher->update(bytes);
     sink.write(bytes);
-    meter.advance(bytes.size());
-  });
+    meter.advance(bytes.size(), item);
+  };
+  if (const auto all = blob.map()) return borrow_chunks(*all, consume);
+  if (blob.seekable() && blob.size() > kChunkBytes) return compute_in_parallel(blob, consume);
+  stream_serially(blob, consume);
 }
 
-void for_each_chunk(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) { each_chunk(blob, consume); }
+void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) {
+  if (const auto all = blob.map()) return borrow_chunks(*all, consume);
+  stream_serially(blob, consume);
+}
 
 }  // namespace poise

@@ -1,6 +1,11 @@
 // pump: moves a blob's decoded bytes into a sink, once and in order.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+
 #include <poise/blob.hpp>
 
 #include "io/digest.hpp"
@@ -10,10 +15,11 @@
 namespace poise {
 
 // Bytes that need no change are copied by the kernel; computed ones are made by all threads, a bounded number of chunks
-// ahead of the ordered writer. `hasher` (may be null) sees every byte in order. Throws whatever the blob and sink throw.
-void pump(const Blob& blob, Sink& sink, Meter& meter, Hasher* hasher = nullptr);
+// ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names the blob for the meter.
+// Throws whatever the blob and sink throw.
+void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
 
-// The same without a sink: hands each chunk, in order, to `consume`.
-void for_each_chunk(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
+// Hands the decoded bytes to `consume`, chunk by chunk and in order, all on the calling thread.
+void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
 
 }  // namespace poise

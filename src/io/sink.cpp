@@ -56,6 +56,12 @@ Sink& FileOutput::main() { return files_->main; }
 
 Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(path_.parent_path() / name, overwrite_); }
 
+std::uint64_t FileOutput::bytes() const {
+  std::uint64_t sum = files_->main.position();
+  for (const AtomicFile& file : files_->siblings) sum += file.position();
+  return sum;
+}
+
 void FileOutput::commit() {
   for (AtomicFile& file : files_->siblings) file.flush();
   files_->main.flush();

@@ -60,6 +60,8 @@ class FileOutput final : public Output {
   Sink& main() override;
   Sink& sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
+  // Bytes written so far, to all files.
+  std::uint64_t bytes() const;
   void commit();
 
  private:

@@ -3,6 +3,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
 
 #include "model/roles.hpp"
 
@@ -56,8 +59,8 @@ void check_tensors(const Model& model, std::vector<std::string>& faults) {
     if (tensor == nullptr) {
       faults.push_back(fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
     } else if (tensor->shape != expected.shape) {
-      faults.push_back(fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape),
-                                   to_string(expected.shape)));
+      faults.push_back(
+          fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape), to_string(expected.shape)));
     }
   }
   for (const Tensor& tensor : model.tensors()) {
@@ -87,8 +90,10 @@ std::vector<std::string> check_config(const Config& config) {
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", config.num_attention_heads, config.num_key_value_heads));
   }
-  if (!std::isfinite(config.rope_theta) || config.rope_theta <= 0) faults.push_back(fmt::format("rope_theta is {}, expected a positive number", config.rope_theta));
-  if (!std::isfinite(config.rms_norm_eps) || config.rms_norm_eps < 0) faults.push_back(fmt::format("rms_norm_eps is {}, expected a small positive number", config.rms_norm_eps));
+  if (!std::isfinite(config.rope_theta) || config.rope_theta <= 0)
+    faults.push_back(fmt::format("rope_theta is {}, expected a positive number", config.rope_theta));
+  if (!std::isfinite(config.rms_norm_eps) || config.rms_norm_eps < 0)
+    faults.push_back(fmt::format("rms_norm_eps is {}, expected a small positive number", config.rms_norm_eps));
   return faults;
 }
 
@@ -100,6 +105,12 @@ std::vector<std::string> check_consistency(const Model& model) {
   }
   if (model.vocabulary) check_vocabulary(model, faults);
   return faults;
+}
+
+void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
+  if (faults.empty()) return;
+  if (faults.size() == 1) throw Error(ErrorKind::invalid_file, faults.front(), path);
+  throw Error(ErrorKind::invalid_file, fmt::format("{} faults:\n  {}", faults.size(), fmt::join(faults, "\n  ")), path);
 }
 
 }  // namespace poise

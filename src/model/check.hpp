@@ -16,4 +16,7 @@ std::vector<std::string> check_consistency(const Model& model);
 // beyond all reason (products of the sizes that pass this fit 64 bits).
 std::vector<std::string> check_config(const Config& config);
 
+// Throws invalid_file that lists every fault, one a line; nothing when there is none.
+void throw_faults(const std::vector<std::string>& faults, const std::string& path);
+
 }  // namespace poise

@@ -102,8 +102,8 @@ class HeaderParser {
     const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
     if (!bytes) fail(entry.name, fmt::format("shape {} overflows", to_string(entry.shape)));
     if (*bytes != entry.end - entry.begin) {
-      fail(entry.name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes,
-                                   entry.end - entry.begin));
+      fail(entry.name,
+           fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes, entry.end - entry.begin));
     }
     if (info(entry.dtype).bits % 8 != 0 && *elements * info(entry.dtype).bits % 8 != 0) {
       fail(entry.name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
@@ -119,17 +119,21 @@ void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, cons
   const std::uint64_t data_bytes = source.size() - header_end;
   std::uint64_t position = 0;
   for (const Entry& entry : entries) {
-    if (entry.begin < position) parser.fail(entry.name, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position), header_end);
+    if (entry.begin < position)
+      parser.fail(entry.name, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position), header_end);
     if (entry.begin > position) parser.fail(entry.name, fmt::format("a hole of {} bytes lies before it", entry.begin - position), header_end);
     position = entry.end;
   }
   const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
   if (position > data_bytes) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()), source.name(), source.size());
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()), source.name(),
+                source.size());
   }
   if (position < data_bytes) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: {} bytes behind the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
-                source.name(), needed);
+    throw Error(
+        ErrorKind::invalid_file,
+        fmt::format("safetensors: {} bytes behind the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
+        source.name(), needed);
   }
 }
 
@@ -141,7 +145,9 @@ bool sniff(const Input& input) {
 Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "safetensors", input.source->size(), {input.path}};
-  read_safetensors_into(model, input.source);
+  SafetensorsFile file = read_safetensors(input.source);
+  model.attributes = std::move(file.metadata);
+  for (Tensor& tensor : file.tensors) model.add(std::move(tensor));
   take_text_attributes(model);
   return model;
 }
@@ -149,7 +155,8 @@ Model read(const Input& input, const ReadOptions&) {
 // Only what a tensor is, not how it is packed, decides the spelling.
 std::string_view spelling(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) {
-    throw Error(ErrorKind::unsupported, fmt::format("safetensors holds dense tensors only: {} is {}; --dtype f32 or f16 makes it dense", tensor.name, to_string(tensor.layout)));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors holds dense tensors only: {} is {}; --dtype f32 or f16 makes it dense", tensor.name, to_string(tensor.layout)));
   }
   const DType dtype = tensor.require("data").dtype;
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
@@ -183,15 +190,12 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Sink& sink = output.main();
   sink.write(start.bytes());
   Meter meter(options.progress, total);
-  for (const Tensor& tensor : model.tensors()) {
-    meter.start(tensor.name);
-    pump(*tensor.require("data").blob, sink, meter);
-  }
+  for (const Tensor& tensor : model.tensors()) pump(*tensor.require("data").blob, sink, meter, tensor.name);
 }
 
 }  // namespace
 
-void read_safetensors_into(Model& model, const SourcePtr& source) {
+SafetensorsFile read_safetensors(const SourcePtr& source) {
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   const std::uint64_t length = reader.u64("header length");
@@ -203,10 +207,11 @@ void read_safetensors_into(Model& model, const SourcePtr& source) {
   const HeaderParser parser(source->name());
   if (!text.starts_with('{')) parser.fail("JSON", "expected { as the first byte");
   const Value root = parse_json(text, source->name());
+  SafetensorsFile file;
   std::vector<Entry> entries;
   for (const auto& [name, value] : *root.get_if<Attributes>()) {
     if (name == kMetadata) {
-      for (const auto& [key, item] : parser.metadata(value)) model.attributes.set(key, item);
+      file.metadata = parser.metadata(value);
     } else {
       entries.push_back(parser.entry(name, value));
     }
@@ -214,17 +219,20 @@ void read_safetensors_into(Model& model, const SourcePtr& source) {
   require_gapless(entries, reader.position(), *source, parser);
   for (Entry& entry : entries) {
     BlobPtr blob = make_source_blob(source, reader.position() + entry.begin, entry.end - entry.begin);
-    model.add(make_dense(std::move(entry.name), std::move(entry.shape), entry.dtype, std::move(blob)));
+    file.tensors.push_back(make_dense(std::move(entry.name), std::move(entry.shape), entry.dtype, std::move(blob)));
   }
+  return file;
 }
 
 const Format kSafetensors = {
     .info = {"safetensors", "a safetensors file", ".safetensors", true, true},
     .extensions = {},
     .options = {},
+    .holds_bf16 = true,
     .sniff = sniff,
     .read = read,
     .write = write,
+    .losses = nullptr,
 };
 
 }  // namespace poise

@@ -7,7 +7,11 @@ namespace poise {
 
 extern const Format kSafetensors;
 
-// Appends one file's tensors to a model, as reading a sharded model needs; `__metadata__` goes to model.attributes.
-void read_safetensors_into(Model& model, const SourcePtr& source);
+// One file's `__metadata__` and its tensors in the order of their bytes. Throws invalid_file, unsupported, io.
+struct SafetensorsFile {
+  Attributes metadata;
+  std::vector<Tensor> tensors;
+};
+SafetensorsFile read_safetensors(const SourcePtr& source);
 
 }  // namespace poise

@@ -1,0 +1,60 @@
+// convert: a file in one format becomes a file in another; tensors are selected and cast on the way.
+//
+// Bytes move once, from the input to the output, in constant memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/format.hpp>
+
+namespace poise {
+
+struct ConvertOptions {
+  std::string format;  // "alt", "safetensors", ...; empty: by the output's extension
+
+  // Floating-point tensors become this type: f32, f16 or bf16. Without it they stay as they are where the format can hold
+  // them; bf16 becomes f16 where it cannot.
+  std::optional<DType> dtype;
+
+  // Shell patterns over tensor names: * any run, ? one character, [a-z] one of. `only` empty: all.
+  std::vector<std::string> only;
+  std::vector<std::string> skip;
+
+  // Fields of the card that replace the input's; those left empty stay.
+  Card card;
+
+  ReadOptions read;
+  WriteOptions write;
+};
+
+struct ConvertReport {
+  std::string format;               // that was written
+  std::size_t tensors = 0;          // written
+  std::size_t skipped = 0;          // by only and skip
+  std::uint64_t bytes_in = 0;       // files read
+  std::uint64_t bytes_out = 0;      // files written
+  double seconds = 0;               // of wall time
+  std::vector<Warning> warnings;    // about the input
+  std::vector<std::string> losses;  // what the output's format cannot hold
+
+  // One entry per pair of types that was cast, such as bf16 -> f16.
+  struct Cast {
+    DType from;
+    DType to;
+    std::uint64_t values = 0;
+    std::uint64_t to_zero = 0;       // were not zero, are now
+    std::uint64_t to_subnormal = 0;  // lie below the target's normal range
+    double worst_error = 0;          // max |x - cast(x)|
+  };
+  std::vector<Cast> casts;
+};
+
+// Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
+// options.write.overwrite, or a pattern matches no tensor.
+ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
+
+}  // namespace poise

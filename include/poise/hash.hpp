@@ -1,0 +1,27 @@
+// hash: SHA-256 of every part of every tensor, over decoded bytes, and one for the model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/progress.hpp>
+
+namespace poise {
+
+struct PartHash {
+  std::string tensor;
+  std::string role;
+  std::string sha256;  // 64 lower-case hexadecimal digits
+};
+
+struct ModelHash {
+  std::vector<PartHash> parts;  // sorted by tensor, then role, bytewise
+  // SHA-256 of the lines "sha256  tensor/part\n" in that order: the same for the same parts in any format and any order.
+  std::string model;
+};
+
+// Throws what reading the blobs throws, and cancelled.
+ModelHash hash(const Model& model, const Progress& progress = {});
+
+}  // namespace poise

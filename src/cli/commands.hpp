@@ -1,0 +1,20 @@
+// The commands of `poise`, one function and one file each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace poise::cli {
+
+// Each adds its subcommand; the subcommand's callback does the work and throws poise::Error. A command whose answer is
+// "bad" (verify, diff) throws ExitCode{1} after it has printed it.
+struct ExitCode {
+  int code;
+};
+
+void add_inspect(CLI::App& app);
+void add_verify(CLI::App& app);
+void add_convert(CLI::App& app);
+void add_hash(CLI::App& app);
+void add_run(CLI::App& app);
+
+}  // namespace poise::cli

@@ -1,0 +1,38 @@
+// poise hash: SHA-256 of every part over decoded bytes, in the format of sha256sum, and one for the model.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <poise/format.hpp>
+#include <poise/hash.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/text.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  ReadOptions read;
+};
+
+void print_hashes(const Options& options) {
+  const Model model = open(options.path, options.read);
+  const ModelHash result = hash(model, terminal_progress("hash"));
+  for (const PartHash& part : result.parts) fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
+  fmt::print("{}  {}\n", result.model, "model");
+}
+
+}  // namespace
+
+void add_hash(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("hash", "Print the SHA-256 of every tensor part over decoded bytes, and one for the model");
+  command->add_option("PATH", options->path, "Model file or directory")->required();
+  add_io_option(*command, options->read);
+  command->callback([options] { print_hashes(*options); });
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,183 @@
+// poise inspect: what is inside a file, from its headers alone.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <poise/format.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/text.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  bool json = false;
+  bool tensors = false;
+  ReadOptions read;
+};
+
+Attributes vocabulary_json(const Vocabulary& vocabulary) {
+  return {{"size", vocabulary.size()},   {"bos_id", vocabulary.bos_id}, {"eos_id", vocabulary.eos_id},
+          {"pad_id", vocabulary.pad_id}, {"unk_id", vocabulary.unk_id}, {"max_length", vocabulary.max_length}};
+}
+
+Attributes part_json(const Part& part) {
+  Attributes map{{"role", part.role}, {"dtype", part.dtype == DType::unknown ? std::string_view(part.dtype_name) : to_string(part.dtype)}};
+  const auto at = part.blob->location();
+  map.set("offset", at ? Value(at->offset) : Value());
+  map.set("length", at ? at->length : part.blob->size());
+  map.set("encoding", at ? at->encoding : "raw");
+  map.set("digest", part.digest ? Value(part.digest->text) : Value());
+  return map;
+}
+
+std::string_view layout_text(const Tensor& tensor) { return tensor.layout == Layout::other ? std::string_view(tensor.layout_name) : to_string(tensor.layout); }
+
+// A file's own attributes, and the scale that ALT stores beside them.
+Attributes attributes_json(const Tensor& tensor) {
+  Attributes map = tensor.attributes;
+  if (tensor.affine) {
+    const Affine affine = tensor.affine->get();
+    map.set("delta", static_cast<double>(affine.delta));
+    map.set("min", static_cast<double>(affine.min));
+    map.set("max", static_cast<double>(affine.max));
+    map.set("packed", affine.packed);
+  }
+  return map;
+}
+
+Attributes tensor_json(const Tensor& tensor) {
+  Value::Array parts;
+  for (const Part& part : tensor.parts) parts.emplace_back(part_json(part));
+  return {{"name", tensor.name},
+          {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
+          {"layout", layout_text(tensor)},
+          {"attributes", attributes_json(tensor)},
+          {"parts", std::move(parts)}};
+}
+
+std::string describe(const Warning& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
+
+void print_json(const Model& model, const Options& options) {
+  Value::Array tensors;
+  for (const Tensor& tensor : model.tensors()) tensors.emplace_back(tensor_json(tensor));
+  Value::Array warnings;
+  for (const Warning& warning : model.warnings) warnings.emplace_back(describe(warning));
+  Attributes root{{"path", options.path}, {"format", model.origin.format}, {"size", model.origin.size}};
+  root.set("card", card_to_attributes(model.card));
+  root.set("config", model.config ? Value(config_to_attributes(*model.config, model.card.model_type)) : Value(Attributes{}));
+  root.set("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
+  root.set("attributes", model.attributes);
+  root.set("warnings", std::move(warnings));
+  root.set("tensors", std::move(tensors));
+  fmt::print("{}\n", to_json(root, 2));
+}
+
+void print_field(std::string_view label, const std::string& value) { fmt::print("  {:<14}{}\n", label, printable(value)); }
+
+// Values as people read them: text without quotes, long ones cut.
+std::string plain(const Value& value) {
+  constexpr std::size_t kLongest = 100;
+  const auto* text = value.get_if<std::string>();
+  std::string result = text != nullptr ? *text : to_json(value);
+  if (result.size() > kLongest) result = result.substr(0, kLongest) + "...";
+  return result;
+}
+
+void print_map(std::string_view title, const Attributes& map) {
+  if (map.empty()) return;
+  fmt::print("\n{}\n", title);
+  std::size_t width = 0;
+  for (const auto& [key, value] : map) width = std::max(width, printable(key).size());
+  for (const auto& [key, value] : map) fmt::print("  {:<{}}  {}\n", printable(key), width, printable(plain(value)));
+}
+
+std::string dtypes_of(const Tensor& tensor) {
+  std::string text;
+  for (const Part& part : tensor.parts) {
+    if (!text.empty()) text += "+";
+    text += part.dtype == DType::unknown ? part.dtype_name : std::string(to_string(part.dtype));
+  }
+  return text;
+}
+
+void print_tensors(const Model& model) {
+  Table table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true});
+  for (const Tensor& tensor : model.tensors()) {
+    const auto at = tensor.parts.front().blob->location();
+    table.add({printable(tensor.name), to_string(tensor.shape), printable(dtypes_of(tensor)), printable(layout_text(tensor)), at ? grouped(at->offset) : "-",
+               grouped(tensor.size_bytes())});
+  }
+  fmt::print("\n{}", table.text());
+}
+
+// One row per element type: how many tensors, elements and bytes.
+void print_summary(const Model& model) {
+  struct Sum {
+    std::string dtype;
+    std::uint64_t tensors = 0;
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Sum> sums;
+  for (const Tensor& tensor : model.tensors()) {
+    const std::string dtype = dtypes_of(tensor);
+    auto sum = std::find_if(sums.begin(), sums.end(), [&](const Sum& candidate) { return candidate.dtype == dtype; });
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {dtype, 0, 0, 0});
+    sum->tensors += 1;
+    sum->elements += tensor.elements();
+    sum->bytes += tensor.size_bytes();
+  }
+  if (sums.empty()) {
+    fmt::print("\nno tensors\n");
+    return;
+  }
+  Table table({"dtype", "tensors", "elements", "bytes", ""}, {false, true, true, true, true});
+  Sum total{"total", 0, 0, 0};
+  for (const Sum& sum : sums) {
+    table.add({printable(sum.dtype), grouped(sum.tensors), grouped(sum.elements), grouped(sum.bytes), human_bytes(sum.bytes)});
+    total = {"total", total.tensors + sum.tensors, total.elements + sum.elements, total.bytes + sum.bytes};
+  }
+  if (sums.size() > 1) table.add({total.dtype, grouped(total.tensors), grouped(total.elements), grouped(total.bytes), human_bytes(total.bytes)});
+  fmt::print("\n{}", table.text());
+}
+
+void print_table(const Model& model, const Options& options) {
+  fmt::print("{}\n", printable(options.path));
+  print_field("format", model.origin.format);
+  print_field("size", fmt::format("{} ({} bytes)", human_bytes(model.origin.size), grouped(model.origin.size)));
+  if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
+  if (model.config) print_map("config", config_to_attributes(*model.config, model.card.model_type));
+  if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));
+  print_map("attributes", model.attributes);
+  print_summary(model);
+  if (options.tensors) print_tensors(model);
+  if (!model.warnings.empty()) fmt::print("\nwarnings\n");
+  for (const Warning& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
+}
+
+void inspect(const Options& options) {
+  const Model model = open(options.path, options.read);
+  if (options.json) {
+    print_json(model, options);
+  } else {
+    print_table(model, options);
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
+  command->add_option("PATH", options->path, "Model file or directory")->required();
+  command->add_flag("--json", options->json, "Everything as JSON, for scripts");
+  command->add_flag("--tensors", options->tensors, "List every tensor");
+  add_io_option(*command, options->read);
+  command->callback([options] { inspect(*options); });
+}
+
+}  // namespace poise::cli

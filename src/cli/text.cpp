@@ -1,0 +1,123 @@
+#include "cli/text.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace poise::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Terminal columns: one per code point is right for the names that stand in tables.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+std::string escaped(std::string_view text, bool keep_lines) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = (byte < 0x20 && !(keep_lines && c == '\n')) || byte == 0x7f;
+    result += control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return result;
+}
+
+class Bar {
+ public:
+  explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
+  Bar(const Bar&) = delete;
+  Bar& operator=(const Bar&) = delete;
+  ~Bar() {
+    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+  void show(const ProgressEvent& event) {
+    const auto now = Clock::now();
+    if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
+    if (!drawn_ && now - start_ < std::chrono::milliseconds(300)) return;  // what is quick needs no bar
+    drawn_ = true;
+    last_ = now;
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    const double share = event.total == 0 ? 1.0 : static_cast<double>(event.done) / static_cast<double>(event.total);
+    const int filled = static_cast<int>(share * kWidth);
+    const double left = share > 0 ? seconds / share - seconds : 0;
+    fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "", kWidth - filled, 100 * share,
+               human_rate(event.done, seconds), left, printable(event.item.substr(0, 60)));
+    std::fflush(stderr);
+  }
+
+ private:
+  static constexpr int kWidth = 24;
+  std::string verb_;
+  Clock::time_point start_;
+  Clock::time_point last_;
+  bool drawn_ = false;
+};
+
+}  // namespace
+
+std::string human_bytes(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string human_rate(std::uint64_t bytes, double seconds) {
+  return human_bytes(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds) : 0) + "/s";
+}
+
+std::string grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string printable(std::string_view text) { return escaped(text, false); }
+std::string printable_lines(std::string_view text) { return escaped(text, true); }
+
+Table::Table(std::vector<std::string> header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
+
+void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths(right_aligned_.size());
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  std::string result;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string space(widths[i] - width(row[i]), ' ');
+      line += "  " + (right_aligned_[i] ? space + row[i] : row[i] + space);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    result += line + "\n";
+  }
+  return result;
+}
+
+Progress terminal_progress(const std::string& verb) {
+  if (::isatty(STDERR_FILENO) == 0) return {};
+  const auto bar = std::make_shared<Bar>(verb);
+  return [bar](const ProgressEvent& event) {
+    bar->show(event);
+    return true;
+  };
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,41 @@
+// Text for people: sizes, rates, aligned tables, a progress bar.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/progress.hpp>
+
+namespace poise::cli {
+
+// "14.5 GB", "1.9 MB", "512 bytes": decimal units, as disks are sold.
+std::string human_bytes(std::uint64_t bytes);
+// "1.2 GB/s"
+std::string human_rate(std::uint64_t bytes, double seconds);
+// "14,483,464,192"
+std::string grouped(std::uint64_t number);
+
+// Bytes of a file shown on a terminal: control characters become \xNN, so that a file cannot drive the terminal.
+std::string printable(std::string_view text);
+// The same, but lines stay lines: for messages of several.
+std::string printable_lines(std::string_view text);
+
+// Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header, std::vector<bool> right_aligned);
+  void add(std::vector<std::string> row);
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<bool> right_aligned_;
+};
+
+// A bar with rate and time left on standard error when that is a terminal, else nothing. The bar is wiped when the
+// returned object's last copy goes.
+Progress terminal_progress(const std::string& verb);
+
+}  // namespace poise::cli

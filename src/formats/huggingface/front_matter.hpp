@@ -1,0 +1,13 @@
+// The YAML front matter of a model card: as much of it as model cards use.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+// The value of a top-level key between the two "---" lines of a README: a plain or quoted scalar, or the first item of a
+// list. Empty when there is none.
+std::string front_matter_value(std::string_view readme, std::string_view key);
+
+}  // namespace poise

@@ -1,0 +1,236 @@
+// The layout of a Hugging Face model directory (formats.md section 5):
+//
+//   config.json                     hyperparameters
+//   model.safetensors               all tensors, or
+//   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
+//   tokenizer.model                 SentencePiece vocabulary
+//   README.md                       model card; license and base_model in its front matter
+#include "formats/huggingface/huggingface.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "formats/huggingface/front_matter.hpp"
+#include "formats/huggingface/provenance.hpp"
+#include "formats/not_a_model.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "model/check.hpp"
+#include "model/config_json.hpp"
+#include "model/sentencepiece_model.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxJsonBytes = 256 << 20;
+constexpr std::string_view kConfig = "config.json";
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr std::string_view kTokenizer = "tokenizer.model";
+constexpr std::string_view kReadme = "README.md";
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string_view why_no_weights(const fs::path& directory) {
+  if (is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json")) {
+    return "; there is a pytorch_model.bin, which Poise does not read: save the model with safe_serialization=True";
+  }
+  return "";
+}
+
+void require_model_directory(const fs::path& directory) {
+  std::vector<std::string> missing;
+  if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
+  if (!is_there(directory / kSingle) && !is_there(directory / kIndex)) missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
+  if (missing.empty()) return;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("this directory is no Hugging Face model: {} is missing{}", fmt::join(missing, " and "), why_no_weights(directory)),
+              directory.string());
+}
+
+// Opens files of the directory and keeps account of them.
+class Directory {
+ public:
+  Directory(fs::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
+
+  const fs::path& path() const { return path_; }
+
+  SourcePtr open(std::string_view name) {
+    SourcePtr source = Source::open(path_ / name, options_.io);
+    refuse_what_is_no_model({path_ / name, source});
+    files_.push_back(path_ / name);
+    size_ += source->size();
+    return source;
+  }
+
+  std::string text(std::string_view name) {
+    const SourcePtr source = open(name);
+    if (source->size() > kMaxJsonBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
+    std::string text(source->size(), '\0');
+    source->read(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+
+  Attributes json_object(std::string_view name) {
+    const std::string source = (path_ / name).string();
+    const Value value = parse_json(text(name), source);
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
+    return *map;
+  }
+
+  Origin origin() const { return {path_, "huggingface", size_, files_}; }
+
+ private:
+  fs::path path_;
+  ReadOptions options_;
+  std::vector<fs::path> files_;
+  std::uint64_t size_ = 0;
+};
+
+// Which tensors each shard has, by the index.
+using ShardMap = std::map<std::string, std::set<std::string>>;
+
+ShardMap read_index(Directory& directory) {
+  const std::string path = (directory.path() / kIndex).string();
+  const Attributes root = directory.json_object(kIndex);
+  const Value* value = root.find("weight_map");
+  const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
+  if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
+  ShardMap shards;
+  for (const auto& [tensor, shard] : *map) {
+    const auto* name = shard.get_if<std::string>();
+    if (name == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: expected a file name", tensor), path);
+    if (name->empty() || *name == "." || *name == ".." || name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+      throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: \"{}\" is not a plain file name inside the directory", tensor, *name), path);
+    }
+    shards[*name].insert(tensor);
+  }
+  return shards;
+}
+
+void require_shards(const Directory& directory, const ShardMap& shards) {
+  std::vector<std::string> absent;
+  for (const auto& [shard, tensors] : shards) {
+    if (!is_there(directory.path() / shard)) absent.push_back(fmt::format("{} ({} tensors)", shard, tensors.size()));
+  }
+  if (absent.empty()) return;
+  throw Error(ErrorKind::not_found, fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")), (directory.path() / kIndex).string());
+}
+
+class TensorCollector {
+ public:
+  TensorCollector(Model& model, bool tied) : model_(model), tied_(tied) {}
+
+  void add(SafetensorsFile file, const std::string& path) {
+    for (Tensor& tensor : file.tensors) {
+      if (tensor.name.ends_with(".rotary_emb.inv_freq")) {
+        leave_out(tensor, "it is computed from rope_theta", path);
+      } else if (tied_ && tensor.name == "lm_head.weight") {
+        leave_out(tensor, "tie_word_embeddings makes it the embedding", path);
+      } else {
+        model_.add(std::move(tensor));
+      }
+    }
+    for (const auto& [key, value] : file.metadata) model_.attributes.set(key, value);
+  }
+
+ private:
+  void leave_out(const Tensor& tensor, std::string_view why, const std::string& path) {
+    model_.warnings.push_back({fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+  }
+
+  Model& model_;
+  bool tied_;
+};
+
+void read_tensors(Model& model, Directory& directory) {
+  TensorCollector collector(model, model.config->tie_word_embeddings);
+  if (is_there(directory.path() / kSingle)) {
+    collector.add(read_safetensors(directory.open(kSingle)), (directory.path() / kSingle).string());
+    return;
+  }
+  const ShardMap shards = read_index(directory);
+  require_shards(directory, shards);
+  std::vector<std::string> faults;
+  for (const auto& [shard, promised] : shards) {
+    SafetensorsFile file = read_safetensors(directory.open(shard));
+    std::set<std::string> found;
+    for (const Tensor& tensor : file.tensors) found.insert(tensor.name);
+    for (const std::string& name : promised) {
+      if (!found.contains(name)) faults.push_back(fmt::format("the index says that {} holds {}; it does not", shard, name));
+    }
+    for (const std::string& name : found) {
+      if (!promised.contains(name)) faults.push_back(fmt::format("{} holds {}, which the index does not put there", shard, name));
+    }
+    collector.add(std::move(file), (directory.path() / shard).string());
+  }
+  throw_faults(faults, (directory.path() / kIndex).string());
+}
+
+void read_config(Model& model, Directory& directory) {
+  const Attributes map = directory.json_object(kConfig);
+  const std::string path = (directory.path() / kConfig).string();
+  std::string model_type;
+  if (const Value* value = map.find("model_type"); value != nullptr && value->get_if<std::string>() != nullptr) model_type = *value->get_if<std::string>();
+  if (model_type != "mistral" && model_type != "llama") {
+    throw Error(ErrorKind::unsupported, fmt::format("config: model_type: \"{}\" is not supported; mistral and llama are", model_type), path);
+  }
+  model.config = config_from_attributes(map, model_type, path);
+  model.card = read_card(map, is_there(directory.path() / kReadme) ? directory.text(kReadme) : std::string(), directory.path());
+  model.card.model_type = model_type;
+}
+
+void read_vocabulary(Model& model, Directory& directory) {
+  if (!is_there(directory.path() / kTokenizer)) {
+    model.warnings.push_back({fmt::format("{} is missing: the model has no vocabulary", kTokenizer), directory.path().string(), std::nullopt});
+    return;
+  }
+  model.vocabulary = read_sentencepiece(*directory.open(kTokenizer));
+  model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+}
+
+bool sniff(const Input& input) { return input.source == nullptr; }
+
+Model read(const Input& input, const ReadOptions& options) {
+  require_model_directory(input.path);
+  Directory directory(input.path, options);
+  Model model;
+  model.origin.path = input.path;
+  read_config(model, directory);
+  read_tensors(model, directory);
+  if (const Tensor* embedding = model.find("model.embed_tokens.weight"); model.config->vocab_size == 0 && embedding != nullptr && !embedding->shape.empty()) {
+    model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
+  }
+  read_vocabulary(model, directory);
+  model.origin = directory.origin();
+  throw_faults(check_consistency(model), input.path.string());
+  model.card.uuid = content_uuid(model);
+  return model;
+}
+
+}  // namespace
+
+const Format kHuggingFace = {
+    .info = {"huggingface", "a Hugging Face model directory (Mistral or Llama)", "", true, false},
+    .extensions = {},
+    .options = {},
+    .holds_bf16 = true,
+    .sniff = sniff,
+    .read = read,
+    .write = nullptr,
+    .losses = nullptr,
+};
+
+}  // namespace poise

@@ -1,0 +1,60 @@
+#include <poise/convert.hpp>
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "io/sink.hpp"
+#include "ops/transform.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Format& target_format(const fs::path& output, const ConvertOptions& options) {
+  if (!options.format.empty()) return format_by_name(options.format);
+  const auto name = format_from_extension(output);
+  if (!name)
+    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format; --to names one", output.extension().string()),
+                output.string());
+  return format_by_name(*name);
+}
+
+void require_not_an_input(const Model& model, const fs::path& output) {
+  for (const fs::path& input : model.origin.files) {
+    std::error_code ignored;
+    if (fs::equivalent(input, output, ignored)) throw Error(ErrorKind::bad_argument, "this file is the input; it cannot be the output too", output.string());
+  }
+}
+
+}  // namespace
+
+ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Format& format = target_format(output, options);
+  Model model = open(input, options.read);
+  require_not_an_input(model, output);
+  FileOutput file(output, options.write.overwrite);  // refuses an existing output before any work is done
+  const Transformed transformed = transform(std::move(model), format, options);
+  write_model(transformed.model, format, file, options.write);
+  ConvertReport report;
+  report.bytes_out = file.bytes();
+  file.commit();
+  report.format = format.info.name;
+  report.tensors = transformed.model.size();
+  report.skipped = transformed.skipped;
+  report.bytes_in = transformed.model.origin.size;
+  report.warnings = transformed.model.warnings;
+  if (format.losses != nullptr) report.losses = format.losses(transformed.model, options.write);
+  for (const auto& [types, cast] : transformed.casts) {
+    const CastStats stats = cast->total();
+    report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace poise

@@ -1,0 +1,186 @@
+#include "tensor/cast.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "tensor/cast_kernels.hpp"
+#include "tensor/float_formats.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBlock = 4096;  // elements converted at a time: source, float32 and result stay in the first cache
+
+void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
+  std::array<float, 256> table{};
+  for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode_float(dtype, code);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = table[std::to_integer<std::size_t>(in[i])];
+}
+
+class CastBlob final : public Blob {
+ public:
+  CastBlob(std::string name, BlobPtr data, DType from, DType to, std::shared_ptr<CastReport> report)
+      : name_(std::move(name)),
+        data_(std::move(data)),
+        from_(from),
+        to_(to),
+        from_bytes_(info(from).bits / 8),
+        to_bytes_(info(to).bits / 8),
+        elements_(data_->size() / from_bytes_),
+        report_(std::move(report)) {}
+
+  std::uint64_t size() const override { return elements_ * to_bytes_; }
+  bool seekable() const override { return data_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    CastStats stats;
+    Block block(*this);
+    while (!out.empty()) {
+      const std::uint64_t element = offset / to_bytes_;
+      const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
+      const std::span<const std::byte> made = block.make(element, skipped + out.size(), stats).subspan(skipped);
+      const std::size_t count = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), count, out.begin());
+      offset += count;
+      out = out.subspan(count);
+    }
+    if (report_) report_->add(stats);
+  }
+
+ private:
+  // The buffers one reader needs to convert a block.
+  class Block {
+   public:
+    explicit Block(const CastBlob& blob) : blob_(blob), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
+      if (!blob.data_->map()) source_.resize(kBlock * blob.from_bytes_);
+    }
+
+    // Converted bytes from `element` on: at least one element, at most a block, not more than `wanted` bytes need.
+    std::span<const std::byte> make(std::uint64_t element, std::size_t wanted, CastStats& stats) {
+      const std::uint64_t enough = (wanted + blob_.to_bytes_ - 1) / blob_.to_bytes_;
+      const auto count = static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlock}, blob_.elements_ - element}));
+      convert(fetch(element, count), element, count, stats);
+      return std::span<const std::byte>(result_).first(count * blob_.to_bytes_);
+    }
+
+   private:
+    const std::byte* fetch(std::uint64_t element, std::size_t count) {
+      const std::uint64_t offset = element * blob_.from_bytes_;
+      if (const auto all = blob_.data_->map()) return all->data() + offset;
+      const auto part = std::span(source_).first(count * blob_.from_bytes_);
+      blob_.data_->read(offset, part);
+      return part.data();
+    }
+
+    void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
+      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, stats);
+      if (done < count) overflow(first + done);
+    }
+
+    std::size_t from_small(const std::byte* in, std::size_t count, CastStats& stats) {
+      if (blob_.to_ == DType::f32) {
+        widen(blob_.from_, in, std::span(reinterpret_cast<float*>(result_.data()), count));
+        stats.values += count;
+        return count;
+      }
+      widen(blob_.from_, in, std::span(floats_).first(count));
+      auto* out = reinterpret_cast<std::uint16_t*>(result_.data());
+      return blob_.to_ == DType::f16 ? narrow_f16(floats_.data(), out, count, stats) : narrow_bf16(floats_.data(), out, count, stats);
+    }
+
+    // Straight from double: rounding twice, by way of float32, could miss the nearest value.
+    std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto value = load_le<double>(in + 8 * i);
+        const double result = std::abs(store_f64(value, i));
+        ++stats.values;
+        if (!std::isfinite(value)) continue;
+        if (std::isinf(result)) return i;
+        stats.worst_error = std::max(stats.worst_error, std::abs(std::abs(value) - result));
+        if (value != 0 && result == 0) ++stats.to_zero;
+        if (result != 0 && result < smallest_normal()) ++stats.to_subnormal;
+      }
+      return count;
+    }
+
+    double store_f64(double value, std::size_t i) {
+      if (blob_.to_ == DType::f32) {
+        const auto narrowed = static_cast<float>(value);
+        store_le(result_.data() + 4 * i, narrowed);
+        return static_cast<double>(narrowed);
+      }
+      const std::uint16_t code = blob_.to_ == DType::f16 ? encode_f16(value) : encode_bf16(value);
+      store_le(result_.data() + 2 * i, code);
+      return static_cast<double>(decode_float(blob_.to_, code));
+    }
+
+    double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
+
+    [[noreturn]] void overflow(std::uint64_t element) const {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: element {} is too large for {}; --dtype f32 keeps it", blob_.name_, element, to_string(blob_.to_)));
+    }
+
+    const CastBlob& blob_;
+    std::vector<std::byte> source_;
+    std::vector<float> floats_;
+    std::vector<std::byte> result_;
+  };
+
+  std::string name_;
+  BlobPtr data_;
+  DType from_;
+  DType to_;
+  std::size_t from_bytes_;
+  std::size_t to_bytes_;
+  std::uint64_t elements_;
+  std::shared_ptr<CastReport> report_;
+};
+
+}  // namespace
+
+void CastStats::merge(const CastStats& other) {
+  values += other.values;
+  to_zero += other.to_zero;
+  to_subnormal += other.to_subnormal;
+  worst_error = std::max(worst_error, other.worst_error);
+}
+
+void CastReport::add(const CastStats& stats) {
+  const std::lock_guard lock(mutex_);
+  stats_.merge(stats);
+}
+
+CastStats CastReport::total() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64 && info(dtype).bits % 8 == 0; }
+
+void widen(DType dtype, const std::byte* in, std::span<float> out) {
+  switch (dtype) {
+    case DType::f32: std::memcpy(out.data(), in, out.size_bytes()); return;
+    case DType::f16: widen_f16(in, out.data(), out.size()); return;
+    case DType::bf16: widen_bf16(in, out.data(), out.size()); return;
+    case DType::f64:
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(load_le<double>(in + 8 * i));
+      return;
+    default: widen_f8(dtype, in, out);
+  }
+}
+
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, DType to, std::shared_ptr<CastReport> report) {
+  if (from == to) return data;
+  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, to, std::move(report));
+}
+
+}  // namespace poise

@@ -1,0 +1,47 @@
+// cast: floating-point tensors in another width, computed chunk by chunk when they are read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// What a cast did to the values it has been asked for so far.
+struct CastStats {
+  std::uint64_t values = 0;
+  std::uint64_t to_zero = 0;       // were not zero, are now
+  std::uint64_t to_subnormal = 0;  // lie below the target's normal range (not counting zeros)
+  double worst_error = 0;          // max |x - cast(x)| over finite values
+
+  void merge(const CastStats& other);
+};
+
+// Collects the statistics of several casts; safe to use from many threads.
+class CastReport {
+ public:
+  void add(const CastStats& stats);
+  CastStats total() const;
+
+ private:
+  mutable std::mutex mutex_;
+  CastStats stats_;
+};
+
+// The first `out.size()` elements at `in` as float32. Requires: a floating dtype of at least 8 bits. No alignment needed.
+void widen(DType dtype, const std::byte* in, std::span<float> out);
+
+// True for the types widen() reads.
+bool can_widen(DType dtype);
+
+// The elements of `data` (of type `from`, belonging to the tensor `name`) as `to` (f32, f16 or bf16). Reading throws
+// unsupported, naming tensor and index, when a finite value overflows `to`. Requires: can_widen(from) or f64.
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, DType to, std::shared_ptr<CastReport> report);
+
+}  // namespace poise

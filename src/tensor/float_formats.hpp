@@ -1,0 +1,33 @@
+// Small floating-point formats, bit by bit: the scalar reference that every faster conversion agrees with.
+#pragma once
+
+#include <cstdint>
+
+#include <poise/dtype.hpp>
+
+namespace poise {
+
+// How the codes of a format are read as numbers.
+struct FloatFormat {
+  unsigned exponent_bits;
+  unsigned mantissa_bits;
+  int bias;
+  enum class Specials : std::uint8_t {
+    ieee,      // the largest exponent holds infinities and NaN
+    nan_only,  // only the code with all bits set (but the sign) is NaN
+    fnuz,      // only "negative zero" is NaN
+    none,
+  } specials;
+};
+
+// Requires: f16, bf16, f8_e4m3, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz or f4_e2m1.
+FloatFormat float_format(DType dtype);
+
+// The number a code stands for; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
+float decode_float(DType dtype, std::uint32_t code);
+
+// The nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
+std::uint16_t encode_f16(double value);
+std::uint16_t encode_bf16(double value);
+
+}  // namespace poise
