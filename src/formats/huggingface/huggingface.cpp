@@ -54,7 +54,7 @@ void require_model_directory(const fs::path& directory) {
   if (!is_there(directory / kSingle) && !is_there(directory / kIndex)) missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   if (missing.empty()) return;
   throw Error(ErrorKind::invalid_file,
-              fmt::format("this directory is no Hugging Face model: {} is missing{}", fmt::join(missing, " and "), why_no_weights(directory)),
+              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "), why_no_weights(directory)),
               directory.string());
 }
 

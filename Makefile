@@ -1,0 +1,44 @@
+# make demo    build, and take the small model in examples/ the whole way: convert, verify, inspect, tell a story
+# make test    build and run all tests
+# make install DESTDIR=... PREFIX=/usr/local
+# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang
+# make format  / make format-check
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+BUILD := build/release
+POISE := $(BUILD)/poise
+SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
+
+.PHONY: all build dependencies demo test asan install format format-check clean
+all: build
+
+dependencies:
+	@scripts/install_dependencies.sh
+
+build: dependencies
+	@cmake --preset release
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build
+	@scripts/demo.sh $(POISE)
+
+test: build
+	@ctest --preset release -j $(JOBS)
+
+asan: dependencies
+	@cmake --preset asan
+	@cmake --build --preset asan -j $(JOBS)
+	@ctest --preset asan -j $(JOBS)
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+format:
+	@clang-format-14 -i $(SOURCES)
+
+format-check: dependencies
+	@clang-format-14 --dry-run -Werror $(SOURCES)
+
+clean:
+	@rm -rf build
