@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/alt/alt.hpp"
 #include "formats/format.hpp"
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
@@ -18,6 +19,7 @@ namespace {
 // One row per format.
 constexpr std::array kFormats = {
     &kHuggingFace,
+    &kAltV2,
     &kSafetensors,
 };
 

@@ -1,0 +1,90 @@
+#include "formats/alt/file_reader.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
+
+namespace poise::alt {
+
+std::string FileReader::text(std::string_view field) {
+  const auto scope = bytes_.scope(field);
+  return text(count32("length"), "text");
+}
+
+std::string FileReader::text(std::int32_t length, std::string_view field) {
+  const std::uint64_t at = bytes_.position();
+  std::string text(bytes_.text(static_cast<std::uint64_t>(length), field));
+  if (!is_utf8(text)) bytes_.fail(field, "expected UTF-8, found other bytes", at);
+  if (const auto nul = text.find('\0'); nul != std::string::npos) bytes_.fail(field, "holds a NUL byte", at + nul);
+  return text;
+}
+
+bool FileReader::flag(std::string_view field) {
+  const std::uint64_t at = bytes_.position();
+  const std::uint8_t value = bytes_.u8(field);
+  if (value > 1) bytes_.fail(field, fmt::format("expected 0 or 1, found {}", value), at);
+  return value == 1;
+}
+
+std::int32_t FileReader::count32(std::string_view field) {
+  const std::uint64_t at = bytes_.position();
+  const std::int32_t value = bytes_.i32(field);
+  if (value < 0) bytes_.fail(field, fmt::format("expected 0 or more, found {}", value), at);
+  return value;
+}
+
+std::int64_t FileReader::count64(std::string_view field) {
+  const std::uint64_t at = bytes_.position();
+  const std::int64_t value = bytes_.i64(field);
+  if (value < 0) bytes_.fail(field, fmt::format("expected 0 or more, found {}", value), at);
+  return value;
+}
+
+OpenSection FileReader::open_section(Section section) {
+  OpenSection open;
+  open.begin = bytes_.position();
+  const std::int64_t marker = bytes_.i64("section_marker");
+  if (marker != info(section).marker) bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker), open.begin);
+  open.size = count64("section_size");
+  // Every way of counting it gives at most the bytes that are left from here to the end of the file.
+  const std::uint64_t left = file_bytes_ - open.begin;
+  if (static_cast<std::uint64_t>(open.size) > left) {
+    bytes_.fail("section_size", fmt::format("the section needs {} bytes, the file has {} from here: it is cut off, or the size is wrong", open.size, left),
+                open.begin + 8);
+  }
+  return open;
+}
+
+void FileReader::close_section(const OpenSection& section, std::uint64_t unsaid) {
+  const std::uint64_t with_header = bytes_.position() - section.begin;
+  const std::uint64_t fields = with_header - kHeaderBytes;
+  skip_padding();
+  const std::uint64_t whole = bytes_.position() - section.begin;
+  const std::uint64_t at = section.begin + 8;
+  const auto size = static_cast<std::uint64_t>(section.size);
+  const auto deviates = [&](std::string_view what) { warn("section_size", fmt::format("counts {}: expected {}, found {}", what, whole, size), at); };
+  if (size == whole) return;
+  if (size == with_header) return deviates("no padding");
+  if (size == fields) return deviates("the fields only");
+  if (unsaid > 0 && unsaid <= fields && size == fields - unsaid) return deviates(fmt::format("the fields less {} bytes", unsaid));
+  bytes_.fail("section_size", fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, with_header, fields, size), at);
+}
+
+void FileReader::skip_padding() {
+  const std::uint64_t begin = bytes_.position();
+  const std::uint64_t end = *checked_align(begin, kAlignment);
+  const std::string_view padding = bytes_.text(end - begin, "padding");
+  const auto dirt = padding.find_first_not_of('\0');
+  if (dirt == std::string_view::npos) return;
+  const auto byte = static_cast<unsigned char>(padding[dirt]);
+  warn("padding", fmt::format("expected zero bytes, found 0x{:02x}", byte), begin + dirt);
+}
+
+void FileReader::warn(std::string_view field, std::string_view problem, std::uint64_t offset) {
+  warnings_.push_back({bytes_.describe(field, problem), bytes_.path(), offset});
+}
+
+}  // namespace poise::alt

@@ -1,0 +1,51 @@
+// The layout that both versions of ALT share (formats.md sections 1 and 2).
+//
+// A file is a start marker, sections, and an end marker; each begins on a multiple of 32 bytes behind zero padding:
+//
+//   version 2   start | general | parameters | tokenizer | tensors | end
+//   version 1   start           | parameters | tokenizer | tensors | end
+//
+//   section     i64 marker, i64 section_size (of the whole section: marker, size, fields and padding), fields, padding
+//   text        i32 length in bytes, that many bytes of UTF-8
+//
+// The fields of each section are listed where they are read: read_v2.cpp, tokens.cpp, tensors.cpp, read_v1.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <poise/dtype.hpp>
+
+namespace poise::alt {
+
+constexpr std::uint64_t kAlignment = 32;
+constexpr std::uint64_t kHeaderBytes = 16;  // of a section: marker and size
+constexpr std::uint64_t kMaxRank = 64;
+
+constexpr std::int64_t kStartV2 = 0x616C7400;
+constexpr std::int64_t kStartAltc = 0x616C7463;  // "altc": version 1, and some files of version 2
+constexpr std::int64_t kEndMarker = 0x0FFFFFFF;
+
+// In file order.
+enum class Section { general, parameters, tokenizer, tensors };
+
+struct SectionInfo {
+  std::string_view name;
+  std::int64_t marker;
+};
+
+constexpr std::array<SectionInfo, 4> kSections = {{
+    {"general", 0xCAFEBABE},
+    {"parameters", 0xDEADBEEF},
+    {"tokenizer", 0xBADDCAFE},
+    {"tensors", 0xFACEFEED},
+}};
+
+constexpr const SectionInfo& info(Section section) { return kSections[static_cast<std::size_t>(section)]; }
+
+// The element type of a data_type code, if there is one.
+std::optional<DType> dtype_from_code(std::int32_t code);
+
+}  // namespace poise::alt

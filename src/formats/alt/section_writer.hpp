@@ -1,0 +1,40 @@
+// SectionWriter: the fields of one ALT section, checked against the widths that the format gives them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/alt/layout.hpp"
+#include "io/sink.hpp"
+
+namespace poise::alt {
+
+class SectionWriter {
+ public:
+  explicit SectionWriter(std::string_view section) : section_(section) {}
+
+  // Throws unsupported, naming section and field, when the value is no int32.
+  void i32(std::string_view field, std::int64_t value);
+  void i64(std::int64_t value) { fields_.i64(value); }
+  void f32(float value) { fields_.f32(value); }
+  void flag(bool value) { fields_.u8(value ? 1 : 0); }
+  // Length and bytes. Throws unsupported when the text is no UTF-8, holds a NUL or is longer than int32 can say.
+  void text(std::string_view field, std::string_view value);
+  void text_length(std::string_view field, std::string_view value);
+  void text_bytes(std::string_view value) { fields_.text(value); }
+
+  const ByteWriter& fields() const { return fields_; }
+
+ private:
+  [[noreturn]] void refuse(std::string_view field, std::string_view problem) const;
+
+  std::string section_;
+  ByteWriter fields_;
+};
+
+// Marker, size, fields and padding; `section_size` counts all of them.
+void write_section(Sink& sink, Section section, const SectionWriter& writer);
+
+}  // namespace poise::alt

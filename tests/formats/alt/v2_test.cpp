@@ -1,0 +1,128 @@
+// Expected values come from the annotated bytes in v2.hex, which were laid out from the specification.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/alt/alt.hpp"
+#include "formats/alt/annotated_hex.hpp"
+#include "formats/format.hpp"
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Model read(std::vector<std::byte> bytes) { return open(Source::from_memory(std::move(bytes), "test.alt")); }
+
+std::vector<std::byte> written(const Model& model) {
+  MemoryOutput output("test.alt");
+  write_model(model, kAltV2, output, {});
+  return output.take();
+}
+
+TEST(AltV2, TheGoldenFileIsReadFieldByField) {
+  const Model model = read(read_annotated_hex("v2.hex"));
+  EXPECT_EQ(model.origin.format, "alt-v2");
+  EXPECT_THAT(model.warnings, IsEmpty());
+  const Card card{"mistral", "nobody/tiny", "nobody", "2024-07-05", "2024-12-24", "apache-2.0", "00000000-0000-8000-8000-000000000001"};
+  EXPECT_EQ(model.card, card);
+
+  Config config;
+  config.hidden_size = 2;
+  config.intermediate_size = 3;
+  config.max_position_embeddings = 64;
+  config.num_attention_heads = 1;
+  config.num_hidden_layers = 1;
+  config.num_key_value_heads = 1;
+  config.head_dim = 2;
+  config.vocab_size = 5;
+  EXPECT_EQ(model.config, config);
+
+  Vocabulary vocabulary;
+  vocabulary.bos_id = 1;
+  vocabulary.eos_id = 2;
+  vocabulary.unk_id = 0;
+  vocabulary.max_length = 64;
+  vocabulary.add("<unk>", 0, TokenType::unknown);
+  vocabulary.add("<s>", 0, TokenType::bos);
+  vocabulary.add("</s>", 0, TokenType::eos);
+  vocabulary.add("<0x0A>", 0, TokenType::byte);
+  vocabulary.add(
+      "\xe2\x96\x81"
+      "a",
+      -1.5F, TokenType::normal);
+  EXPECT_EQ(model.vocabulary, vocabulary);
+
+  ASSERT_EQ(model.size(), 12U);
+  const Tensor* keys = model.find("model.layers.0.self_attn.k_proj.weight");
+  ASSERT_NE(keys, nullptr);
+  EXPECT_EQ(keys->layout, Layout::affine);
+  EXPECT_EQ(keys->require("data").dtype, DType::qint8);
+  EXPECT_EQ(keys->affine->get(), (Affine{0.5F, 0, 0, false}));
+  EXPECT_EQ(keys->require("data").blob->size(), 4U);
+  const Tensor* values = model.find("model.layers.0.self_attn.v_proj.weight");
+  ASSERT_NE(values, nullptr);
+  EXPECT_EQ(values->affine->get(), (Affine{0.25F, 0, 0, true}));
+  EXPECT_EQ(values->require("data").blob->size(), 2U);
+  EXPECT_EQ(model.find("model.layers.0.self_attn.o_proj.weight")->affine->get(), (Affine{1, -8, 7, true}));
+  EXPECT_EQ(model.find("model.layers.0.mlp.gate_proj.weight")->require("data").dtype, DType::bf16);
+  EXPECT_EQ(model.find("model.norm.weight")->shape, (Shape{2}));
+}
+
+TEST(AltV2, TheGoldenFileIsReproducedByteForByte) {
+  const auto golden = read_annotated_hex("v2.hex");
+  EXPECT_EQ(written(read(golden)), golden);
+}
+
+TEST(AltV2, AModelWithoutMetadataComesBackWithoutMetadata) {
+  Model model;
+  model.add(make_dense("x", {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "x")));
+  const Model again = read(written(model));
+  EXPECT_EQ(again.card, Card{});
+  EXPECT_FALSE(again.config);
+  EXPECT_FALSE(again.vocabulary);
+  EXPECT_THAT(again.warnings, IsEmpty());
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again.tensors()[0].shape, Shape{});
+}
+
+TEST(AltV2, ATensorItCannotHoldIsRefusedByNameWithAdvice) {
+  Model model;
+  model.add(make_dense("t.weight", {2}, DType::f64, make_memory_blob(std::vector<std::byte>(16), "t")));
+  try {
+    written(model);
+    FAIL() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("t.weight (f64)"));
+    EXPECT_THAT(error.what(), HasSubstr("--dtype f32"));
+    EXPECT_THAT(error.what(), HasSubstr("--skip t.weight"));
+  }
+}
+
+TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
+  Model model;
+  model.config = Config{};
+  model.config->hidden_size = 5'000'000'000;
+  try {
+    written(model);
+    FAIL() << "written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("parameters: hidden_size: 5000000000"));
+  }
+}
+
+TEST(AltV2, EveryTruncationIsAnError) {
+  const auto golden = read_annotated_hex("v2.hex");
+  for (std::size_t size = 0; size < golden.size(); ++size) {
+    if (size == golden.size() - 4) continue;  // cuts the end marker to four bytes, which are accepted
+    EXPECT_THROW(read({golden.begin(), golden.begin() + static_cast<std::ptrdiff_t>(size)}), Error) << size;
+  }
+}
+
+}  // namespace
+}  // namespace poise
