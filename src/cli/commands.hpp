@@ -15,6 +15,7 @@ void add_inspect(CLI::App& app);
 void add_verify(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_hash(CLI::App& app);
+void add_diff(CLI::App& app);
 void add_run(CLI::App& app);
 
 }  // namespace poise::cli

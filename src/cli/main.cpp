@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   poise::cli::add_verify(app);
   poise::cli::add_convert(app);
   poise::cli::add_hash(app);
+  poise::cli::add_diff(app);
   poise::cli::add_run(app);
   try {
     app.parse(argc, argv);

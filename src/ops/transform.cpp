@@ -5,6 +5,7 @@
 #include <poise/error.hpp>
 
 #include "ops/glob.hpp"
+#include "tensor/dense.hpp"
 
 namespace poise {
 namespace {
@@ -56,19 +57,23 @@ DType target_dtype(DType from, const Format& target, const ConvertOptions& optio
   return from == DType::bf16 && !target.holds_bf16 ? DType::f16 : from;
 }
 
-void cast_tensor(Tensor& tensor, const Format& target, const ConvertOptions& options, CastReports& casts) {
-  if (tensor.layout != Layout::dense) return;
-  Part& data = tensor.parts.front();
-  if (!can_widen(data.dtype) && data.dtype != DType::f64) return;
-  const DType from = data.dtype;
+// The type as which a tensor's elements go on; nothing when they stay as they are.
+std::optional<DType> wanted_dtype(const Tensor& tensor, const Format& target, const ConvertOptions& options) {
+  if (!has_float_elements(tensor)) return std::nullopt;
+  if (tensor.layout != Layout::dense) return options.dtype;
+  const DType from = tensor.require("data").dtype;
   const DType to = target_dtype(from, target, options);
-  if (from == to) return;
-  auto& report = casts[{from, to}];
+  return from == to ? std::nullopt : std::optional(to);
+}
+
+void cast_tensor(Tensor& tensor, const Format& target, const ConvertOptions& options, CastReports& casts) {
+  const auto to = wanted_dtype(tensor, target, options);
+  if (!to) return;
+  auto& report = casts[{tensor.parts.front().dtype, *to}];
   if (!report) report = std::make_shared<CastReport>();
-  data.blob = make_cast_blob(tensor.name, data.blob, from, to, report);
-  data.dtype = to;
-  data.dtype_name = to_string(to);
-  data.digest.reset();
+  Tensor cast = make_dense(tensor.name, tensor.shape, *to, dense_blob(tensor, *to, report));
+  if (tensor.layout == Layout::dense) cast.attributes = std::move(tensor.attributes);  // other layouts' describe their codes
+  tensor = std::move(cast);
 }
 
 void replace_fields(Card& card, const Card& with) {

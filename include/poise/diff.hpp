@@ -1,0 +1,46 @@
+// diff: what differs between two models, across formats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/progress.hpp>
+
+namespace poise {
+
+// One field of card, config, vocabulary or attributes; "-" stands for an absent value.
+struct FieldDifference {
+  std::string field;  // "config.hidden_size"
+  std::string a;
+  std::string b;
+};
+
+struct TensorDifference {
+  std::string name;
+  std::string a;  // "f16 [4096, 4096]"; "-" when absent
+  std::string b;
+  // Over elements, where both have the same shape and can be compared as numbers.
+  struct Values {
+    std::uint64_t different = 0;  // elements
+    double max_absolute = 0;
+    double rms = 0;  // root of the mean squared difference
+  };
+  std::optional<Values> values;
+};
+
+struct DiffReport {
+  std::vector<FieldDifference> fields;
+  std::vector<TensorDifference> tensors;  // by name
+  std::size_t equal_tensors = 0;
+
+  bool same() const { return fields.empty() && tensors.empty(); }
+};
+
+// Tensors are equal when name, shape, layout, element type and elements are. NaN equals NaN. Throws what reading the
+// blobs throws, and cancelled.
+DiffReport diff(const Model& a, const Model& b, const Progress& progress = {});
+
+}  // namespace poise

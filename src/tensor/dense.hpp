@@ -1,0 +1,20 @@
+// dense: the elements of a tensor as one row-major run of one floating-point type, whatever its layout and type.
+#pragma once
+
+#include <memory>
+
+#include <poise/tensor.hpp>
+
+#include "tensor/cast.hpp"
+
+namespace poise {
+
+// True for tensors whose elements are real floating-point numbers: those that dense_blob() takes.
+bool has_float_elements(const Tensor& tensor);
+
+// The elements, computed when they are read. `to` is f32, f16 or bf16. `report` (may be null) learns what the cast lost.
+// Reading throws unsupported, naming tensor and index, when a finite value overflows `to`.
+// Requires: has_float_elements(tensor).
+BlobPtr dense_blob(const Tensor& tensor, DType to, std::shared_ptr<CastReport> report = nullptr);
+
+}  // namespace poise
