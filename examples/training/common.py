@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 IGNORED = -100  # the target at padding: cross_entropy leaves it out
+TOO_CLOSE = 2e-3  # between two logits
 
 
 def batches(sequences, batch_size, steps, seed):
@@ -86,12 +87,15 @@ def greedy(forward, prompt, count, stop_id):
     """Continue `prompt` (ids) by up to `count` most likely tokens, `stop_id` included.
 
     `forward` maps ids to logits [T,V]. Returns the new ids and the smallest distance
-    between the best and the second-best logit on the way.
+    between the best and the second-best logit on the way. Stops early at a choice so close
+    that another right implementation could choose the other.
     """
     new, margin = [], math.inf
     while len(new) < count and (not new or new[-1] != stop_id):
         logits = forward(prompt + new)[-1]
         second, best = np.sort(logits)[-2:]
+        if best - second < TOO_CLOSE:
+            break
         margin = min(margin, best - second)
         new.append(int(np.argmax(logits)))
     return new, margin

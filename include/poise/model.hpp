@@ -137,7 +137,7 @@ class Model {
   Model& operator=(Model&&) = default;
 
   // Appends a tensor. Throws invalid_file when the name is taken.
-  Tensor& add(Tensor tensor);
+  const Tensor& add(Tensor tensor);
 
   // In file order.
   const std::deque<Tensor>& tensors() const { return tensors_; }

@@ -40,7 +40,7 @@ std::string_view Vocabulary::text(std::size_t id) const {
   return std::string_view(arena_).substr(token.begin, token.length);
 }
 
-Tensor& Model::add(Tensor tensor) {
+const Tensor& Model::add(Tensor tensor) {
   if (find(tensor.name) != nullptr) {
     throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", tensor.name), origin.path.string());
   }

@@ -66,14 +66,14 @@ std::optional<DType> wanted_dtype(const Tensor& tensor, const Format& target, co
   return from == to ? std::nullopt : std::optional(to);
 }
 
-void cast_tensor(Tensor& tensor, const Format& target, const ConvertOptions& options, CastReports& casts) {
+Tensor cast_tensor(const Tensor& tensor, const Format& target, const ConvertOptions& options, CastReports& casts) {
   const auto to = wanted_dtype(tensor, target, options);
-  if (!to) return;
+  if (!to) return tensor;
   auto& report = casts[{tensor.parts.front().dtype, *to}];
   if (!report) report = std::make_shared<CastReport>();
   Tensor cast = make_dense(tensor.name, tensor.shape, *to, dense_blob(tensor, *to, report));
-  if (tensor.layout == Layout::dense) cast.attributes = std::move(tensor.attributes);  // other layouts' describe their codes
-  tensor = std::move(cast);
+  if (tensor.layout == Layout::dense) cast.attributes = tensor.attributes;  // other layouts' describe their codes
+  return cast;
 }
 
 void replace_fields(Card& card, const Card& with) {
@@ -106,7 +106,7 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
       ++result.skipped;
       continue;
     }
-    cast_tensor(result.model.add(tensor), target, options, result.casts);
+    result.model.add(cast_tensor(tensor, target, options, result.casts));
   }
   selection.require_all_used();
   return result;
