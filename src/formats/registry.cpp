@@ -19,7 +19,8 @@ namespace {
 // One row per format.
 constexpr std::array kFormats = {
     &kHuggingFace,
-    &kAltV2,
+    &kAltV2,  // before version 1: .alt means this one
+    &kAltV1,
     &kSafetensors,
 };
 

@@ -15,9 +15,13 @@ bool is_v2(const Input& input) {
   const auto bytes = first_bytes(input, 24);
   if (bytes.size() < 8) return false;
   const auto marker = load_le<std::int64_t>(bytes.data());
-  if (marker == alt::kStartV2) return true;
   const auto is_set = [](std::byte byte) { return byte != std::byte{0}; };
-  return marker == alt::kStartAltc && std::any_of(bytes.begin() + 8, bytes.end(), is_set);
+  return marker == alt::kStartV2 || (marker == alt::kStartAltc && std::any_of(bytes.begin() + 8, bytes.end(), is_set));
+}
+
+bool is_v1(const Input& input) {
+  const auto bytes = first_bytes(input, 4);
+  return bytes.size() == 4 && load_le<std::int32_t>(bytes.data()) == alt::kStartAltc && !is_v2(input);
 }
 
 }  // namespace
@@ -25,12 +29,23 @@ bool is_v2(const Input& input) {
 const Format kAltV2 = {
     .info = {"alt", "an ALT file, version 2", ".alt", true, true},
     .extensions = {},
-    .options = {},
+    .options = {.dialect = true},
     .holds_bf16 = false,
     .sniff = is_v2,
     .read = alt::read_v2,
     .write = alt::write_v2,
-    .losses = nullptr,
+    .losses = alt::losses_v2,
+};
+
+const Format kAltV1 = {
+    .info = {"alt1", "an ALT file, version 1", ".alt", true, true},
+    .extensions = {},
+    .options = {},
+    .holds_bf16 = false,
+    .sniff = is_v1,
+    .read = alt::read_v1,
+    .write = alt::write_v1,
+    .losses = alt::losses_v1,
 };
 
 }  // namespace poise

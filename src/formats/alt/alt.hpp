@@ -5,6 +5,8 @@
 
 namespace poise {
 
+// They share the extension .alt; writing a file of that name means version 2.
 extern const Format kAltV2;
+extern const Format kAltV1;
 
 }  // namespace poise

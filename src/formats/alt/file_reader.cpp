@@ -18,7 +18,7 @@ std::string FileReader::text(std::int32_t length, std::string_view field) {
   const std::uint64_t at = bytes_.position();
   std::string text(bytes_.text(static_cast<std::uint64_t>(length), field));
   if (!is_utf8(text)) bytes_.fail(field, "expected UTF-8, found other bytes", at);
-  if (const auto nul = text.find('\0'); nul != std::string::npos) bytes_.fail(field, "holds a NUL byte", at + nul);
+  if (const auto nul = text.find('\0'); nul != std::string::npos) bytes_.fail(field, fmt::format("holds a NUL at its byte {}", nul), at);
   return text;
 }
 
@@ -59,18 +59,30 @@ OpenSection FileReader::open_section(Section section) {
 }
 
 void FileReader::close_section(const OpenSection& section, std::uint64_t unsaid) {
-  const std::uint64_t with_header = bytes_.position() - section.begin;
-  const std::uint64_t fields = with_header - kHeaderBytes;
+  const std::uint64_t no_padding = bytes_.position() - section.begin;
+  const std::uint64_t fields = no_padding - kHeaderBytes;
   skip_padding();
   const std::uint64_t whole = bytes_.position() - section.begin;
   const std::uint64_t at = section.begin + 8;
   const auto size = static_cast<std::uint64_t>(section.size);
   const auto deviates = [&](std::string_view what) { warn("section_size", fmt::format("counts {}: expected {}, found {}", what, whole, size), at); };
   if (size == whole) return;
-  if (size == with_header) return deviates("no padding");
-  if (size == fields) return deviates("the fields only");
-  if (unsaid > 0 && unsaid <= fields && size == fields - unsaid) return deviates(fmt::format("the fields less {} bytes", unsaid));
-  bytes_.fail("section_size", fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, with_header, fields, size), at);
+  if (size == no_padding) return deviates("no padding");
+  const bool too_small = unsaid > 0 && unsaid <= fields && size == fields - unsaid;
+  if (size != fields && !too_small) {
+    bytes_.fail("section_size", fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, no_padding, fields, size), at);
+  }
+  deviates(too_small ? fmt::format("the fields less {} bytes", unsaid) : "the fields only");
+  dialect_.sizes_of_alt_c = true;
+}
+
+void FileReader::require_marker() {
+  const std::uint64_t here = bytes_.position();
+  const std::int32_t marker = bytes_.i32("section_marker");
+  bytes_.seek(here);
+  const auto is_it = [&](const SectionInfo& section) { return static_cast<std::int32_t>(section.marker) == marker; };
+  if (marker == kEndMarker || std::ranges::any_of(kSections, is_it)) return;
+  bytes_.fail("section_marker", fmt::format("expected a section or the end marker 0x{:x}, found 0x{:x}", kEndMarker, static_cast<std::uint32_t>(marker)), here);
 }
 
 void FileReader::skip_padding() {
@@ -79,12 +91,19 @@ void FileReader::skip_padding() {
   const std::string_view padding = bytes_.text(end - begin, "padding");
   const auto dirt = padding.find_first_not_of('\0');
   if (dirt == std::string_view::npos) return;
-  const auto byte = static_cast<unsigned char>(padding[dirt]);
-  warn("padding", fmt::format("expected zero bytes, found 0x{:02x}", byte), begin + dirt);
+  const std::string problem = fmt::format("expected zero bytes, found 0x{:02x}", static_cast<unsigned char>(padding[dirt]));
+  if (padding_ == Padding::clean) bytes_.fail("padding", problem, begin + dirt);
+  warn("padding", problem, begin + dirt);
 }
 
 void FileReader::warn(std::string_view field, std::string_view problem, std::uint64_t offset) {
   warnings_.push_back({bytes_.describe(field, problem), bytes_.path(), offset});
+}
+
+void FileReader::rewind(const Mark& mark) {
+  bytes_.seek(mark.position);
+  warnings_.resize(mark.warnings);
+  dialect_ = mark.dialect;
 }
 
 }  // namespace poise::alt

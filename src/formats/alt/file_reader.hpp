@@ -9,6 +9,7 @@
 #include <poise/model.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "formats/alt/dialect.hpp"
 #include "formats/alt/layout.hpp"
 
 namespace poise::alt {
@@ -41,18 +42,35 @@ class FileReader {
   // Behind the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number of
   // bytes that the files of some writers leave out of section_size, 0 for none.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
+  // Fails unless a section or the end marker begins here. Moves nothing.
+  void require_marker();
 
   // Notes something that the canonical form has otherwise.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
   std::vector<Warning> take_warnings() { return std::move(warnings_); }
+  Dialect& dialect() { return dialect_; }
 
-  // Moves to the next section boundary; bytes before it that are not zero are noted.
+  // Moves to the next section boundary. Bytes before it that are not zero are noted or, while clean padding is required,
+  // an error.
   void skip_padding();
+  enum class Padding : std::uint8_t { clean, any };
+  void require_padding(Padding padding) { padding_ = padding; }
+
+  // A place to come back to when a reading of what follows turns out not to fit.
+  struct Mark {
+    std::uint64_t position;
+    std::size_t warnings;
+    Dialect dialect;
+  };
+  Mark mark() const { return {bytes_.position(), warnings_.size(), dialect_}; }
+  void rewind(const Mark& mark);
 
  private:
   ByteReader bytes_;
   std::uint64_t file_bytes_;
   std::vector<Warning> warnings_;
+  Dialect dialect_;
+  Padding padding_ = Padding::any;
 };
 
 }  // namespace poise::alt

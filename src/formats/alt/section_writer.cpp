@@ -14,6 +14,11 @@ void SectionWriter::i32(std::string_view field, std::int64_t value) {
   fields_.i32(static_cast<std::int32_t>(value));
 }
 
+void SectionWriter::count(std::string_view field, std::uint64_t value) {
+  if (value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
+  fields_.i32(static_cast<std::int32_t>(value));
+}
+
 void SectionWriter::text_length(std::string_view field, std::string_view value) {
   if (value.size() > INT32_MAX) refuse(field, fmt::format("{} bytes of text do not fit the format's 32-bit length", value.size()));
   if (value.find('\0') != std::string_view::npos) refuse(field, "the text holds a NUL byte");
@@ -30,12 +35,16 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
   throw Error(ErrorKind::unsupported, fmt::format("alt: {}: {}: {}", section_, field, problem));
 }
 
-void write_section(Sink& sink, Section section, const SectionWriter& writer) {
+void write_section(Sink& sink, Section section, const SectionWriter& fields) {
+  write_section(sink, section, fields, *checked_align(kHeaderBytes + fields.fields().size(), kAlignment));
+}
+
+void write_section(Sink& sink, Section section, const SectionWriter& fields, std::uint64_t section_size) {
   ByteWriter header;
   header.i64(info(section).marker);
-  header.u64(*checked_align(kHeaderBytes + writer.fields().size(), kAlignment));
+  header.u64(section_size);
   sink.write(header.bytes());
-  sink.write(writer.fields().bytes());
+  sink.write(fields.fields().bytes());
   sink.pad_to(kAlignment);
 }
 

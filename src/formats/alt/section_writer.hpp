@@ -13,15 +13,18 @@ namespace poise::alt {
 
 class SectionWriter {
  public:
-  explicit SectionWriter(std::string_view section) : section_(section) {}
+  // `section` opens every refusal: "parameters".
+  explicit SectionWriter(std::string section) : section_(std::move(section)) {}
 
-  // Throws unsupported, naming section and field, when the value is no int32.
+  // These throw unsupported, naming section and field, when the value is no int32, or for a count negative.
   void i32(std::string_view field, std::int64_t value);
-  void i64(std::int64_t value) { fields_.i64(value); }
+  void count(std::string_view field, std::uint64_t value);
+  void i64(std::uint64_t value) { fields_.u64(value); }
   void f32(float value) { fields_.f32(value); }
   void flag(bool value) { fields_.u8(value ? 1 : 0); }
   // Length and bytes. Throws unsupported when the text is no UTF-8, holds a NUL or is longer than int32 can say.
   void text(std::string_view field, std::string_view value);
+  // The two halves of text(), for records that keep them apart.
   void text_length(std::string_view field, std::string_view value);
   void text_bytes(std::string_view value) { fields_.text(value); }
 
@@ -35,6 +38,8 @@ class SectionWriter {
 };
 
 // Marker, size, fields and padding; `section_size` counts all of them.
-void write_section(Sink& sink, Section section, const SectionWriter& writer);
+void write_section(Sink& sink, Section section, const SectionWriter& fields);
+// The same with a size that counts otherwise.
+void write_section(Sink& sink, Section section, const SectionWriter& fields, std::uint64_t section_size);
 
 }  // namespace poise::alt

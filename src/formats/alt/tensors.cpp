@@ -1,5 +1,6 @@
-// The tensors section of ALT v2:
+// The tensors section.
 //
+// Version 2:
 //   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32 unique_count (the others)
 //   per tensor:
 //     i32 component_type, block_index, layer_type, projection_type   hints: the name decides
@@ -9,6 +10,11 @@
 //     f32 delta, min, max  of quantized tensors, else 0
 //     i8  packing_flag     1: a qint4 tensor has two codes in a byte
 //     data                 at any address
+//
+// Version 1:
+//   i64 tensor_count, i64 shape_count
+//   per tensor:
+//     i32 n_dims, i32 name_length, i32 data_type (0 float32, 1 float16, 2 int8), i32 dimension[n_dims], name, data
 #include "formats/alt/tensors.hpp"
 
 #include <algorithm>
@@ -22,34 +28,88 @@
 namespace poise::alt {
 namespace {
 
-constexpr std::uint64_t kLeastTensorBytes = 4 * 4 + 4 + 4 + 4 + 3 * 4 + 1;
+constexpr std::uint64_t kLeastBytesV2 = 4 * 4 + 4 + 4 + 4 + 3 * 4 + 1;
+constexpr std::uint64_t kLeastBytesV1 = 3 * 4;
 
-struct Counts {
-  std::uint64_t at = 0;  // offset of tensor_count
-  std::int64_t tensors = 0;
-  std::int64_t dimensions = 0;
-  BlockCounts blocks;
-};
-
+// What both versions have: counts, shapes, names and data.
 class TensorsReader {
  public:
-  TensorsReader(FileReader& reader, SourcePtr source, Model& model) : reader_(reader), bytes_(reader.bytes()), source_(std::move(source)), model_(model) {}
+  TensorsReader(FileReader& reader, SourcePtr source, Model& model)
+      : reader_(reader), bytes_(reader.bytes()), source_(std::move(source)), model_(model), begin_(bytes_.position()) {}
 
-  void read() {
-    Counts counts;
-    counts.at = bytes_.position();
-    counts.tensors = reader_.count64("tensor_count");
-    counts.dimensions = reader_.count64("shape_count");
-    counts.blocks.blocks = reader_.count32("block_count");
-    counts.blocks.unique = reader_.count32("unique_count");
-    if (static_cast<std::uint64_t>(counts.tensors) > bytes_.remaining() / kLeastTensorBytes) {
-      bytes_.fail("tensor_count",
-                  fmt::format("{} tensors need at least {} bytes each, {} bytes are left", counts.tensors, kLeastTensorBytes, bytes_.remaining()), counts.at);
+ protected:
+  void read_counts() {
+    tensor_count_ = reader_.count64("tensor_count");
+    shape_count_ = reader_.count64("shape_count");
+  }
+
+  // Calls `read_tensor` for each.
+  template <typename ReadTensor>
+  void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
+    if (static_cast<std::uint64_t>(tensor_count_) > bytes_.remaining() / least_bytes) {
+      bytes_.fail("tensor_count", fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes, bytes_.remaining()),
+                  begin_);
     }
-    for (std::int64_t i = 0; i < counts.tensors; ++i) {
+    for (std::int64_t i = 0; i < tensor_count_; ++i) {
       const auto scope = bytes_.scope("tensor", i);
       read_tensor();
     }
+    if (dimensions_ != shape_count_) {
+      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, shape_count_), begin_ + 8);
+    }
+  }
+
+  std::int32_t read_rank() {
+    const std::uint64_t at = bytes_.position();
+    const std::int32_t rank = reader_.count32("n_dims");
+    if (static_cast<std::uint64_t>(rank) > kMaxRank) bytes_.fail("n_dims", fmt::format("expected at most {}, found {}", kMaxRank, rank), at);
+    dimensions_ += rank;
+    return rank;
+  }
+
+  Shape read_shape(std::int32_t rank) {
+    Shape shape;
+    for (std::int32_t i = 0; i < rank; ++i) shape.push_back(static_cast<std::uint64_t>(reader_.count32("dimension")));
+    return shape;
+  }
+
+  void require_new(const std::string& name, std::uint64_t at) const {
+    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" stands twice", name), at);
+  }
+
+  // The tensor's only part: `code` decides how many bytes an element takes, `dtype` what it is called.
+  void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
+    const auto elements = element_count(tensor.shape);
+    const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
+    if (!size) bytes_.fail("dimension", fmt::format("{} overflows 64 bits", to_string(tensor.shape)), at);
+    const std::uint64_t begin = bytes_.position();
+    bytes_.skip(*size, "data");
+    BlobPtr blob = make_source_blob(source_, begin, *size);
+    tensor.parts.push_back({.role = "data", .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}});
+  }
+
+  FileReader& reader_;
+  ByteReader& bytes_;
+  SourcePtr source_;
+  Model& model_;
+  std::uint64_t begin_;
+
+ private:
+  std::int64_t tensor_count_ = 0;
+  std::int64_t shape_count_ = 0;
+  std::int64_t dimensions_ = 0;
+};
+
+class ReaderV2 : private TensorsReader {
+ public:
+  using TensorsReader::TensorsReader;
+
+  void read() {
+    read_counts();
+    BlockCounts counts;
+    counts.blocks = reader_.count32("block_count");
+    counts.unique = reader_.count32("unique_count");
+    read_all(kLeastBytesV2, [&] { read_tensor(); });
     check(counts);
   }
 
@@ -62,61 +122,46 @@ class TensorsReader {
     hints.layer_type = bytes_.i32("layer_type");
     hints.projection_type = bytes_.i32("projection_type");
     Tensor tensor;
-    tensor.shape = shape();
+    tensor.shape = read_shape(read_rank());
     const std::uint64_t name_at = bytes_.position();
     tensor.name = reader_.text("name");
-    if (model_.find(tensor.name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" stands twice", tensor.name), name_at);
+    require_new(tensor.name, name_at);
     compare(hints, tensor.name, begin);
     note_block(hints);
-    data(tensor);
+    read_typed_data(tensor);
     model_.add(std::move(tensor));
   }
 
-  Shape shape() {
+  void read_typed_data(Tensor& tensor) {
     const std::uint64_t at = bytes_.position();
-    const std::int32_t rank = reader_.count32("n_dims");
-    if (static_cast<std::uint64_t>(rank) > kMaxRank) bytes_.fail("n_dims", fmt::format("expected at most {}, found {}", kMaxRank, rank), at);
-    dimensions_ += rank;
-    Shape shape;
-    for (std::int32_t i = 0; i < rank; ++i) shape.push_back(static_cast<std::uint64_t>(reader_.count32("shape")));
-    return shape;
-  }
-
-  void data(Tensor& tensor) {
-    const std::uint64_t type_at = bytes_.position();
     const std::int32_t code = bytes_.i32("data_type");
     const auto dtype = dtype_from_code(code);
-    if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), type_at);
+    if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), at);
+    const Affine affine = read_affine(*dtype);
+    const bool byte_each = *dtype == DType::qint4 && !affine.packed;
+    read_data(tensor, *dtype, byte_each ? DType::qint8 : *dtype, at);
+    if (poise::info(*dtype).kind != DTypeKind::quantized) return;
+    tensor.layout = Layout::affine;
+    tensor.affine = make_affine(affine);
+  }
+
+  Affine read_affine(DType dtype) {
+    const std::uint64_t at = bytes_.position();
     Affine affine;
     affine.delta = bytes_.f32("delta");
     affine.min = bytes_.f32("min");
     affine.max = bytes_.f32("max");
     const std::uint64_t flag_at = bytes_.position();
     affine.packed = reader_.flag("packing_flag");
-    const bool quantized = poise::info(*dtype).kind == DTypeKind::quantized;
-    if (affine.packed && *dtype != DType::qint4) {
-      reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(*dtype)), flag_at);
+    if (affine.packed && dtype != DType::qint4) {
+      reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(dtype)), flag_at);
       affine.packed = false;
     }
-    if (!quantized && !(affine == Affine{}))
-      reader_.warn("delta", fmt::format("delta, min and max are set, but {} has no scale", to_string(*dtype)), type_at + 4);
-    const std::uint64_t size = data_bytes(tensor, *dtype, affine, type_at);
-    const std::uint64_t begin = bytes_.position();
-    bytes_.skip(size, "data");
-    tensor.parts.push_back(
-        {.role = "data", .dtype = *dtype, .dtype_name = std::string(to_string(*dtype)), .blob = make_source_blob(source_, begin, size), .digest = {}});
-    if (quantized) {
-      tensor.layout = Layout::affine;
-      tensor.affine = make_affine(affine);
+    if (poise::info(dtype).kind != DTypeKind::quantized && !(affine == Affine{})) {
+      reader_.warn("delta", fmt::format("expected delta, min and max of 0 for {}, found {}, {} and {}", to_string(dtype), affine.delta, affine.min, affine.max),
+                   at);
     }
-  }
-
-  std::uint64_t data_bytes(const Tensor& tensor, DType dtype, const Affine& affine, std::uint64_t at) const {
-    const bool byte_each = dtype == DType::qint4 && !affine.packed;
-    const auto elements = element_count(tensor.shape);
-    const auto size = elements ? packed_bytes(byte_each ? DType::qint8 : dtype, *elements) : std::nullopt;
-    if (!size) bytes_.fail("shape", fmt::format("{} overflows 64 bits", to_string(tensor.shape)), at);
-    return *size;
+    return affine;
   }
 
   // The name decides; numbers that disagree with it are noted. Of a name that says nothing, any numbers are accepted.
@@ -125,7 +170,7 @@ class TensorsReader {
     if (role.component == Component::other) return;
     const Hints expected = hints_from_role(role, hints.block_index);
     const auto field = [&](std::string_view label, std::int32_t said, std::int32_t found, std::uint64_t offset) {
-      if (said != found) reader_.warn(label, fmt::format("{} has {}, found {}", name, said, found), at + offset);
+      if (said != found) reader_.warn(label, fmt::format("expected {} for {}, found {}", said, name, found), at + offset);
     };
     field("component_type", expected.component_type, hints.component_type, 0);
     field("block_index", expected.block_index, hints.block_index, 4);
@@ -143,30 +188,59 @@ class TensorsReader {
   }
 
   // Blocks are counted by the names or, for names that Poise does not know, by the hints.
-  void check(const Counts& counts) const {
-    if (dimensions_ != counts.dimensions) {
-      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, counts.dimensions), counts.at + 8);
-    }
+  void check(const BlockCounts& found) const {
     const BlockCounts named = count_blocks(model_);
     const BlockCounts hinted{static_cast<std::int64_t>(hinted_blocks_.size()), hinted_unique_};
-    if (counts.blocks == named || counts.blocks == hinted) return;
-    if (counts.blocks.blocks != named.blocks) {
-      bytes_.fail("block_count", fmt::format("the tensors belong to {} layers, found {}", named.blocks, counts.blocks.blocks), counts.at + 16);
+    if (found == named || found == hinted) return;
+    if (found.blocks != named.blocks) {
+      bytes_.fail("block_count", fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks), begin_ + 16);
     }
-    bytes_.fail("unique_count", fmt::format("{} tensors stand outside the layers, found {}", named.unique, counts.blocks.unique), counts.at + 20);
+    bytes_.fail("unique_count", fmt::format("{} tensors stand outside the layers, found {}", named.unique, found.unique), begin_ + 20);
   }
 
-  FileReader& reader_;
-  ByteReader& bytes_;
-  SourcePtr source_;
-  Model& model_;
-  std::int64_t dimensions_ = 0;
   std::set<std::int32_t> hinted_blocks_;
   std::int64_t hinted_unique_ = 0;
 };
 
+class ReaderV1 : private TensorsReader {
+ public:
+  using TensorsReader::TensorsReader;
+
+  void read() {
+    read_counts();
+    read_all(kLeastBytesV1, [&] { read_tensor(); });
+  }
+
+ private:
+  void read_tensor() {
+    const std::int32_t rank = read_rank();
+    const std::int32_t name_length = reader_.count32("name_length");
+    const std::uint64_t type_at = bytes_.position();
+    const DType dtype = read_dtype();
+    Tensor tensor;
+    tensor.shape = read_shape(rank);
+    const std::uint64_t name_at = bytes_.position();
+    tensor.name = reader_.text(name_length, "name");
+    require_new(tensor.name, name_at);
+    read_data(tensor, dtype, dtype, type_at);
+    model_.add(std::move(tensor));
+  }
+
+  // There are no scales in version 1, so its "qint8" is a plain integer.
+  DType read_dtype() {
+    const std::uint64_t at = bytes_.position();
+    switch (const std::int32_t code = bytes_.i32("data_type")) {
+      case 0: return DType::f32;
+      case 1: return DType::f16;
+      case 2: return DType::i8;
+      default: bytes_.fail("data_type", fmt::format("expected 0 to 2, found {}", code), at);
+    }
+  }
+};
+
 }  // namespace
 
-void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model) { TensorsReader(reader, source, model).read(); }
+void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model) { ReaderV2(reader, source, model).read(); }
+void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) { ReaderV1(reader, source, model).read(); }
 
 }  // namespace poise::alt

@@ -1,4 +1,4 @@
-// The tensors of an ALT v2 file: metadata, then data, one tensor after the other. Data is skipped, never read.
+// The tensors sections of both versions of ALT: metadata, then data, one tensor after the other. Data is skipped, never read.
 #pragma once
 
 #include <poise/model.hpp>
@@ -7,7 +7,8 @@
 
 namespace poise::alt {
 
-// Reads the fields of the tensors section into a model. Requires: reader is behind the section's size.
+// Reads the fields into a model. Requires: the reader is behind section_size; it is left behind the last tensor.
 void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
+void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 
 }  // namespace poise::alt

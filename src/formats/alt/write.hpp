@@ -1,14 +1,18 @@
 // Writing both versions of ALT.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "formats/format.hpp"
 
 namespace poise::alt {
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
+void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// The type a token is written with: bos_id, eos_id and pad_id get types of their own, unless the token is a byte, unknown,
-// unused or user-defined one.
-TokenType written_type(const Vocabulary& vocabulary, std::size_t id);
+// What the written file will not hold, one sentence each.
+std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options);
+std::vector<std::string> losses_v1(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::alt

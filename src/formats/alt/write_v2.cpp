@@ -1,16 +1,18 @@
-// Writes the canonical form of ALT version 2: every section, every field, in the order of the specification.
+// Writes ALT version 2: its canonical form, or that of the program alt.c.
 //
 // A model without configuration or vocabulary gets sections of zeros (ids of -1), which reading takes for none.
+#include <unordered_map>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "bytes/checked.hpp"
 #include "formats/alt/hints.hpp"
-#include "formats/alt/section_writer.hpp"
+#include "formats/alt/parameters.hpp"
+#include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
-#include "io/meter.hpp"
-#include "io/pump.hpp"
+#include "formats/alt/write_alt_c.hpp"
+#include "formats/alt/write_tensors.hpp"
 
 namespace poise::alt {
 namespace {
@@ -37,13 +39,6 @@ SectionWriter general_section(const Card& card) {
   return out;
 }
 
-Config no_config() {
-  Config none;
-  none.hidden_act.clear();
-  none.rope_theta = none.rms_norm_eps = none.initializer_range = 0;
-  return none;
-}
-
 SectionWriter parameters_section(const Config& config) {
   SectionWriter out("parameters");
   out.text("hidden_act", config.hidden_act);
@@ -64,7 +59,7 @@ SectionWriter parameters_section(const Config& config) {
 
 SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   SectionWriter out("tokenizer");
-  out.i32("vocab_size", static_cast<std::int64_t>(vocabulary.size()));
+  out.count("vocab_size", vocabulary.size());
   out.i32("bos_id", vocabulary.bos_id);
   out.i32("eos_id", vocabulary.eos_id);
   out.i32("pad_id", vocabulary.pad_id);
@@ -73,7 +68,7 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     out.text(fmt::format("token {}", id), vocabulary.text(id));
     out.f32(vocabulary.score(id));
-    out.i32("token_type", static_cast<std::int64_t>(written_type(vocabulary, id)));
+    out.i32("token_type", type_code(TypeNumbering::canonical, written_type(vocabulary, id)));
   }
   return out;
 }
@@ -82,7 +77,8 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
 std::int32_t data_type(const Tensor& tensor) {
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("alt cannot hold tensor {} ({}): --dtype f32 or f16 converts it, --skip {} leaves it out", tensor.name, what, tensor.name));
+                fmt::format("alt cannot hold tensor {} ({}): --dtype f32 or f16 converts floating-point tensors, --skip '{}' leaves it out", tensor.name, what,
+                            tensor.name));
   };
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse(to_string(tensor.layout));
@@ -98,10 +94,8 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
   out.i32("block_index", hints.block_index);
   out.i32("layer_type", hints.layer_type);
   out.i32("projection_type", hints.projection_type);
-  if (tensor.shape.size() > kMaxRank)
-    throw Error(ErrorKind::unsupported, fmt::format("alt: tensor {}: rank {} is more than {}", tensor.name, tensor.shape.size(), kMaxRank));
-  out.i32("n_dims", static_cast<std::int64_t>(tensor.shape.size()));
-  for (const std::uint64_t dimension : tensor.shape) out.i32("shape", dimension > INT32_MAX ? INT64_MAX : static_cast<std::int64_t>(dimension));
+  out.count("n_dims", tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text("name", tensor.name);
   out.i32("data_type", data_type(tensor));
   out.f32(affine.delta);
@@ -111,84 +105,53 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
   return out;
 }
 
-class TensorsWriter {
- public:
-  explicit TensorsWriter(const Model& model) : model_(model), tensors_(in_canonical_order(model)) {
-    std::int32_t other_block = kFirstOtherBlock;
-    for (const Tensor* tensor : tensors_) {
-      const TensorRole role = role_from_name(tensor->name);
-      hints_.push_back(hints_from_role(role, other_block));
-      if (role.component == Component::other) --other_block;
-      // The scale may take a pass over the data to find; the size of the header does not depend on it.
-      const SectionWriter header = tensor_header(*tensor, hints_.back(), Affine{});
-      bytes_ += header.fields().size() + tensor->require("data").blob->size();
-      data_bytes_ += tensor->require("data").blob->size();
-      dimensions_ += tensor->shape.size();
-    }
+using HintsByTensor = std::unordered_map<const Tensor*, Hints>;
+
+HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
+  HintsByTensor hints;
+  std::int32_t other_block = kFirstOtherBlock;
+  for (const Tensor* tensor : tensors) {
+    const TensorRole role = role_from_name(tensor->name);
+    hints.emplace(tensor, hints_from_role(role, other_block));
+    if (role.component == Component::other) --other_block;
   }
-
-  void write(Sink& sink, const Progress& progress) const {
-    write_counts(sink);
-    Meter meter(progress, data_bytes_);
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const Tensor& tensor = *tensors_[i];
-      const Affine affine = tensor.affine ? tensor.affine->get() : Affine{};
-      sink.write(tensor_header(tensor, hints_[i], affine).fields().bytes());
-      pump(*tensor.require("data").blob, sink, meter, tensor.name);
-    }
-    sink.pad_to(kAlignment);
-  }
-
- private:
-  void write_counts(Sink& sink) const {
-    const BlockCounts counts = count_blocks(model_);
-    SectionWriter fields("tensors");
-    fields.i64(static_cast<std::int64_t>(tensors_.size()));
-    fields.i64(static_cast<std::int64_t>(dimensions_));
-    fields.i32("block_count", counts.blocks);
-    fields.i32("unique_count", counts.unique);
-    ByteWriter header;
-    header.i64(info(Section::tensors).marker);
-    header.u64(*checked_align(kHeaderBytes + fields.fields().size() + bytes_, kAlignment));
-    sink.write(header.bytes());
-    sink.write(fields.fields().bytes());
-  }
-
-  const Model& model_;
-  std::vector<const Tensor*> tensors_;
-  std::vector<Hints> hints_;
-  std::uint64_t bytes_ = 0;       // of all tensors: metadata and data
-  std::uint64_t data_bytes_ = 0;  // of these, data
-  std::uint64_t dimensions_ = 0;
-};
-
-}  // namespace
-
-TokenType written_type(const Vocabulary& vocabulary, std::size_t id) {
-  const TokenType type = vocabulary.type(id);
-  if (type != TokenType::normal && type != TokenType::control) return type;
-  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  if (is(vocabulary.bos_id)) return TokenType::bos;
-  if (is(vocabulary.eos_id)) return TokenType::eos;
-  if (is(vocabulary.pad_id)) return TokenType::pad;
-  return type;
+  return hints;
 }
 
-void write_v2(const Model& model, Output& output, const WriteOptions& options) {
+SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
+  const BlockCounts counts = count_blocks(model);
+  SectionWriter out("tensors");
+  out.i64(model.size());
+  out.i64(tensors.shape_count());
+  out.i32("block_count", counts.blocks);
+  out.i32("unique_count", counts.unique);
+  return out;
+}
+
+void write_canonical(const Model& model, Sink& sink, const Progress& progress) {
   // Everything that can be refused is refused before the first byte is written.
   const SectionWriter general = general_section(model.card);
   const SectionWriter parameters = parameters_section(model.config ? *model.config : no_config());
   const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});
-  const TensorsWriter tensors(model);
-  Sink& sink = output.main();
+  const auto order = in_canonical_order(model);
+  const TensorsSection tensors(
+      order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); });
+  const SectionWriter counts = tensor_counts(model, tensors);
   write_start(sink);
   write_section(sink, Section::general, general);
   write_section(sink, Section::parameters, parameters);
   write_section(sink, Section::tokenizer, tokenizer);
-  tensors.write(sink, options.progress);
+  tensors.write(sink, counts, progress);
   ByteWriter end;
   end.i64(kEndMarker);
   sink.write(end.bytes());
+}
+
+}  // namespace
+
+void write_v2(const Model& model, Output& output, const WriteOptions& options) {
+  if (is_for_alt_c(options)) return write_alt_c(model, output.main());
+  write_canonical(model, output.main(), options.progress);
 }
 
 }  // namespace poise::alt

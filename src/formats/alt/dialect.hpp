@@ -1,0 +1,61 @@
+// Dialect: the ways in which a file may differ from the canonical form of ALT and still be told apart from it.
+//
+// Each is a question of its own, answered while the section that it concerns is read; none depends on another. A reading
+// counts only if the section then fits exactly: every field sound, section_size right by one of the rules, and a marker
+// behind the padding.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <poise/model.hpp>
+
+namespace poise::alt {
+
+// What a section_size counts.
+enum class SizeRule : std::uint8_t {
+  whole,       // canonical: marker, size, fields and padding
+  no_padding,  // marker, size and fields
+  fields,      // alt.c
+  too_small,   // alt.c, January 2025: the fields without the token ids
+};
+
+enum class ParameterOrder : std::uint8_t {
+  canonical,  // ..., sliding_window, rope_theta, rms_norm_eps, initializer_range, head_size
+  alt_c,      // ..., sliding_window, head_size, rms_norm_eps, rope_theta, initializer_range
+};
+
+enum class TokenRecord : std::uint8_t {
+  canonical,  // text, score, type
+  alt_c,      // score, type, id, text
+};
+
+enum class TypeNumbering : std::uint8_t {
+  canonical,  // TokenType's
+  alt_c,      // normal 0, unknown 1, control 2, user_defined 3, byte 4, unused 5, bos 6, eos 7, pad 8
+};
+
+struct Dialect {
+  bool sizes_of_alt_c = false;  // a section_size counts by SizeRule::fields or ::too_small
+  ParameterOrder parameters = ParameterOrder::canonical;
+  TokenRecord tokens = TokenRecord::canonical;
+  bool seq_len = true;
+  TypeNumbering types = TypeNumbering::canonical;
+};
+
+// The program whose files look like that, or nothing.
+std::string_view name(const Dialect& dialect);
+
+// Requires: code is 0 to 8.
+TokenType token_type(TypeNumbering numbering, std::int32_t code);
+std::int32_t type_code(TypeNumbering numbering, TokenType type);
+
+// The numbering of a vocabulary's type codes, by what the unknown token and <0x00> are called; `record` decides where neither
+// says anything. `contradictory` when they disagree.
+struct NumberingVerdict {
+  TypeNumbering numbering = TypeNumbering::canonical;
+  bool contradictory = false;
+};
+NumberingVerdict find_numbering(const Vocabulary& with_codes, TokenRecord record);
+
+}  // namespace poise::alt

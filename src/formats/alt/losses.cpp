@@ -1,0 +1,127 @@
+// What the ALT formats leave out of a model, in sentences for people.
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "formats/alt/tokens.hpp"
+#include "formats/alt/write.hpp"
+#include "formats/alt/write_alt_c.hpp"
+
+namespace poise::alt {
+namespace {
+
+constexpr std::size_t kNamesListed = 5;
+
+class Losses {
+ public:
+  explicit Losses(std::string_view format) : format_(format) {}
+
+  void note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
+  void note_if(bool lost, std::string_view what) {
+    if (lost) note(what);
+  }
+  // "4 attributes (a, b, c)"
+  void note_names(const std::vector<std::string>& names, std::string_view noun) {
+    if (names.empty()) return;
+    const auto listed = std::min(names.size(), kNamesListed);
+    note(fmt::format("{} {}{} ({}{})", names.size(), noun, names.size() == 1 ? "" : "s",
+                     fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(listed), ", "), listed < names.size() ? ", ..." : ""));
+  }
+  void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
+  std::vector<std::string> take() { return std::move(sentences_); }
+
+ private:
+  std::string_view format_;
+  std::vector<std::string> sentences_;
+};
+
+void note_attributes(const Model& model, Losses& losses) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : model.attributes) names.push_back(key);
+  losses.note_names(names, "attribute");
+  names.clear();
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.attributes.empty()) names.push_back(tensor.name);
+  }
+  losses.note_names(names, "tensor's attributes");
+}
+
+// How text becomes tokens; ALT has only the tokens.
+void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
+  const Vocabulary usual;
+  losses.note_if(vocabulary.kind != usual.kind, "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
+  losses.note_if(!vocabulary.merges.empty(), fmt::format("the vocabulary's {} merges", vocabulary.merges.size()));
+  losses.note_if(vocabulary.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
+  losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
+  losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
+}
+
+void note_common(const Model& model, Losses& losses) {
+  note_attributes(model, losses);
+  losses.note_if(model.config && model.config->dropout != 0, "dropout");
+  if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
+}
+
+void note_card(const Card& card, Losses& losses) {
+  losses.note_if(!card.base_model.empty(), "base_model");
+  losses.note_if(!card.author.empty(), "author");
+  losses.note_if(!card.created_at.empty(), "created_at");
+  losses.note_if(!card.last_modified.empty(), "last_modified");
+  losses.note_if(!card.license.empty(), "license");
+  losses.note_if(!card.uuid.empty(), "uuid");
+}
+
+// Reading version 1 fills in what it does not have; only what differs from that is lost.
+void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
+  bool scores = false;
+  bool types = false;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const auto number = static_cast<std::int32_t>(id);
+    scores = scores || vocabulary.score(id) != static_cast<float>(-number);
+    types = types || written_type(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
+  }
+  losses.note_if(scores, "the tokens' scores: readers will take earlier tokens for better ones");
+  losses.note_if(types, "the tokens' types");
+}
+
+void note_parameters(const Model& model, Losses& losses) {
+  const Config& config = *model.config;
+  const Config usual;
+  losses.note_if(config.hidden_act != usual.hidden_act, fmt::format("hidden_act ({})", config.hidden_act));
+  losses.note_if(config.initializer_range != usual.initializer_range, fmt::format("initializer_range ({})", config.initializer_range));
+  const bool tied = model.size() > 0 && model.find("lm_head.weight") == nullptr;
+  losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings, "a longest sequence other than max_position_embeddings");
+}
+
+std::vector<std::string> losses_alt_c(const Model& model) {
+  Losses losses("alt.c's dialect");
+  losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the longest sequence");
+  if (const auto names = unknown_to_alt_c(model.card); !names.empty()) {
+    losses.say(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
+  }
+  note_common(model, losses);
+  return losses.take();
+}
+
+}  // namespace
+
+std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options) {
+  if (is_for_alt_c(options)) return losses_alt_c(model);
+  Losses losses("alt");
+  note_common(model, losses);
+  return losses.take();
+}
+
+std::vector<std::string> losses_v1(const Model& model, const WriteOptions&) {
+  Losses losses("alt1");
+  note_card(model.card, losses);
+  if (model.config) note_parameters(model, losses);
+  if (model.vocabulary) note_tokens(*model.vocabulary, losses);
+  note_common(model, losses);
+  return losses.take();
+}
+
+}  // namespace poise::alt

@@ -1,0 +1,121 @@
+// The parameters section.
+//
+//   version 2   text hidden_act, u8 tie_word_embeddings (0 or 1), i32 hidden_size, intermediate_size,
+//               max_position_embeddings, num_attention_heads, num_hidden_layers, num_key_value_heads, sliding_window,
+//               f32 rope_theta, rms_norm_eps, initializer_range, i32 head_size
+//   version 1   text model_type, i32 hidden_size, num_hidden_layers, intermediate_size, num_attention_heads,
+//               num_key_value_heads, sliding_window, f32 rope_theta, rms_norm_eps, i32 head_size, data_type, context_length
+//
+// alt.c orders the last four fields of version 2 otherwise: i32 head_size, f32 rms_norm_eps, rope_theta, initializer_range.
+// Both orders are as long, so values tell them apart: the bits of a usual float are never a usual head size, nor the reverse.
+#include "formats/alt/parameters.hpp"
+
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace poise::alt {
+namespace {
+
+constexpr std::int32_t kLargestHead = 65536;
+
+// The last four fields of version 2, whichever they are.
+struct Tail {
+  std::uint32_t word[4];
+
+  float real(int i) const { return std::bit_cast<float>(word[i]); }
+  std::int32_t integer(int i) const { return std::bit_cast<std::int32_t>(word[i]); }
+};
+
+void set_tail(Config& config, const Tail& tail, ParameterOrder order) {
+  const bool canonical = order == ParameterOrder::canonical;
+  config.head_dim = tail.integer(canonical ? 3 : 0);
+  config.rope_theta = tail.real(canonical ? 0 : 2);
+  config.rms_norm_eps = tail.real(1);
+  config.initializer_range = tail.real(canonical ? 2 : 3);
+}
+
+bool is_usual(const Config& config) {
+  return config.head_dim >= 1 && config.head_dim <= kLargestHead && std::isnormal(config.rope_theta) && config.rope_theta > 0;
+}
+
+// The canonical order unless only the other one makes sense.
+ParameterOrder find_order(const Tail& tail) {
+  Config canonical;
+  Config alt_c;
+  set_tail(canonical, tail, ParameterOrder::canonical);
+  set_tail(alt_c, tail, ParameterOrder::alt_c);
+  return !is_usual(canonical) && is_usual(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
+}
+
+std::int64_t read_sliding_window(FileReader& reader) {
+  const std::uint64_t at = reader.bytes().position();
+  const std::int32_t window = reader.bytes().i32("sliding_window");
+  if (window >= 0) return window;
+  reader.warn("sliding_window", fmt::format("expected 0 for none, found {}", window), at);
+  return 0;
+}
+
+}  // namespace
+
+Config no_config() {
+  Config none;
+  none.hidden_act.clear();
+  none.rope_theta = none.rms_norm_eps = none.initializer_range = 0;
+  return none;
+}
+
+std::optional<Config> read_parameters_v2(FileReader& reader) {
+  ByteReader& bytes = reader.bytes();
+  Config config;
+  config.hidden_act = reader.text("hidden_act");
+  config.tie_word_embeddings = reader.flag("tie_word_embeddings");
+  config.hidden_size = bytes.i32("hidden_size");
+  config.intermediate_size = bytes.i32("intermediate_size");
+  config.max_position_embeddings = bytes.i32("max_position_embeddings");
+  config.num_attention_heads = bytes.i32("num_attention_heads");
+  config.num_hidden_layers = bytes.i32("num_hidden_layers");
+  config.num_key_value_heads = bytes.i32("num_key_value_heads");
+  config.sliding_window = read_sliding_window(reader);
+  const std::uint64_t at = bytes.position();
+  const Tail tail{{bytes.u32("rope_theta"), bytes.u32("rms_norm_eps"), bytes.u32("initializer_range"), bytes.u32("head_size")}};
+  const ParameterOrder order = find_order(tail);
+  set_tail(config, tail, order);
+  if (order == ParameterOrder::alt_c) {
+    reader.warn("rope_theta", "expected rope_theta, rms_norm_eps, initializer_range, head_size; found head_size, rms_norm_eps, rope_theta, initializer_range",
+                at);
+    reader.dialect().parameters = order;
+  }
+  if (config == no_config()) return std::nullopt;
+  return config;
+}
+
+ParametersV1 read_parameters_v1(FileReader& reader) {
+  ByteReader& bytes = reader.bytes();
+  ParametersV1 parameters;
+  parameters.model_type = reader.text("model_type");
+  Config config = no_config();
+  config.hidden_size = bytes.i32("hidden_size");
+  config.num_hidden_layers = bytes.i32("num_hidden_layers");
+  config.intermediate_size = bytes.i32("intermediate_size");
+  config.num_attention_heads = bytes.i32("num_attention_heads");
+  config.num_key_value_heads = bytes.i32("num_key_value_heads");
+  config.sliding_window = read_sliding_window(reader);
+  config.rope_theta = bytes.f32("rope_theta");
+  config.rms_norm_eps = bytes.f32("rms_norm_eps");
+  config.head_dim = bytes.i32("head_size");
+  const std::uint64_t type_at = bytes.position();
+  const std::int32_t data_type = bytes.i32("data_type");
+  // A summary for people: each tensor has a data_type of its own.
+  if (data_type < 0 || data_type > 2) bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", data_type), type_at);
+  parameters.context_length = reader.count32("context_length");
+  if (config == no_config()) return parameters;
+  config.max_position_embeddings = parameters.context_length;
+  config.hidden_act = Config{}.hidden_act;
+  config.initializer_range = Config{}.initializer_range;
+  parameters.config = config;
+  return parameters;
+}
+
+}  // namespace poise::alt

@@ -1,0 +1,190 @@
+// The tokenizer section.
+//
+//   version 2   i32 vocab_size, bos_id, eos_id, pad_id, unk_id, seq_len
+//               per token: text, f32 score, i32 type
+//   version 1   i32 vocab_size, bos_id, eos_id, pad_id, unk_id
+//               per token: text
+//
+// Also read, in this order of preference: version 2 without seq_len; version 2 with tokens as alt.c of January 2025 writes
+// them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
+#include "formats/alt/tokens.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "formats/alt/readings.hpp"
+
+namespace poise::alt {
+namespace {
+
+struct ReadingV2 {
+  TokenRecord record;
+  bool seq_len;
+};
+constexpr std::array<ReadingV2, 4> kReadingsV2 = {{
+    {TokenRecord::canonical, true},
+    {TokenRecord::canonical, false},
+    {TokenRecord::alt_c, false},
+    {TokenRecord::alt_c, true},
+}};
+
+struct ReadingV1 {
+  bool size_twice;
+};
+constexpr std::array<ReadingV1, 2> kReadingsV1 = {{{false}, {true}}};
+
+constexpr std::int32_t kMaxTypeCode = static_cast<std::int32_t>(TokenType::user_defined);
+
+// vocab_size and the ids.
+std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
+  ByteReader& bytes = reader.bytes();
+  const std::uint64_t at = bytes.position();
+  const std::int32_t size = reader.count32("vocab_size");
+  vocabulary.bos_id = bytes.i32("bos_id");
+  vocabulary.eos_id = bytes.i32("eos_id");
+  vocabulary.pad_id = bytes.i32("pad_id");
+  vocabulary.unk_id = bytes.i32("unk_id");
+  if (static_cast<std::uint64_t>(size) > bytes.remaining() / least_token_bytes) {
+    bytes.fail("vocab_size", fmt::format("{} tokens need at least {} bytes each, {} bytes are left", size, least_token_bytes, bytes.remaining()), at);
+  }
+  return size;
+}
+
+// The code in the guise of a TokenType, until the numbering is known.
+TokenType read_type_code(ByteReader& bytes) {
+  const std::uint64_t at = bytes.position();
+  const std::int32_t code = bytes.i32("token_type");
+  if (code < 0 || code > kMaxTypeCode) bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMaxTypeCode, code), at);
+  return static_cast<TokenType>(code);
+}
+
+void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::int32_t id) {
+  ByteReader& bytes = reader.bytes();
+  if (record == TokenRecord::canonical) {
+    const std::string text = reader.text("token_data");
+    const float score = bytes.f32("token_score");
+    vocabulary.add(text, score, read_type_code(bytes));
+    return;
+  }
+  const float score = bytes.f32("token_score");
+  const TokenType code = read_type_code(bytes);
+  const std::uint64_t at = bytes.position();
+  const std::int32_t found = bytes.i32("token_id");
+  if (found != id) bytes.fail("token_id", fmt::format("expected {}, found {}", id, found), at);
+  vocabulary.add(reader.text("token_data"), score, code);
+}
+
+Vocabulary with_types(const Vocabulary& with_codes, TypeNumbering numbering) {
+  Vocabulary vocabulary;
+  vocabulary.bos_id = with_codes.bos_id;
+  vocabulary.eos_id = with_codes.eos_id;
+  vocabulary.pad_id = with_codes.pad_id;
+  vocabulary.unk_id = with_codes.unk_id;
+  vocabulary.max_length = with_codes.max_length;
+  for (std::size_t id = 0; id < with_codes.size(); ++id) {
+    vocabulary.add(with_codes.text(id), with_codes.score(id), token_type(numbering, static_cast<std::int32_t>(with_codes.type(id))));
+  }
+  return vocabulary;
+}
+
+void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
+  const std::uint64_t tokens = begin + (reading.seq_len ? 24 : 20);
+  if (!reading.seq_len) reader.warn("seq_len", "the field is missing", begin + 20);
+  if (reading.record == TokenRecord::alt_c) reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
+}
+
+void settle_types(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
+  const NumberingVerdict verdict = find_numbering(vocabulary, record);
+  if (verdict.contradictory) reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
+  if (verdict.numbering == TypeNumbering::canonical) return;
+  reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8", begin);
+  reader.dialect().types = verdict.numbering;
+  vocabulary = with_types(vocabulary, verdict.numbering);
+}
+
+Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
+  ByteReader& bytes = reader.bytes();
+  const bool has_ids = reading.record == TokenRecord::alt_c;
+  const std::uint64_t begin = bytes.position();
+  Vocabulary vocabulary;
+  const std::int32_t size = read_ids(reader, vocabulary, has_ids ? 16 : 12);
+  if (reading.seq_len) vocabulary.max_length = reader.count32("seq_len");
+  for (std::int32_t id = 0; id < size; ++id, ++progress) {
+    const auto scope = bytes.scope("token", id);
+    read_token(reader, vocabulary, reading.record, id);
+  }
+  ++progress;
+  warn_of_reading(reader, reading, begin);
+  reader.close_section(section, has_ids ? 4 * static_cast<std::uint64_t>(size) : 0);
+  reader.require_marker();
+  reader.dialect().tokens = reading.record;
+  reader.dialect().seq_len = reading.seq_len;
+  settle_types(reader, vocabulary, reading.record, begin);
+  return vocabulary;
+}
+
+Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
+  ByteReader& bytes = reader.bytes();
+  if (reading.size_twice) {
+    const std::uint64_t at = bytes.position();
+    const std::int64_t again = bytes.i64("header size");
+    if (again != section.size) bytes.fail("header size", fmt::format("expected the section's size {} again, found {}", section.size, again), at);
+    reader.warn("header size", "the section's size stands twice", at);
+  }
+  Vocabulary vocabulary;
+  const std::int32_t size = read_ids(reader, vocabulary, 4);
+  for (std::int32_t id = 0; id < size; ++id, ++progress) {
+    const auto scope = bytes.scope("token", id);
+    const std::string text = reader.text("token_data");
+    vocabulary.add(text, static_cast<float>(-id), type_from_text(vocabulary, text, id));
+  }
+  ++progress;
+  reader.close_section(section, reading.size_twice ? 8 : 0);
+  reader.require_marker();
+  return vocabulary;
+}
+
+std::optional<Vocabulary> unless_empty(Vocabulary vocabulary) {
+  if (vocabulary == Vocabulary{}) return std::nullopt;
+  return vocabulary;
+}
+
+bool is_byte_token(std::string_view text) {
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') && std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
+         std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
+}
+
+}  // namespace
+
+std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section) {
+  return unless_empty(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
+                                           [&](const ReadingV2& reading, std::uint64_t& progress) { return read_v2_as(reading, reader, section, progress); }));
+}
+
+std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
+  return unless_empty(read_first_that_fits(reader, std::span<const ReadingV1>(kReadingsV1),
+                                           [&](const ReadingV1& reading, std::uint64_t& progress) { return read_v1_as(reading, reader, section, progress); }));
+}
+
+TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {
+  if (text == "<unk>" || id == vocabulary.unk_id) return TokenType::unknown;
+  if (text == "<s>" || id == vocabulary.bos_id) return TokenType::bos;
+  if (text == "</s>" || id == vocabulary.eos_id) return TokenType::eos;
+  if (id == vocabulary.pad_id) return TokenType::pad;
+  return is_byte_token(text) ? TokenType::byte : TokenType::normal;
+}
+
+TokenType written_type(const Vocabulary& vocabulary, std::size_t id) {
+  const TokenType type = vocabulary.type(id);
+  if (type != TokenType::normal && type != TokenType::control) return type;
+  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  if (is(vocabulary.bos_id)) return TokenType::bos;
+  if (is(vocabulary.eos_id)) return TokenType::eos;
+  if (is(vocabulary.pad_id)) return TokenType::pad;
+  return type;
+}
+
+}  // namespace poise::alt

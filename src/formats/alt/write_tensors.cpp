@@ -1,0 +1,40 @@
+#include "formats/alt/write_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "io/meter.hpp"
+#include "io/pump.hpp"
+
+namespace poise::alt {
+
+TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header) : tensors_(std::move(tensors)), header_(std::move(header)) {
+  for (const Tensor* tensor : tensors_) {
+    if (tensor->shape.size() > kMaxRank) {
+      throw Error(ErrorKind::unsupported, fmt::format("alt: tensor {}: rank {} is more than {}", tensor->name, tensor->shape.size(), kMaxRank));
+    }
+    const std::uint64_t header_bytes = header_(*tensor, Affine{}).fields().size();
+    data_bytes_ += tensor->require("data").blob->size();
+    bytes_ += header_bytes + tensor->require("data").blob->size();
+    dimensions_ += tensor->shape.size();
+  }
+}
+
+void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progress& progress) const {
+  ByteWriter header;
+  header.i64(info(Section::tensors).marker);
+  header.u64(*checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment));
+  sink.write(header.bytes());
+  sink.write(counts.fields().bytes());
+  Meter meter(progress, data_bytes_);
+  for (const Tensor* tensor : tensors_) {
+    const Affine affine = tensor->affine ? tensor->affine->get() : Affine{};
+    sink.write(header_(*tensor, affine).fields().bytes());
+    pump(*tensor->require("data").blob, sink, meter, tensor->name);
+  }
+  sink.pad_to(kAlignment);
+}
+
+}  // namespace poise::alt

@@ -1,0 +1,261 @@
+// Files as other programs write them, from FileBuilder: each must be read as the same model, and each deviation be told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/alt/alt.hpp"
+#include "formats/alt/alt_files.hpp"
+#include "formats/alt/annotated_hex.hpp"
+#include "formats/alt/file_builder.hpp"
+
+namespace poise {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Optional;
+using testing::SizeIs;
+using Sizes = FileBuilder::Sizes;
+
+auto warns(const std::string& text, std::uint64_t offset) {
+  return Contains(AllOf(Field(&Warning::message, HasSubstr(text)), Field(&Warning::offset, Optional(offset))));
+}
+
+template <typename T>
+void put(std::vector<std::byte>& bytes, std::size_t offset, T value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof value);
+}
+
+// Every way of writing that the reader knows, in every combination: the same model, so converting makes the same bytes.
+TEST(AltDialects, EveryCombinationIsReadAsTheSameModel) {
+  const auto canonical = FileBuilder().v2();
+  ASSERT_EQ(written(read(canonical), kAltV2), canonical);
+  for (int combination = 0; combination < 3 << 6; ++combination) {
+    const auto bit = [&](int i) { return ((combination >> i) & 1) != 0; };
+    FileBuilder builder;
+    builder.start_marker = bit(0) ? 0x616C7463 : 0x616C7400;
+    builder.alt_c_parameters = bit(1);
+    builder.alt_c_tokens = bit(2);
+    builder.alt_c_types = bit(3);
+    builder.seq_len = !bit(4);
+    builder.short_end_marker = bit(5);
+    builder.sizes = static_cast<Sizes>(combination >> 6);
+    SCOPED_TRACE(combination);
+    Model model = read(builder.v2());
+    EXPECT_EQ(model.warnings.empty(), combination == 0);
+    EXPECT_EQ(model.vocabulary->max_length, bit(4) ? 0 : 64);
+    model.vocabulary->max_length = 64;
+    EXPECT_EQ(written(model, kAltV2), canonical);
+  }
+}
+
+TEST(AltDialects, AltCOfJanuary2025IsNamedAndEachDeviationTold) {
+  FileBuilder builder;
+  builder.sizes = Sizes::fields_without_ids;
+  builder.alt_c_parameters = builder.alt_c_tokens = builder.alt_c_types = true;
+  builder.seq_len = builder.tensors = false;
+  const Model model = read(builder.v2());
+  ASSERT_FALSE(model.warnings.empty());
+  EXPECT_THAT(model.warnings[0].message, HasSubstr("alt.c, January 2025"));
+  EXPECT_THAT(model.warnings, warns("start: section_size: counts the fields only: expected 32, found 8", 8));
+  EXPECT_THAT(model.warnings, warns("general: section_size: counts the fields only: expected 160, found 118", 40));
+  EXPECT_THAT(model.warnings, warns("parameters: rope_theta: expected rope_theta, rms_norm_eps, initializer_range, head_size; found", 245));
+  EXPECT_THAT(model.warnings, warns("tokenizer: seq_len: the field is missing", 324));
+  EXPECT_THAT(model.warnings, warns("tokenizer: token: expected text, score, type; found score, type, id, text", 324));
+  EXPECT_THAT(model.warnings, warns("tokenizer: section_size: counts the fields less 20 bytes", 296));
+  EXPECT_THAT(model.warnings, warns("tokenizer: token_type: numbered as by alt.c", 304));
+  EXPECT_THAT(model.warnings, warns("tensors: the section is missing", 448));
+  EXPECT_THAT(model.warnings, SizeIs(10));
+  EXPECT_EQ(model.vocabulary->type(0), TokenType::unknown);
+  EXPECT_EQ(model.vocabulary->type(1), TokenType::bos);
+  EXPECT_EQ(model.vocabulary->type(3), TokenType::byte);
+  EXPECT_EQ(model.config->head_dim, 2);
+  EXPECT_EQ(model.config->rope_theta, 10000);
+}
+
+TEST(AltDialects, AltCOfDecember2024IsNamed) {
+  FileBuilder builder;
+  builder.sizes = Sizes::fields;
+  builder.alt_c_parameters = true;
+  builder.seq_len = builder.tensors = false;
+  EXPECT_THAT(read(builder.v2()).warnings.at(0).message, HasSubstr("alt.c, December 2024"));
+}
+
+TEST(AltDialects, AnySectionMayBeMissing) {
+  for (int present = 0; present < 16; ++present) {
+    FileBuilder builder;
+    builder.general = (present & 1) != 0;
+    builder.parameters = (present & 2) != 0;
+    builder.tokenizer = (present & 4) != 0;
+    builder.tensors = (present & 8) != 0;
+    const Model model = read(builder.v2());
+    EXPECT_EQ(model.warnings.size(), static_cast<std::size_t>(4 - std::popcount(static_cast<unsigned>(present))));
+    EXPECT_EQ(model.card.model_type.empty(), !builder.general);
+    EXPECT_EQ(model.config.has_value(), builder.parameters);
+    EXPECT_EQ(model.vocabulary.has_value(), builder.tokenizer);
+    EXPECT_EQ(model.size(), builder.tensors ? 12U : 0U);
+    if (model.config) {
+      EXPECT_EQ(model.config->vocab_size, builder.tokenizer || builder.tensors ? 5 : 0);
+    }
+  }
+}
+
+TEST(AltDialects, TheNumberingFollowsTheUnknownTokenAndTheByteTokens) {
+  FileBuilder builder;
+  builder.tokens = {{"<unk>", 0, 3, 1}, {"a", 0, 0, 0}};
+  builder.alt_c_types = true;
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(0), TokenType::unknown);
+  builder.tokens = {{"x", 0, 0, 0}, {"<0x00>", 0, 1, 4}};
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::byte);
+  // Neither says anything: the order of the record decides.
+  builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};
+  builder.alt_c_tokens = true;
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::unused);
+  builder.alt_c_tokens = builder.alt_c_types = false;
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::unused);
+}
+
+TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
+  FileBuilder builder;
+  builder.tokens = {{"<unk>", 0, 3, 1}, {"<0x00>", 0, 4, 4}};
+  const Model model = read(builder.v2());
+  EXPECT_EQ(model.vocabulary->type(1), TokenType::unused);
+  EXPECT_THAT(model.warnings, warns("different numberings", 304));
+}
+
+TEST(AltDialects, TimestampsBecomeDatesAndNegativeWindowsNone) {
+  FileBuilder builder;
+  builder.created_at = "2023-09-20T13:03:50+00:00";
+  builder.sliding_window = -1;
+  const Model model = read(builder.v2());
+  EXPECT_EQ(model.card.created_at, "2023-09-20");
+  EXPECT_EQ(model.config->sliding_window, 0);
+  EXPECT_THAT(model.warnings, warns("created_at: expected YYYY-MM-DD, found a timestamp", 84));
+  EXPECT_THAT(model.warnings, warns("sliding_window: expected 0 for none, found -1", 241));
+}
+
+TEST(AltDialects, DirtyPaddingIsTold) {
+  // The last byte of each section is padding.
+  for (const std::uint64_t offset : {31U, 191U, 287U, 415U}) {
+    auto bytes = FileBuilder().v2();
+    bytes[offset] = std::byte{7};
+    EXPECT_THAT(read(std::move(bytes)).warnings, ElementsAre(Field(&Warning::offset, Optional(offset)))) << offset;
+  }
+}
+
+// What looks like padding is the end of a record that another reading understands.
+TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsNotTaken) {
+  FileBuilder builder;
+  builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};
+  builder.alt_c_tokens = true;
+  const Model model = read(builder.v2());
+  EXPECT_EQ(model.vocabulary->text(0), "x");
+  EXPECT_EQ(model.vocabulary->text(1), "y");
+}
+
+TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
+  auto bytes = read_annotated_hex("v2.hex");
+  const std::uint64_t tensor = 0x1a0 + 40;  // the first of the section that begins at 0x1a0
+  put<std::int32_t>(bytes, tensor, 3);
+  put<std::int32_t>(bytes, tensor + 4, 5);
+  put<std::int32_t>(bytes, tensor + 8, 1);
+  put<std::int32_t>(bytes, tensor + 12, 2);
+  const Model model = read(std::move(bytes));
+  EXPECT_THAT(model.warnings,
+              ElementsAre(Field(&Warning::message, HasSubstr("tensor 0: component_type: expected 1 for model.embed_tokens.weight, found 3")),
+                          Field(&Warning::message, HasSubstr("block_index: expected -1")), Field(&Warning::message, HasSubstr("layer_type: expected 0")),
+                          Field(&Warning::message, HasSubstr("projection_type: expected 0"))));
+  EXPECT_EQ(model.warnings[3].offset, tensor + 12);
+}
+
+// A reading that understands more of the file is closer; the canonical one comes first among equals.
+TEST(AltErrors, AFileThatFitsNoDialectGetsTheErrorOfTheClosestReading) {
+  auto bytes = FileBuilder().v2();
+  put<std::int64_t>(bytes, 296, 1234);  // section_size of the tokenizer
+  const Error size = error_of([&] { read(std::move(bytes)); });
+  EXPECT_EQ(size.offset(), 296U);
+  EXPECT_THAT(size.what(), HasSubstr("alt v2: tokenizer: section_size: expected 128 (or 119 or 103, as other writers count), found 1234"));
+
+  FileBuilder builder;
+  builder.alt_c_tokens = true;
+  builder.seq_len = false;
+  builder.sizes = Sizes::fields_without_ids;
+  bytes = builder.v2();
+  put<std::int32_t>(bytes, 324 + (16 + 5) + (16 + 3) + 8, 7);  // the id of token 2
+  const Error id = error_of([&] { read(std::move(bytes)); });
+  EXPECT_THAT(id.what(), HasSubstr("token 2: token_id: expected 2, found 7"));
+}
+
+TEST(AltErrors, NameFieldOffsetExpectedAndFound) {
+  struct Case {
+    std::size_t offset;
+    std::int32_t value;
+    const char* message;
+    std::uint64_t at;
+  };
+  const Case cases[] = {
+      {16, 3, "start: magic_version: expected 2, found 3", 16},
+      {20, 64, "start: magic_alignment: expected 32, found 64", 20},
+      {48, -1, "general: model_type: length: expected 0 or more, found -1", 48},
+      {48, 0x7fffffff, "general: model_type: text: 2147483647 bytes wanted", 52},
+      {32, 0x1234, "section_marker: expected a section or the end marker 0xfffffff, found 0x1234", 32},
+      {192, static_cast<std::int32_t>(0xCAFEBABE), "section_marker: the general section stands twice or too late", 192},
+      {304, 1000000, "tokenizer: vocab_size: 1000000 tokens need at least 12 bytes each", 304},
+      {0x1a0 + 16, 13, "tensors: tensor 12: max: 4 bytes wanted, 2 left", 0x6a6},
+      {0x1a0 + 24, 22, "tensors: shape_count: the tensors have 21 dimensions, found 22", 0x1a0 + 24},
+      {0x1a0 + 32, 2, "tensors: block_count: the tensors belong to 1 layers, found 2", 0x1a0 + 32},
+      {0x1a0 + 36, 2, "tensors: unique_count: 3 tensors stand outside the layers, found 2", 0x1a0 + 36},
+      {0x1a0 + 56, 65, "tensors: tensor 0: n_dims: expected at most 64, found 65", 0x1a0 + 56},
+      {0x1a0 + 60, -5, "tensors: tensor 0: dimension: expected 0 or more, found -5", 0x1a0 + 60},
+      {0x1a0 + 97, 5, "tensors: tensor 0: data_type: expected 0 to 4, found 5", 0x1a0 + 97},
+  };
+  for (const Case& wrong : cases) {
+    auto bytes = FileBuilder().v2();
+    put(bytes, wrong.offset, wrong.value);
+    const Error error = error_of([&] { read(std::move(bytes)); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << wrong.message;
+    EXPECT_THAT(error.what(), HasSubstr(wrong.message));
+    EXPECT_EQ(error.offset(), wrong.at) << error.what();
+  }
+}
+
+TEST(AltErrors, ASectionBeyondTheEndSaysThatTheFileIsCutOff) {
+  auto bytes = FileBuilder().v2();
+  const std::size_t whole = bytes.size();
+  bytes.resize(bytes.size() - 100);
+  const Error error = error_of([&] { read(std::move(bytes)); });
+  EXPECT_THAT(error.what(), AllOf(HasSubstr("tensors: section_size: the section needs"), HasSubstr("it is cut off")));
+  EXPECT_LT(error.offset().value(), whole);
+}
+
+TEST(AltErrors, BytesBehindTheEndMarkerAreRefused) {
+  auto bytes = FileBuilder().v2();
+  bytes.push_back(std::byte{0});
+  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("end marker: expected 8 bytes and the end of the file, found 9 bytes"));
+}
+
+TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
+  auto bytes = FileBuilder().v2();
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t at = text.find("model.layers.0.self_attn.v_proj");
+  std::memcpy(bytes.data() + at + 25, "k", 1);
+  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" stands twice"));
+}
+
+TEST(AltErrors, TextThatIsNoUtf8IsRefused) {
+  auto bytes = FileBuilder().v2();
+  bytes[52] = std::byte{0xff};
+  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("general: model_type: text: expected UTF-8"));
+}
+
+}  // namespace
+}  // namespace poise
