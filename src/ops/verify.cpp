@@ -40,7 +40,7 @@ Place place_of(const Part& part, std::uint64_t byte) {
 
 class PartCheck {
  public:
-  PartCheck(const Tensor& tensor, const Part& part) : tensor_(tensor), part_(part), where_(fmt::format("tensor {}: {}", tensor.name, part.role)) {}
+  PartCheck(const Tensor& tensor, const Part& part) : part_(part), where_(fmt::format("tensor {}: {}", tensor.name, part.role)) {}
 
   template <typename Advance>
   void run(Advance&& advance) {
@@ -72,7 +72,6 @@ class PartCheck {
     faults_.push_back({Severity::error, fmt::format("{}: element {} is {}", where_, byte / bytes_each, bad_value_name(part_.dtype)), place.path, place.offset});
   }
 
-  const Tensor& tensor_;
   const Part& part_;
   std::string where_;
   std::uint64_t position_ = 0;
