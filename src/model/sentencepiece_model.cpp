@@ -1,9 +1,6 @@
 #include "model/sentencepiece_model.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -15,6 +12,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "io/source_range.hpp"
+#include "model/byte_piece.hpp"
 
 namespace poise {
 namespace {
@@ -140,13 +138,6 @@ struct Piece {
 // SentencePiece looks pieces of these types up by name before all others, so that each kind has its own name space.
 bool is_reserved(TokenType type) { return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte; }
 
-std::optional<unsigned> byte_of(std::string_view piece) {
-  for (unsigned byte = 0; byte < 256; ++byte) {
-    if (piece == fmt::format("<0x{:02X}>", byte)) return byte;
-  }
-  return std::nullopt;
-}
-
 class Reader {
  public:
   explicit Reader(const Source& source) : range_(source) {}
@@ -258,7 +249,7 @@ class Reader {
   }
 
   void check_byte(std::size_t id, std::vector<bool>& bytes) const {
-    const auto byte = byte_of(pieces_[id].text);
+    const auto byte = byte_of_piece(pieces_[id].text);
     if (!byte) fail(id, fmt::format("\"{}\" is a byte piece, expected <0x00> to <0xFF>", pieces_[id].text));
     if (!trainer_.byte_fallback) fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
     bytes[*byte] = true;

@@ -11,37 +11,12 @@
 
 #include <poise/error.hpp>
 
+#include "model/sentencepiece_bytes.hpp"
+
 namespace poise {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Messages written by hand, byte for byte as the protocol buffer encoding has them.
-std::string bytes_field(int number, const std::string& value) {
-  std::string out;
-  const auto varint = [&](std::uint64_t n) {
-    for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
-    out += static_cast<char>(n);
-  };
-  varint(static_cast<std::uint64_t>(number) << 3 | 2);
-  varint(value.size());
-  return out + value;
-}
-std::string varint_field(int number, int value) {
-  std::string out;
-  if (const int tag = number << 3; tag >= 0x80) {
-    out += static_cast<char>(tag | 0x80);
-    out += static_cast<char>(tag >> 7);
-  } else {
-    out += static_cast<char>(tag);
-  }
-  return out + static_cast<char>(value);
-}
-
-// piece = text, score = 1.5, type
-std::string piece(const std::string& text, int type) {
-  return bytes_field(1, bytes_field(1, text) + std::string("\x15\x00\x00\xc0\x3f", 5) + varint_field(3, type));
-}
 
 const std::string kBpe = bytes_field(2, varint_field(3, 2));
 const std::string kUnknown = piece("<unk>", 2);

@@ -1,0 +1,85 @@
+// Session: a model that runs. Feed it tokens, read the scores of the next one, or let it generate.
+//
+//   poise::Session session(poise::open("model.alt"));
+//   session.feed(session.prompt("Once upon a time"));
+//   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
+//
+// A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may go. It is used from
+// one thread at a time and computes with several.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/sampler.hpp>
+#include <poise/tokenizer.hpp>
+
+namespace poise {
+
+struct SessionOptions {
+  unsigned threads = 0;     // 0: one per processor
+  std::size_t context = 0;  // positions at most; 0: max_position_embeddings
+};
+
+struct GenerateOptions {
+  std::size_t max_tokens = 128;
+  SamplingOptions sampling = {};
+};
+
+enum class StopReason { end_of_text, max_tokens, context_full, callback };
+
+struct Generation {
+  std::vector<TokenId> tokens;  // without the end-of-text token
+  StopReason reason = StopReason::max_tokens;
+};
+
+class Session {
+ public:
+  // Throws unsupported, saying what the model lacks or what it has that Poise does not run; invalid_file, listing every
+  // disagreement between configuration, vocabulary and tensors; bad_argument; and what reading its blobs throws.
+  explicit Session(const Model& model, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  bool has_tokenizer() const;
+  // Throws unsupported when the model has no vocabulary.
+  const Tokenizer& tokenizer() const;
+  // The ids of a text behind BOS, where the vocabulary has one.
+  std::vector<TokenId> prompt(std::string_view text) const;
+
+  std::size_t vocabulary_size() const;  // the length of logits(); the tokenizer may know fewer tokens
+  std::size_t context() const;          // positions there is room for
+  std::size_t position() const;         // tokens fed so far
+
+  // Forgets all tokens.
+  void reset();
+
+  // Appends tokens. Throws bad_argument, before anything is computed, for an id the model does not have or when they do
+  // not fit the context.
+  void feed(std::span<const TokenId> tokens);
+
+  // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first token.
+  std::span<const float> logits() const;
+
+  // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops before the
+  // end-of-text token and when the context is full. The last token is not fed: feed it to go on. Throws bad_argument
+  // before the first token, and what Sampler throws.
+  Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
+
+  // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given those
+  // before it. The perplexity of the sequence is exp(-mean).
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace poise

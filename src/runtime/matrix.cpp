@@ -1,0 +1,154 @@
+#include "runtime/matrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/kernels.hpp"
+#include "tensor/cast.hpp"
+
+namespace poise {
+namespace {
+
+[[noreturn]] void refuse(const Tensor& tensor, std::string_view reason) {
+  throw Error(ErrorKind::unsupported, fmt::format("tensor {} cannot be used as a weight: {}", tensor.name, reason));
+}
+
+// The bytes of a blob: borrowed if it can be mapped, else a copy.
+class Bytes {
+ public:
+  explicit Bytes(BlobPtr blob) : blob_(std::move(blob)) {
+    if (const auto mapped = blob_->map()) {
+      view_ = *mapped;
+    } else {
+      copy_ = read_all(*blob_);
+      view_ = copy_;
+    }
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  std::span<const std::byte> view() const { return view_; }
+
+ private:
+  BlobPtr blob_;
+  std::vector<std::byte> copy_;
+  std::span<const std::byte> view_;
+};
+
+class StoredMatrix final : public Matrix {
+ public:
+  StoredMatrix(std::size_t rows, std::size_t columns, BlobPtr blob, StoredRows stored) : Matrix(rows, columns), bytes_(std::move(blob)), stored_(stored) {
+    stored_.data = bytes_.view().data();
+    stored_.columns = columns;
+  }
+
+  void decode(std::size_t first, std::size_t count, float* out) const override { decode_rows(stored_, first, count, out); }
+  void multiply(std::size_t first, std::size_t last, const float* x, float* y) const override { multiply_vector(stored_, first, last, x, y); }
+
+ private:
+  Bytes bytes_;
+  StoredRows stored_;
+};
+
+std::optional<Storage> float_storage(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return Storage::f32;
+    case DType::f16: return Storage::f16;
+    case DType::bf16: return Storage::bf16;
+    default: return std::nullopt;
+  }
+}
+
+// A dense tensor's storage; types that have no kernel of their own are made float32, which takes memory.
+StoredRows dense_storage(const Tensor& tensor, const Part& data, BlobPtr& blob) {
+  if (const auto storage = float_storage(data.dtype)) return {.storage = *storage};
+  if (data.dtype == DType::f64 || can_widen(data.dtype)) {
+    blob = make_cast_blob(tensor.name, data.blob, data.dtype, DType::f32, nullptr);
+    return {.storage = Storage::f32};
+  }
+  refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or qint8 or qint4 with a scale", data.dtype_name));
+}
+
+StoredRows affine_storage(const Tensor& tensor, const Part& data) {
+  const Affine affine = tensor.affine->get();
+  if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max)) refuse(tensor, "its scale is not finite");
+  StoredRows stored = {.scale = affine.delta, .offset = affine.ranged() ? affine.min : 0.0F};
+  if (data.dtype == DType::qint8) {
+    stored.storage = affine.ranged() ? Storage::u8 : Storage::i8;
+  } else if (data.dtype == DType::qint4) {
+    const Storage packed = affine.ranged() ? Storage::u4 : Storage::i4;
+    const Storage bytes = affine.ranged() ? Storage::u4_bytes : Storage::i4_bytes;
+    stored.storage = affine.packed ? packed : bytes;
+  } else {
+    refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.dtype_name));
+  }
+  return stored;
+}
+
+std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
+  switch (storage) {
+    case Storage::f32: return 4 * elements;
+    case Storage::f16:
+    case Storage::bf16: return 2 * elements;
+    case Storage::i8:
+    case Storage::u8:
+    case Storage::i4_bytes:
+    case Storage::u4_bytes: return elements;
+    case Storage::i4:
+    case Storage::u4: break;
+  }
+  return elements / 2 + elements % 2;
+}
+
+}  // namespace
+
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor) {
+  if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
+  const Part& data = tensor.require("data");
+  BlobPtr blob = data.blob;
+  StoredRows stored;
+  switch (tensor.layout) {
+    case Layout::dense: stored = dense_storage(tensor, data, blob); break;
+    case Layout::affine: stored = affine_storage(tensor, data); break;
+    default: refuse(tensor, fmt::format("its layout is {}; converting the model with --dtype makes it dense", to_string(tensor.layout)));
+  }
+  const std::uint64_t needed = stored_bytes(stored.storage, tensor.elements());
+  if (blob->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, blob->size(), needed));
+  const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
+  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), std::move(blob), stored);
+}
+
+std::vector<float> load_vector(const Tensor& tensor) {
+  const auto matrix = load_matrix(tensor);
+  std::vector<float> values(matrix->rows() * matrix->columns());
+  matrix->decode(0, matrix->rows(), values.data());
+  return values;
+}
+
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y) {
+  // A task of fewer products costs more to hand out than to do.
+  constexpr std::size_t kProductsPerTask = 65536;
+  constexpr std::size_t kRowsDecoded = 8;
+  const std::size_t rows = matrix.rows();
+  const std::size_t grain = std::max(kRowsDecoded, kProductsPerTask / std::max<std::size_t>(1, matrix.columns() * tokens));
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, rows, grain), [&](const tbb::blocked_range<std::size_t>& range) {
+    if (tokens == 1) return matrix.multiply(range.begin(), range.end(), x, y);
+    // Each row is decoded once for all tokens. The buffer stays with its thread.
+    thread_local std::vector<float> decoded;
+    decoded.resize(std::max(decoded.size(), kRowsDecoded * matrix.columns()));
+    for (std::size_t first = range.begin(); first < range.end(); first += kRowsDecoded) {
+      const std::size_t count = std::min(kRowsDecoded, range.end() - first);
+      matrix.decode(first, count, decoded.data());
+      multiply_batch(decoded.data(), count, matrix.columns(), x, tokens, y + first, rows);
+    }
+  });
+}
+
+}  // namespace poise

@@ -1,0 +1,49 @@
+// Matrix: a weight as the transformers use it, whatever its tensor's layout and element type.
+//
+// The bytes stay where they are: a blob that can be mapped is borrowed, any other is read into memory once. A const Matrix
+// is safe to use from many threads.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+class Matrix {
+ public:
+  virtual ~Matrix() = default;
+  Matrix(const Matrix&) = delete;
+  Matrix& operator=(const Matrix&) = delete;
+
+  std::size_t rows() const { return rows_; }
+  std::size_t columns() const { return columns_; }
+
+  // Rows [first, first + count) as float32: out [count, columns].
+  virtual void decode(std::size_t first, std::size_t count, float* out) const = 0;
+
+  // y[r] = row r times x [columns], for r in [first, last). Gives bit for bit what decode() and multiply_batch() give.
+  virtual void multiply(std::size_t first, std::size_t last, const float* x, float* y) const = 0;
+
+ protected:
+  Matrix(std::size_t rows, std::size_t columns) : rows_(rows), columns_(columns) {}
+
+ private:
+  std::size_t rows_;
+  std::size_t columns_;
+};
+
+// A tensor of rank 2 [rows, columns], or of rank 1 as one row. Throws unsupported, naming the tensor, for what no product
+// is defined for here (sparse layouts, integers without a scale), and what reading its blobs throws.
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor);
+
+// All elements of a small tensor (a norm) as float32.
+std::vector<float> load_vector(const Tensor& tensor);
+
+// y [tokens, rows] = x [tokens, columns] times the matrix, transposed. Runs on the threads of the calling task arena.
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y);
+
+}  // namespace poise

@@ -1,0 +1,64 @@
+// The heart of byte pair encoding: neighbouring symbols are merged, the best pair first, until no pair merges.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <string_view>
+#include <vector>
+
+namespace poise {
+
+// A run of the text. Once merged into its left neighbour it is empty.
+struct Symbol {
+  std::string_view text;
+  bool frozen = false;  // never merges
+};
+
+// Merges `symbols`, which lie behind each other in one text, and returns those that are left. `priority(left, right)` is a
+// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. O(n log n) calls
+// at most.
+template <typename Priority>
+std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
+  constexpr std::size_t kNone = SIZE_MAX;
+  struct Pair {
+    double priority;
+    std::size_t left;
+    std::size_t right;
+    std::size_t bytes;  // of both: tells whether one of them has merged since
+
+    bool operator<(const Pair& other) const { return priority < other.priority || (priority == other.priority && left > other.left); }
+  };
+  std::vector<std::size_t> next(symbols.size());
+  std::vector<std::size_t> previous(symbols.size());
+  std::priority_queue<Pair> agenda;
+
+  const auto consider = [&](std::size_t left, std::size_t right) {
+    if (left == kNone || right == kNone || symbols[left].frozen || symbols[right].frozen) return;
+    const std::optional<double> rank = priority(symbols[left].text, symbols[right].text);
+    if (rank) agenda.push({*rank, left, right, symbols[left].text.size() + symbols[right].text.size()});
+  };
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    previous[i] = i == 0 ? kNone : i - 1;
+    next[i] = i + 1 == symbols.size() ? kNone : i + 1;
+    consider(previous[i], i);
+  }
+  while (!agenda.empty()) {
+    const Pair pair = agenda.top();
+    agenda.pop();
+    std::string_view& left = symbols[pair.left].text;
+    std::string_view& right = symbols[pair.right].text;
+    if (left.empty() || right.empty() || left.size() + right.size() != pair.bytes) continue;
+    left = std::string_view(left.data(), pair.bytes);
+    right = {};
+    next[pair.left] = next[pair.right];
+    if (next[pair.left] != kNone) previous[next[pair.left]] = pair.left;
+    consider(previous[pair.left], pair.left);
+    consider(pair.left, next[pair.left]);
+  }
+  std::vector<std::string_view> merged;
+  for (std::size_t i = symbols.empty() ? kNone : 0; i != kNone; i = next[i]) merged.push_back(symbols[i].text);
+  return merged;
+}
+
+}  // namespace poise

@@ -1,0 +1,245 @@
+// The Mistral and Llama architecture. For each layer, with x [tokens, hidden]:
+//
+//   x += o_proj(attention(rope(q_proj(n)), rope(k_proj(n)), v_proj(n)))   with n = rms_norm(x, input_layernorm)
+//   x += down_proj(silu(gate_proj(m)) * up_proj(m))                       with m = rms_norm(x, post_attention_layernorm)
+//
+// and in the end logits = lm_head(rms_norm(x, norm)). Several query heads share one head of keys and values. Position i
+// sees the positions j with i - sliding_window < j <= i.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/kernels.hpp"
+#include "runtime/kv_cache.hpp"
+#include "runtime/matrix.hpp"
+#include "runtime/transformer.hpp"
+
+namespace poise {
+namespace {
+
+struct Layer {
+  std::vector<float> input_norm;
+  std::unique_ptr<Matrix> q;
+  std::unique_ptr<Matrix> k;
+  std::unique_ptr<Matrix> v;
+  std::unique_ptr<Matrix> o;
+  std::vector<float> post_attention_norm;
+  std::unique_ptr<Matrix> gate;
+  std::unique_ptr<Matrix> up;
+  std::unique_ptr<Matrix> down;
+};
+
+const Tensor& require_tensor(const Model& model, const std::string& name) {
+  const Tensor* tensor = model.find(name);
+  if (tensor == nullptr) throw Error(ErrorKind::internal, fmt::format("tensor {} is missing", name));
+  return *tensor;
+}
+
+Layer load_layer(const Model& model, std::int64_t index) {
+  const auto tensor = [&](std::string_view name) -> const Tensor& { return require_tensor(model, fmt::format("model.layers.{}.{}.weight", index, name)); };
+  return {load_vector(tensor("input_layernorm")),  load_matrix(tensor("self_attn.q_proj")), load_matrix(tensor("self_attn.k_proj")),
+          load_matrix(tensor("self_attn.v_proj")), load_matrix(tensor("self_attn.o_proj")), load_vector(tensor("post_attention_layernorm")),
+          load_matrix(tensor("mlp.gate_proj")),    load_matrix(tensor("mlp.up_proj")),      load_matrix(tensor("mlp.down_proj"))};
+}
+
+// out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
+void rms_norm(const float* x, std::size_t tokens, const std::vector<float>& weight, float eps, float* out) {
+  const std::size_t size = weight.size();
+  for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
+    double squares = 0;
+    for (std::size_t i = 0; i < size; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    const auto factor = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(eps)));
+    for (std::size_t i = 0; i < size; ++i) out[i] = x[i] * factor * weight[i];
+  }
+}
+
+// Rotary embedding: element i of a head's first half turns with element i of its second half, by position * frequency[i].
+class Rotation {
+ public:
+  Rotation(std::size_t head_size, float theta) : half_(head_size / 2) {
+    for (std::size_t i = 0; i < half_; ++i) {
+      const double exponent = static_cast<double>(2 * i) / static_cast<double>(head_size);
+      frequencies_.push_back(static_cast<float>(1.0 / std::pow(static_cast<double>(theta), exponent)));
+    }
+  }
+
+  // Gets ready for positions [position, position + tokens).
+  void prepare(std::size_t position, std::size_t tokens) {
+    cosines_.resize(tokens * half_);
+    sines_.resize(tokens * half_);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      for (std::size_t i = 0; i < half_; ++i) {
+        // The product in float32, as the models were trained with.
+        const float angle = static_cast<float>(position + t) * frequencies_[i];
+        cosines_[t * half_ + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+        sines_[t * half_ + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+      }
+    }
+  }
+
+  // Turns the `heads` heads of the t-th prepared position in place.
+  void apply(std::size_t t, std::size_t heads, float* x) const {
+    const float* cosines = cosines_.data() + t * half_;
+    const float* sines = sines_.data() + t * half_;
+    for (std::size_t head = 0; head < heads; ++head, x += 2 * half_) {
+      for (std::size_t i = 0; i < half_; ++i) {
+        const float a = x[i];
+        const float b = x[i + half_];
+        x[i] = a * cosines[i] - b * sines[i];
+        x[i + half_] = b * cosines[i] + a * sines[i];
+      }
+    }
+  }
+
+ private:
+  std::size_t half_;
+  std::vector<float> frequencies_;
+  std::vector<float> cosines_;  // [tokens, half]
+  std::vector<float> sines_;
+};
+
+class Mistral final : public Transformer {
+ public:
+  Mistral(const Model& model, std::size_t context, std::unique_ptr<Matrix> embedding)
+      : Transformer(embedding->rows()),
+        hidden_(embedding->columns()),
+        head_size_(static_cast<std::size_t>(model.config->head_dim)),
+        heads_(static_cast<std::size_t>(model.config->num_attention_heads)),
+        kv_heads_(static_cast<std::size_t>(model.config->num_key_value_heads)),
+        inner_(static_cast<std::size_t>(model.config->intermediate_size)),
+        window_(static_cast<std::size_t>(model.config->sliding_window)),
+        eps_(model.config->rms_norm_eps),
+        embedding_(std::move(embedding)),
+        norm_(load_vector(require_tensor(model, "model.norm.weight"))),
+        rotation_(head_size_, model.config->rope_theta),
+        cache_(static_cast<std::size_t>(model.config->num_hidden_layers), kv_heads_ * head_size_, cached_positions(context)) {
+    for (std::int64_t index = 0; index < model.config->num_hidden_layers; ++index) layers_.push_back(load_layer(model, index));
+    if (!model.config->tie_word_embeddings) lm_head_ = load_matrix(require_tensor(model, "lm_head.weight"));
+  }
+
+  void forward(std::span<const TokenId> tokens, std::size_t position) override {
+    const std::size_t count = tokens.size();
+    prepare(count, position);
+    for (std::size_t t = 0; t < count; ++t) embedding_->decode(static_cast<std::size_t>(tokens[t]), 1, x_.data() + t * hidden_);
+    for (std::size_t index = 0; index < layers_.size(); ++index) {
+      attention(index, count, position);
+      feed_forward(layers_[index], count);
+    }
+  }
+
+  void logits(std::size_t first, std::size_t count, float* out) override {
+    rms_norm(x_.data() + first * hidden_, count, norm_, eps_, normed_.data());
+    multiply(lm_head_ ? *lm_head_ : *embedding_, normed_.data(), count, out);
+  }
+
+ private:
+  // With a sliding window: what the first token of a batch sees, and the batch.
+  std::size_t cached_positions(std::size_t context) const { return window_ == 0 ? context : std::min(context, window_ + kMaxBatch - 1); }
+
+  void prepare(std::size_t count, std::size_t position) {
+    x_.resize(count * hidden_);
+    normed_.resize(count * hidden_);
+    projected_.resize(count * hidden_);
+    q_.resize(count * heads_ * head_size_);
+    k_.resize(count * kv_heads_ * head_size_);
+    v_.resize(count * kv_heads_ * head_size_);
+    attended_.resize(count * heads_ * head_size_);
+    gate_.resize(count * inner_);
+    up_.resize(count * inner_);
+    rotation_.prepare(position, count);
+    cache_.reserve(position + count);
+  }
+
+  void attention(std::size_t index, std::size_t count, std::size_t position) {
+    const Layer& layer = layers_[index];
+    rms_norm(x_.data(), count, layer.input_norm, eps_, normed_.data());
+    multiply(*layer.q, normed_.data(), count, q_.data());
+    multiply(*layer.k, normed_.data(), count, k_.data());
+    multiply(*layer.v, normed_.data(), count, v_.data());
+    const std::size_t width = kv_heads_ * head_size_;
+    for (std::size_t t = 0; t < count; ++t) {
+      rotation_.apply(t, heads_, q_.data() + t * heads_ * head_size_);
+      rotation_.apply(t, kv_heads_, k_.data() + t * width);
+      std::copy_n(k_.data() + t * width, width, cache_.key(index, position + t));
+      std::copy_n(v_.data() + t * width, width, cache_.value(index, position + t));
+    }
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * heads_), [&](const tbb::blocked_range<std::size_t>& range) {
+      thread_local std::vector<float> scores;
+      for (std::size_t i = range.begin(); i < range.end(); ++i) attend(index, i / heads_, i % heads_, position, scores);
+    });
+    multiply(*layer.o, attended_.data(), count, projected_.data());
+    add(projected_);
+  }
+
+  // One head of the t-th token.
+  void attend(std::size_t index, std::size_t t, std::size_t head, std::size_t position, std::vector<float>& scores) {
+    const std::size_t last = position + t + 1;
+    const std::size_t first = window_ == 0 || last <= window_ ? 0 : last - window_;
+    const std::size_t offset = head / (heads_ / kv_heads_) * head_size_;
+    const float* query = q_.data() + (t * heads_ + head) * head_size_;
+    float* out = attended_.data() + (t * heads_ + head) * head_size_;
+    scores.resize(std::max(scores.size(), last - first));
+    const KvCache::Runs keys = cache_.keys(index, first, last, offset);
+    const KvCache::Runs values = cache_.values(index, first, last, offset);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(head_size_));
+    attention_scores(query, keys[0], head_size_, scale, scores.data());
+    attention_scores(query, keys[1], head_size_, scale, scores.data() + keys[0].count);
+    softmax(scores.data(), last - first);
+    std::fill_n(out, head_size_, 0.0F);
+    add_weighted_rows(scores.data(), values[0], head_size_, out);
+    add_weighted_rows(scores.data() + values[0].count, values[1], head_size_, out);
+  }
+
+  void feed_forward(const Layer& layer, std::size_t count) {
+    rms_norm(x_.data(), count, layer.post_attention_norm, eps_, normed_.data());
+    multiply(*layer.gate, normed_.data(), count, gate_.data());
+    multiply(*layer.up, normed_.data(), count, up_.data());
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, gate_.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
+      silu_product(gate_.data() + range.begin(), up_.data() + range.begin(), range.size());
+    });
+    multiply(*layer.down, gate_.data(), count, projected_.data());
+    add(projected_);
+  }
+
+  void add(const std::vector<float>& y) {
+    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] += y[i];
+  }
+
+  std::size_t hidden_;
+  std::size_t head_size_;
+  std::size_t heads_;
+  std::size_t kv_heads_;
+  std::size_t inner_;
+  std::size_t window_;
+  float eps_;
+  std::unique_ptr<Matrix> embedding_;
+  std::vector<Layer> layers_;
+  std::vector<float> norm_;
+  std::unique_ptr<Matrix> lm_head_;  // null: the embedding
+  Rotation rotation_;
+  KvCache cache_;
+
+  std::vector<float> x_;          // [tokens, hidden]
+  std::vector<float> normed_;     // [tokens, hidden]
+  std::vector<float> projected_;  // [tokens, hidden]
+  std::vector<float> q_;          // [tokens, heads, head_size]
+  std::vector<float> k_;          // [tokens, kv_heads, head_size]
+  std::vector<float> v_;          // [tokens, kv_heads, head_size]
+  std::vector<float> attended_;   // [tokens, heads, head_size]
+  std::vector<float> gate_;       // [tokens, inner]
+  std::vector<float> up_;         // [tokens, inner]
+};
+
+}  // namespace
+
+std::unique_ptr<Transformer> make_mistral(const Model& model, std::size_t context) {
+  return std::make_unique<Mistral>(model, context, load_matrix(require_tensor(model, "model.embed_tokens.weight")));
+}
+
+}  // namespace poise

@@ -1,0 +1,181 @@
+#include <poise/session.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+#include <tbb/task_arena.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/transformer.hpp"
+
+namespace poise {
+namespace {
+
+constexpr unsigned kMaxThreads = 1024;
+
+int concurrency(unsigned threads) {
+  if (threads > kMaxThreads) throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
+  return threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads);
+}
+
+std::size_t context_of(const Model& model, const SessionOptions& options) {
+  if (!model.config || model.config->max_position_embeddings < 1) return options.context;  // make_transformer() says what is wrong
+  const auto most = static_cast<std::size_t>(model.config->max_position_embeddings);
+  if (options.context > most) {
+    throw Error(ErrorKind::bad_argument, fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
+  }
+  return options.context == 0 ? most : options.context;
+}
+
+// log(softmax(logits)[token])
+double log_probability(std::span<const float> logits, TokenId token) {
+  const double best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - best - std::log(sum);
+}
+
+}  // namespace
+
+class Session::State {
+ public:
+  State(const Model& model, const SessionOptions& options)
+      : arena_(concurrency(options.threads)), context_(context_of(model, options)), transformer_(make_transformer(model, context_)) {
+    if (model.vocabulary && model.vocabulary->size() > 0) tokenizer_.emplace(*model.vocabulary);
+  }
+
+  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }
+  std::size_t vocabulary_size() const { return transformer_->vocabulary_size(); }
+  std::size_t context() const { return context_; }
+  std::size_t position() const { return position_; }
+
+  void reset() {
+    position_ = 0;
+    logits_.clear();
+  }
+
+  // Feeds tokens batch by batch; after each, `visit` gets its first token's index and their number.
+  template <typename Visit>
+  void feed(std::span<const TokenId> tokens, Visit&& visit) {
+    check(tokens);
+    if (tokens.empty()) return;
+    arena_.execute([&] {
+      std::size_t count = 0;
+      for (std::size_t first = 0; first < tokens.size(); first += count) {
+        count = std::min(Transformer::kMaxBatch, tokens.size() - first);
+        transformer_->forward(tokens.subspan(first, count), position_);
+        position_ += count;
+        visit(first, count);
+      }
+      logits_.resize(vocabulary_size());
+      transformer_->logits(count - 1, 1, logits_.data());
+    });
+  }
+
+  std::span<const float> logits() const {
+    if (logits_.empty()) throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
+    return logits_;
+  }
+
+  // Tokens that can be told in text; an embedding may have more rows, as padding.
+  std::span<const float> choices() const {
+    const std::span<const float> all = logits();
+    return tokenizer_ ? all.first(std::min(all.size(), tokenizer_->vocabulary().size())) : all;
+  }
+
+  TokenId end_of_text() const { return tokenizer_ ? tokenizer_->vocabulary().eos_id : -1; }
+
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
+    reset();
+    std::vector<double> result;
+    std::vector<float> rows;
+    feed(tokens, [&](std::size_t first, std::size_t count) {
+      const std::size_t size = vocabulary_size();
+      rows.resize(count * size);
+      transformer_->logits(0, count, rows.data());
+      for (std::size_t i = 0; i < count && first + i + 1 < tokens.size(); ++i) {
+        result.push_back(log_probability(std::span(rows).subspan(i * size, size), tokens[first + i + 1]));
+      }
+    });
+    return result;
+  }
+
+ private:
+  void check(std::span<const TokenId> tokens) const {
+    for (const TokenId token : tokens) {
+      if (token >= 0 && static_cast<std::size_t>(token) < vocabulary_size()) continue;
+      throw Error(ErrorKind::bad_argument, fmt::format("token {} is out of range: the model has {} tokens", token, vocabulary_size()));
+    }
+    if (tokens.size() > context_ - position_) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(), context_, position_));
+    }
+  }
+
+  tbb::task_arena arena_;
+  std::size_t context_;
+  std::unique_ptr<Transformer> transformer_;
+  std::optional<Tokenizer> tokenizer_;
+  std::size_t position_ = 0;
+  std::vector<float> logits_;
+};
+
+Session::Session(const Model& model, const SessionOptions& options) : state_(std::make_unique<State>(model, options)) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+bool Session::has_tokenizer() const { return state_->tokenizer().has_value(); }
+
+const Tokenizer& Session::tokenizer() const {
+  if (!has_tokenizer()) throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
+  return *state_->tokenizer();
+}
+
+std::vector<TokenId> Session::prompt(std::string_view text) const {
+  std::vector<TokenId> tokens = tokenizer().encode(text);
+  if (const TokenId bos = tokenizer().vocabulary().bos_id; bos >= 0) tokens.insert(tokens.begin(), bos);
+  return tokens;
+}
+
+std::size_t Session::vocabulary_size() const { return state_->vocabulary_size(); }
+std::size_t Session::context() const { return state_->context(); }
+std::size_t Session::position() const { return state_->position(); }
+void Session::reset() { state_->reset(); }
+std::span<const float> Session::logits() const { return state_->logits(); }
+
+void Session::feed(std::span<const TokenId> tokens) {
+  state_->feed(tokens, [](std::size_t, std::size_t) {});
+}
+
+std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens) { return state_->log_probabilities(tokens); }
+
+Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
+  Sampler sampler(options.sampling);
+  Generation result;
+  while (result.tokens.size() < options.max_tokens) {
+    if (!result.tokens.empty()) {
+      if (position() == context()) {
+        result.reason = StopReason::context_full;
+        return result;
+      }
+      feed(std::span(result.tokens).last(1));
+    }
+    const TokenId token = sampler.sample(state_->choices());
+    if (token == state_->end_of_text()) {
+      result.reason = StopReason::end_of_text;
+      return result;
+    }
+    result.tokens.push_back(token);
+    if (on_token && !on_token(token)) {
+      result.reason = StopReason::callback;
+      return result;
+    }
+  }
+  return result;
+}
+
+}  // namespace poise

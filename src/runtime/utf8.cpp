@@ -1,0 +1,44 @@
+#include "runtime/utf8.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace poise {
+namespace {
+
+bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+}  // namespace
+
+std::size_t announced_length(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  if (byte < 0xc0) return 1;
+  if (byte < 0xe0) return 2;
+  return byte < 0xf0 ? 3 : 4;
+}
+
+std::size_t character_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x80) return 1;
+  const std::size_t length = announced_length(text.front());
+  if (length == 1 || lead >= 0xf8 || text.size() < length) return 0;
+  std::uint32_t code = lead & (0x7fU >> length);
+  for (const char byte : text.substr(1, length - 1)) {
+    if (!is_trail(byte)) return 0;
+    code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
+  }
+  constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kSmallest[length] || code > 0x10ffff || surrogate ? 0 : length;
+}
+
+std::size_t incomplete_tail(std::string_view text) {
+  const std::size_t most = std::min<std::size_t>(text.size(), 3);
+  for (std::size_t length = 1; length <= most; ++length) {
+    const char byte = text[text.size() - length];
+    if (!is_trail(byte)) return announced_length(byte) > length ? length : 0;
+  }
+  return 0;
+}
+
+}  // namespace poise

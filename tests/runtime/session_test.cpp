@@ -1,0 +1,378 @@
+#include <poise/session.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/random_model.hpp"
+#include "tensor/cast.hpp"
+
+namespace poise {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+std::vector<TokenId> some_tokens(std::size_t count, std::int64_t vocabulary = 37) {
+  std::mt19937 random(5);
+  std::vector<TokenId> tokens(count);
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % static_cast<std::uint32_t>(vocabulary));
+  return tokens;
+}
+
+// The scores after each token, fed in pieces of `step`.
+std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenId>& tokens, std::size_t step, unsigned threads = 2) {
+  Session session(model, {.threads = threads});
+  std::vector<std::vector<float>> logits;
+  for (std::size_t i = 0; i < tokens.size(); i += step) {
+    session.feed(std::span(tokens).subspan(i, std::min(step, tokens.size() - i)));
+    logits.emplace_back(session.logits().begin(), session.logits().end());
+  }
+  return logits;
+}
+
+double worst_difference(const std::vector<float>& actual, const std::vector<double>& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(actual[i]) - expected[i]));
+  return worst;
+}
+
+void expect_as_reference(const Config& config, std::size_t length) {
+  const Weights weights = random_weights(config);
+  const auto tokens = some_tokens(length, config.vocab_size);
+  const auto expected = Reference(config, weights).logits(tokens);
+  const auto actual = run(make_model(config, weights), tokens, 1);
+  for (std::size_t i = 0; i < length; ++i) ASSERT_LT(worst_difference(actual[i], expected[i]), 1e-4) << "position " << i;
+}
+
+TEST(Session, ComputesWhatTheReferenceComputes) { expect_as_reference(small_config(), 40); }
+
+TEST(Session, TiedEmbeddings) {
+  Config config = small_config();
+  config.tie_word_embeddings = true;
+  expect_as_reference(config, 10);
+}
+
+TEST(Session, OneHeadOfKeysForEachQuery) {
+  Config config = small_config();
+  config.num_key_value_heads = 6;
+  config.head_dim = 4;
+  expect_as_reference(config, 10);
+}
+
+TEST(Session, ASlidingWindowMuchShorterThanThePrompt) {
+  for (const std::int64_t window : {1, 7, 64, 65}) {
+    SCOPED_TRACE(window);
+    Config config = small_config();
+    config.sliding_window = window;
+    expect_as_reference(config, 200);
+  }
+}
+
+TEST(Session, BatchesGiveTheSameBitsAsSingleTokens) {
+  for (const std::int64_t window : {0, 5, 100}) {
+    Config config = small_config();
+    config.sliding_window = window;
+    const Model model = make_model(config, random_weights(config));
+    const auto tokens = some_tokens(210);
+    const auto single = run(model, tokens, 1);
+    for (const std::size_t step : {2U, 3U, 5U, 30U, 70U, 210U}) {
+      EXPECT_EQ(run(model, tokens, step).back(), single.back()) << "window " << window << ", " << step << " at a time";
+    }
+  }
+}
+
+TEST(Session, ThreadsGiveTheSameBits) {
+  const Config config = small_config();
+  const Model model = make_model(config, random_weights(config));
+  EXPECT_EQ(run(model, some_tokens(100), 100, 1), run(model, some_tokens(100), 100, 3));
+}
+
+TEST(Session, ResetStartsAnew) {
+  const Config config = small_config();
+  const Model model = make_model(config, random_weights(config));
+  Session session(model);
+  session.feed(some_tokens(80));
+  const std::vector<float> first(session.logits().begin(), session.logits().end());
+  session.reset();
+  EXPECT_EQ(session.position(), 0U);
+  EXPECT_THROW((void)session.logits(), Error);
+  session.feed(some_tokens(80));
+  EXPECT_THAT(session.logits(), ElementsAreArray(first));
+}
+
+// A model's weights in other types compute what float32 weights with the same values compute.
+template <typename Convert>
+void expect_like_float32(Convert&& convert) {
+  Config config = small_config();
+  config.tie_word_embeddings = true;
+  const Weights weights = random_weights(config);
+  Weights decoded;
+  const Model model = make_model(config, weights, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+    auto [tensor, exact] = convert(name, shape, values);
+    decoded[name] = exact;
+    return tensor;
+  });
+  const auto tokens = some_tokens(70);
+  const auto expected = Reference(config, decoded).logits(tokens);
+  EXPECT_LT(worst_difference(run(model, tokens, 1).back(), expected.back()), 1e-4);
+  EXPECT_LT(worst_difference(run(model, tokens, 70).back(), expected.back()), 1e-4);
+}
+
+TEST(Session, WeightsOfOtherFloatingPointTypes) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    SCOPED_TRACE(to_string(dtype));
+    expect_like_float32([&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, dtype, nullptr);
+      std::vector<float> exact(values.size());
+      const auto bytes = read_all(*cast);
+      widen(dtype, bytes.data(), exact);
+      return std::pair(make_dense(name, shape, dtype, make_memory_blob(bytes, name)), exact);
+    });
+  }
+  expect_like_float32([](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+    const std::vector<double> doubles(values.begin(), values.end());
+    return std::pair(make_dense(name, shape, DType::f64, make_memory_blob(bytes_of(doubles), name)), values);
+  });
+}
+
+TEST(Session, QuantizedWeights) {
+  for (const DType dtype : {DType::qint8, DType::qint4}) {
+    for (const bool ranged : {false, true}) {
+      for (const bool packed : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} ranged {} packed {}", to_string(dtype), ranged, packed));
+        expect_like_float32([&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+          if (shape.size() == 1) return std::pair(float_tensor(name, shape, values), values);
+          const int levels = dtype == DType::qint8 ? 255 : 15;
+          const Affine affine = {.delta = 1.0F / static_cast<float>(levels), .min = ranged ? -0.5F : 0.0F, .max = ranged ? 0.5F : 0.0F, .packed = packed};
+          std::vector<std::uint8_t> codes;
+          std::vector<float> exact;
+          for (const float value : values) {
+            const int code = static_cast<int>(std::lround((value - affine.min) / affine.delta));
+            exact.push_back(affine.min + static_cast<float>(code) * affine.delta);
+            codes.push_back(static_cast<std::uint8_t>(code & levels));
+          }
+          if (dtype == DType::qint4 && packed) {
+            for (std::size_t i = 0; i < codes.size(); i += 2)
+              codes[i / 2] = static_cast<std::uint8_t>(codes[i] | (i + 1 < codes.size() ? codes[i + 1] << 4 : 0));
+            codes.resize((codes.size() + 1) / 2);
+          }
+          Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(bytes_of(codes), name));
+          tensor.layout = Layout::affine;
+          tensor.affine = make_affine(affine);
+          return std::pair(std::move(tensor), exact);
+        });
+      }
+    }
+  }
+}
+
+TEST(Session, WeightsAtOddAddressesAndWeightsThatCannotBeMapped) {
+  const Config config = small_config();
+  const Weights weights = random_weights(config);
+  const auto tokens = some_tokens(9);
+  const auto expected = run(make_model(config, weights), tokens, 9);
+  class Unmapped final : public Blob {
+   public:
+    explicit Unmapped(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+    std::uint64_t size() const override { return bytes_.size(); }
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+      std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+    }
+
+   private:
+    std::vector<std::byte> bytes_;
+  };
+  const Model odd = make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+    auto bytes = bytes_of(values);
+    bytes.insert(bytes.begin(), std::byte{0xff});
+    const auto size = bytes.size();
+    return make_dense(name, shape, DType::f32, make_source_blob(Source::from_memory(std::move(bytes), name), 1, size - 1));
+  });
+  EXPECT_EQ(run(odd, tokens, 9), expected);
+  const Model unmapped = make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+    return make_dense(name, shape, DType::f32, std::make_shared<Unmapped>(bytes_of(values)));
+  });
+  EXPECT_EQ(run(unmapped, tokens, 9), expected);
+}
+
+TEST(Session, TheModelMayGo) {
+  const Config config = small_config();
+  auto model = std::make_unique<Model>(make_model(config, random_weights(config)));
+  const auto expected = run(*model, some_tokens(5), 5).back();
+  Session session(*model);
+  model.reset();
+  session.feed(some_tokens(5));
+  EXPECT_THAT(session.logits(), ElementsAreArray(expected));
+}
+
+TEST(Session, LogProbabilitiesOfEveryPosition) {
+  const Config config = small_config();
+  const Weights weights = random_weights(config);
+  const auto tokens = some_tokens(150);
+  const auto expected = Reference(config, weights).logits(tokens);
+  Session session(make_model(config, weights));
+  session.feed(some_tokens(3));
+  const auto actual = session.log_probabilities(tokens);
+  ASSERT_EQ(actual.size(), tokens.size() - 1);
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    double sum = 0;
+    for (const double logit : expected[i]) sum += std::exp(logit);
+    ASSERT_NEAR(actual[i], expected[i][static_cast<std::size_t>(tokens[i + 1])] - std::log(sum), 1e-4) << i;
+  }
+  EXPECT_EQ(session.position(), 150U);
+  EXPECT_TRUE(session.log_probabilities(std::vector<TokenId>{1}).empty());
+  EXPECT_TRUE(session.log_probabilities({}).empty());
+}
+
+std::vector<TokenId> greedy_by_reference(const Config& config, const Weights& weights, std::vector<TokenId> tokens, std::size_t count) {
+  std::vector<TokenId> added;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto logits = Reference(config, weights).logits(tokens).back();
+    tokens.push_back(static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()));
+    added.push_back(tokens.back());
+  }
+  return added;
+}
+
+TEST(Session, GeneratesGreedilyByDefault) {
+  const Config config = small_config();
+  const Weights weights = random_weights(config);
+  Session session(make_model(config, weights));
+  session.feed(some_tokens(4));
+  std::vector<TokenId> seen;
+  const Generation generation = session.generate({.max_tokens = 12}, [&](TokenId token) {
+    seen.push_back(token);
+    return true;
+  });
+  EXPECT_EQ(generation.tokens, greedy_by_reference(config, weights, some_tokens(4), 12));
+  EXPECT_EQ(seen, generation.tokens);
+  EXPECT_EQ(generation.reason, StopReason::max_tokens);
+  EXPECT_EQ(session.position(), 4U + 11U);
+}
+
+TEST(Session, GenerationStops) {
+  const Config config = small_config();
+  const Weights weights = random_weights(config);
+  const auto expected = greedy_by_reference(config, weights, some_tokens(4), 6);
+  Model model = make_model(config, weights);
+  Session session(model, {.context = 7});
+  session.feed(some_tokens(4));
+  EXPECT_EQ(session.generate({.max_tokens = 0}).reason, StopReason::max_tokens);
+  Generation generation = session.generate({.max_tokens = 100});
+  EXPECT_EQ(generation.reason, StopReason::context_full);
+  EXPECT_EQ(generation.tokens, std::vector(expected.begin(), expected.begin() + 4)) << "three more fit, and the one after them is known";
+
+  session.reset();
+  session.feed(some_tokens(4));
+  generation = session.generate({.max_tokens = 100}, [&, left = 2](TokenId) mutable { return --left > 0; });
+  EXPECT_EQ(generation.reason, StopReason::callback);
+  EXPECT_EQ(generation.tokens.size(), 2U);
+
+  Vocabulary vocabulary;
+  for (int id = 0; id < 37; ++id) vocabulary.add(fmt::format("t{}", id), 0, TokenType::normal);
+  vocabulary.eos_id = expected[2];
+  model.vocabulary = vocabulary;
+  Session with_end(model);
+  with_end.feed(some_tokens(4));
+  generation = with_end.generate({.max_tokens = 100});
+  EXPECT_EQ(generation.reason, StopReason::end_of_text);
+  EXPECT_LE(generation.tokens.size(), 2U);
+}
+
+TEST(Session, NeverGeneratesTokensThatTheVocabularyDoesNotHave) {
+  const Config config = small_config();
+  Model model = make_model(config, random_weights(config));
+  Vocabulary vocabulary;
+  for (int id = 0; id < 3; ++id) vocabulary.add(fmt::format("t{}", id), 0, TokenType::normal);
+  model.vocabulary = vocabulary;
+  Session session(model);
+  session.feed(some_tokens(1, 3));
+  for (const TokenId token : session.generate({.max_tokens = 30, .sampling = {.temperature = 5}}).tokens) EXPECT_LT(token, 3);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return std::string(to_string(error.kind())) + ": " + error.message();
+  }
+  return "no error";
+}
+
+TEST(Session, ErrorsBeforeAnythingIsComputed) {
+  const Config config = small_config();
+  Session session(make_model(config, random_weights(config)));
+  EXPECT_THAT(error_of([&] { session.feed(std::vector<TokenId>{1, 37}); }), HasSubstr("token 37 is out of range: the model has 37 tokens"));
+  EXPECT_THAT(error_of([&] { session.feed(std::vector<TokenId>{-1}); }), HasSubstr("token -1 is out of range"));
+  EXPECT_THAT(error_of([&] { session.feed(some_tokens(301)); }), HasSubstr("301 tokens do not fit the context of 300 positions, 0 of which are taken"));
+  EXPECT_EQ(session.position(), 0U);
+  EXPECT_THAT(error_of([&] { session.generate({}); }), HasSubstr("before the first token"));
+  EXPECT_THAT(error_of([&] { (void)session.tokenizer(); }), HasSubstr("the model has no vocabulary"));
+  EXPECT_THAT(error_of([&] { session.feed({}); }), "no error");
+  session.feed(some_tokens(300));
+  EXPECT_THAT(error_of([&] { session.feed(some_tokens(1)); }), HasSubstr("300 of which are taken"));
+}
+
+TEST(Session, SaysWhatIsMissingOrCannotRun) {
+  const Config config = small_config();
+  const Weights weights = random_weights(config);
+  const auto error_with = [&](const std::function<void(Model&)>& change) {
+    Model model = make_model(config, weights);
+    change(model);
+    return error_of([&] { Session session(model); });
+  };
+  EXPECT_THAT(error_of([] { Session session((Model())); }), HasSubstr("it has no configuration (hyperparameters) and no tensors"));
+  EXPECT_THAT(error_with([](Model& model) { model.config.reset(); }), HasSubstr("it has no configuration"));
+  EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "gpt2"; }), HasSubstr("model_type is \"gpt2\""));
+  EXPECT_THAT(error_with([](Model& model) { model.config->hidden_act = "gelu"; }), HasSubstr("hidden_act is \"gelu\""));
+  EXPECT_THAT(error_with([](Model& model) { model.config->hidden_size = 25; }), HasSubstr("model.norm.weight"));
+  EXPECT_THAT(error_with([](Model& model) { model.config->num_hidden_layers = 4; }), HasSubstr("tensor model.layers.3.input_layernorm.weight is missing"));
+  EXPECT_THAT(error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.q_proj.bias", {1}, {0})); }),
+              HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_EQ(error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.rotary_emb.inv_freq", {1}, {0})); }), "no error");
+  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.context = 301}); }), HasSubstr("max_position_embeddings is 300"));
+  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.threads = 100000}); }), HasSubstr("100000 threads"));
+}
+
+TEST(Session, RefusesWeightsItCannotMultiply) {
+  const Config config = small_config();
+  const auto error_with = [&](const std::function<void(Tensor&)>& change) {
+    return error_of([&] {
+      Session session(make_model(config, random_weights(config), [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+        Tensor tensor = float_tensor(name, shape, values);
+        if (name == "model.layers.1.mlp.up_proj.weight") change(tensor);
+        return tensor;
+      }));
+    });
+  };
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::qint8; }),
+              HasSubstr("tensor model.layers.1.mlp.up_proj.weight cannot be used as a weight"));
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::i32; }), HasSubstr("cannot be used as a weight"));
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.layout = Layout::sparse_csr; }), HasSubstr("its layout is sparse_csr"));
+  EXPECT_THAT(error_with([](Tensor& tensor) {
+                tensor.layout = Layout::affine;
+                tensor.parts[0].dtype = DType::qint8;
+                tensor.affine = make_affine({.delta = std::numeric_limits<float>::infinity()});
+              }),
+              HasSubstr("its scale is not finite"));
+}
+
+TEST(Session, NamesTheTokenWhoseScoreIsNotANumber) {
+  const Config config = small_config();
+  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.2.mlp.gate_proj.weight", "lm_head.weight", "model.norm.weight"}) {
+    Weights weights = random_weights(config);
+    weights[name][0] = std::numeric_limits<float>::quiet_NaN();
+    Session session(make_model(config, weights));
+    session.feed(some_tokens(3));
+    EXPECT_THAT(error_of([&] { session.generate({}); }), HasSubstr("the score of token 0 is nan")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace poise
