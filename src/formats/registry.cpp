@@ -12,6 +12,7 @@
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "formats/ztensor/zt1.hpp"
 
 namespace poise {
 namespace {
@@ -21,6 +22,7 @@ constexpr std::array kFormats = {
     &kHuggingFace,
     &kAltV2,
     &kSafetensors,
+    &kZtensor1,
 };
 
 const auto& infos() {
