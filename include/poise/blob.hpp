@@ -67,8 +67,9 @@ BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t l
 // Owned bytes.
 BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
-// Stored bytes whose encoding is not known: they have a size and a place, and reading them throws unsupported.
-BlobPtr make_opaque_blob(Location location, std::uint64_t size);
+// Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the reason
+// ("the encoding "lz4" is not known to this version of Poise").
+BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason);
 
 // A copy of all decoded bytes.
 std::vector<std::byte> read_all(const Blob& blob);

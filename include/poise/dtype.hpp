@@ -42,6 +42,9 @@ std::optional<DType> dtype_from_name(std::string_view name);
 // The first row whose `column` equals `spelling`: dtype_from(&DTypeInfo::safetensors, "BF16").
 std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view spelling);
 
+// The type that zTensor 2 stores as `storage` with the logical type `logical` (empty: none).
+std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical);
+
 bool is_floating(DType dtype);
 bool is_integer(DType dtype);
 

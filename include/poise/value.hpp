@@ -45,7 +45,9 @@ class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array, Attributes>;
+  // A map some of whose keys are no text, which CBOR allows inside attributes.
+  using Pairs = std::vector<std::pair<Value, Value>>;
+  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array, Attributes, Pairs>;
 
   Value() : storage_(nullptr) {}
   Value(std::nullptr_t) : storage_(nullptr) {}
@@ -61,6 +63,7 @@ class Value {
   Value(Bytes value) : storage_(std::move(value)) {}
   Value(Array value) : storage_(std::move(value)) {}
   Value(Attributes value) : storage_(std::move(value)) {}
+  Value(Pairs value) : storage_(std::move(value)) {}
 
   const Storage& storage() const { return storage_; }
 
@@ -80,7 +83,8 @@ inline std::size_t Attributes::size() const { return entries_.size(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries_.end(); }
 
-// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex.
+// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex, Pairs
+// arrays of [key, value].
 std::string to_json(const Value& value, int indent = -1);
 
 // Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.

@@ -12,6 +12,7 @@
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "formats/ztensor/zt1.hpp"
 
 namespace poise {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::array kFormats = {
     &kAltV2,  // before version 1: .alt means this one
     &kAltV1,
     &kSafetensors,
+    &kZtensor1,
 };
 
 const auto& infos() {

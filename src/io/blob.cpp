@@ -33,18 +33,18 @@ class SourceBlob final : public Blob {
 
 class OpaqueBlob final : public Blob {
  public:
-  OpaqueBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_(size) {}
+  OpaqueBlob(Location location, std::uint64_t size, std::string reason) : location_(std::move(location)), size_(size), reason_(std::move(reason)) {}
 
   std::uint64_t size() const override { return size_; }
   void read(std::uint64_t, std::span<std::byte>) const override {
-    throw Error(ErrorKind::unsupported, fmt::format("the encoding \"{}\" is not known to this version of Poise", location_.encoding),
-                location_.source->name(), location_.offset);
+    throw Error(ErrorKind::unsupported, reason_, location_.source->name(), location_.offset);
   }
   std::optional<Location> location() const override { return location_; }
 
  private:
   Location location_;
   std::uint64_t size_;
+  std::string reason_;
 };
 
 // Reads any seekable blob from front to back.
@@ -76,7 +76,9 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name) {
   return make_source_blob(Source::from_memory(std::move(bytes), std::move(name)), 0, size);
 }
 
-BlobPtr make_opaque_blob(Location location, std::uint64_t size) { return std::make_shared<OpaqueBlob>(std::move(location), size); }
+BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason) {
+  return std::make_shared<OpaqueBlob>(std::move(location), size, std::move(reason));
+}
 
 std::vector<std::byte> read_all(const Blob& blob) {
   std::vector<std::byte> bytes(blob.size());

@@ -36,6 +36,14 @@ std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string
   return std::nullopt;
 }
 
+std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
+  if (storage.empty()) return std::nullopt;
+  for (const DTypeInfo& row : kTable) {
+    if (row.zt2 == storage && row.zt2_type == logical) return row.dtype;
+  }
+  return std::nullopt;
+}
+
 bool is_floating(DType dtype) { return dtype != DType::unknown && info(dtype).kind == DTypeKind::floating; }
 
 bool is_integer(DType dtype) {

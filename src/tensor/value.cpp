@@ -70,6 +70,11 @@ struct TreeBuilder {
     for (const Value& item : array) tree.push_back(to_tree(item));
     return tree;
   }
+  Json operator()(const Value::Pairs& pairs) const {
+    Json tree = Json::array();
+    for (const auto& [key, item] : pairs) tree.push_back(Json::array({to_tree(key), to_tree(item)}));
+    return tree;
+  }
   Json operator()(const Attributes& map) const {
     Json tree = Json::object();
     for (const auto& [key, item] : map) tree.get_ref<Json::object_t&>().emplace_back(key, to_tree(item));

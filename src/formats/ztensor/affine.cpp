@@ -1,0 +1,73 @@
+#include "formats/ztensor/affine.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise::ztensor {
+namespace {
+
+[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
+}
+
+float finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
+  const Value* value = map.find(key);
+  if (value != nullptr) {
+    if (const auto* number = value->get_if<double>(); number != nullptr && std::isfinite(*number)) return static_cast<float>(*number);
+    if (const auto* number = value->get_if<std::uint64_t>()) return static_cast<float>(*number);
+    if (const auto* number = value->get_if<std::int64_t>()) return static_cast<float>(*number);
+  }
+  fail(tensor, fmt::format("{}: expected a finite number", key));
+}
+
+}  // namespace
+
+Tensor to_stored_affine(const Tensor& tensor) {
+  const Affine affine = tensor.affine->get();
+  Part data = tensor.require("data");
+  const bool packed = data.dtype == DType::qint4 && affine.packed;
+  Tensor stored;
+  stored.name = tensor.name;
+  stored.shape = tensor.shape;
+  stored.layout = packed ? Layout::other : Layout::dense;
+  stored.layout_name = packed ? kAffineLayout : to_string(Layout::dense);
+  stored.attributes = tensor.attributes;
+  stored.attributes.set(std::string(kAffineAttribute), Attributes{{"bits", data.dtype == DType::qint4 ? 4 : 8},
+                                                                  {"delta", static_cast<double>(affine.delta)},
+                                                                  {"min", static_cast<double>(affine.min)},
+                                                                  {"max", static_cast<double>(affine.max)}});
+  data.dtype = packed || affine.ranged() ? DType::u8 : DType::i8;
+  data.dtype_name = to_string(data.dtype);
+  stored.parts.push_back(std::move(data));
+  return stored;
+}
+
+void from_stored_affine(Tensor& tensor) {
+  const Value* value = tensor.attributes.find(kAffineAttribute);
+  const bool packed = tensor.layout == Layout::other && tensor.layout_name == kAffineLayout;
+  if (value == nullptr && packed) fail(tensor, "it is missing");
+  if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
+  const auto* map = value->get_if<Attributes>();
+  if (map == nullptr) fail(tensor, "expected a map");
+  const float bits = finite_number(tensor, *map, "bits");
+  if (bits != 8.0F && bits != 4.0F) fail(tensor, "bits: expected 8 or 4");
+  if (packed && bits != 4.0F) fail(tensor, "bits: packed codes have 4");
+  Affine affine{finite_number(tensor, *map, "delta"), finite_number(tensor, *map, "min"), finite_number(tensor, *map, "max"), packed};
+  if (affine.delta < 0) fail(tensor, "delta: it is negative");
+  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "expected the one part data");
+  Part& data = tensor.parts[0];
+  const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;
+  if (data.dtype != expected) fail(tensor, fmt::format("the codes are {}, expected {}", data.dtype_name, to_string(expected)));
+  data.dtype = bits == 8.0F ? DType::qint8 : DType::qint4;
+  const std::uint64_t bytes = packed ? packed_bytes(DType::qint4, tensor.elements()).value_or(UINT64_MAX) : tensor.elements();
+  if (data.blob->size() != bytes) fail(tensor, fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(), to_string(tensor.shape), bytes));
+  tensor.layout = Layout::affine;
+  tensor.layout_name.clear();
+  tensor.attributes.erase(kAffineAttribute);
+  tensor.affine = make_affine(affine);
+}
+
+}  // namespace poise::ztensor

@@ -1,0 +1,23 @@
+// Affine tensors (ALT's qint8 and qint4) in zTensor files, which know no such types.
+//
+// The scale travels in the object attribute "poise.affine": {"bits": 8 or 4, "delta", "min", "max"}. Codes that take a byte
+// each are an ordinary dense tensor of i8 (symmetric) or u8 (a range), so any reader gets the codes in their shape. Codes
+// packed two to a byte are u8 under the layout "poise.affine/1".
+#pragma once
+
+#include <poise/tensor.hpp>
+
+namespace poise::ztensor {
+
+inline constexpr std::string_view kAffineAttribute = "poise.affine";
+inline constexpr std::string_view kAffineLayout = "poise.affine/1";
+
+// A tensor of Layout::affine as a dense one (or one of kAffineLayout) with the attribute. Asks for the scale, which may
+// take a pass over the data.
+Tensor to_stored_affine(const Tensor& tensor);
+
+// Turns a tensor that carries the attribute back; leaves others alone. Throws invalid_file (without path) when the
+// attribute, the type or the size do not fit.
+void from_stored_affine(Tensor& tensor);
+
+}  // namespace poise::ztensor

@@ -1,0 +1,172 @@
+// CBOR (RFC 8949): a cursor over one encoded item.
+//
+// The cursor walks the bytes in place: nothing is built that the caller does not ask for, nesting is bounded, every count
+// is bounded by the bytes left, and an error names the keys that lead to the item and its offset in the file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/error.hpp>
+#include <poise/value.hpp>
+
+namespace poise::cbor {
+
+enum class Rules {
+  lenient,        // any well-formed item; long heads, indefinite lengths and any key order; tags are read through
+  deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
+};
+
+enum class Kind : std::uint8_t { none, unsigned_integer, negative_integer, bytes, text, array, map, boolean, null, undefined, floating, tag, end };
+
+// One head and, for strings, its content.
+struct Item {
+  Kind kind = Kind::none;
+  bool indefinite = false;
+  std::uint64_t argument = 0;  // the number, the count, the tag; of a negative integer n it is -1 - n
+  double number = 0;
+  std::string_view content;    // of bytes and text, in place
+};
+
+class Map;
+class Array;
+
+class Cursor {
+ public:
+  // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the bytes
+  // outlive the cursor.
+  Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
+
+  // The next item, which must be of that kind. Text stays valid as long as the cursor.
+  std::uint64_t u64();
+  std::string_view text();
+  Map map();
+  Array array();
+  Value value();
+  // A map whose keys are all text.
+  Attributes attributes();
+  // Passes over a null, which stands for an optional value that is absent; false when something else follows.
+  bool null();
+  // Passes over the next item, which is checked like any other.
+  void skip() { value(); }
+  // Throws when bytes are left.
+  void finish() const;
+
+  // Where the next item begins, in the file.
+  std::uint64_t position() const { return offset_ + at_; }
+
+  // "zt 1.1: manifest: objects: norm.weight: <problem>", kind invalid_file unless another is given.
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset, ErrorKind kind = ErrorKind::invalid_file) const;
+  std::string describe(std::string_view problem) const;
+
+ private:
+  friend class Map;
+  friend class Array;
+  static constexpr std::size_t kMaxDepth = 64;
+
+  struct Frame {
+    std::string_view key;
+    std::uint64_t index = 0;
+    bool is_map = false;
+  };
+
+  Item decode();              // one head as libcbor sees it
+  Item take();                // the same behind any tags, depth checked
+  Item take(Kind expected);
+  Value to_value(const Item& item);
+  std::string_view string_content(const Item& item);
+  void require_deterministic(const Item& item, std::size_t begin) const;
+  bool at_break();
+  std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
+
+  std::span<const std::byte> bytes_;
+  std::uint64_t offset_;
+  std::string path_;
+  std::string context_;
+  Rules rules_;
+  std::size_t max_depth_;
+  std::size_t at_ = 0;
+  std::size_t depth_ = 0;
+  std::array<Frame, kMaxDepth + 1> frames_;
+  std::deque<std::string> joined_;  // strings that arrived in pieces, and keys that are no text
+};
+
+// The entries of an array: for (auto items = in.array(); items.next();) in.u64();
+class Array {
+ public:
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { --in_.depth_; }
+
+  bool next();
+  std::uint64_t size_hint() const { return left_; }  // 0 for an indefinite length
+
+ private:
+  friend class Cursor;
+  Array(Cursor& in, const Item& item);
+
+  Cursor& in_;
+  bool indefinite_;
+  std::uint64_t left_ = 0;
+};
+
+// The keys of one map so far. Most maps are small or sorted; only one that is neither pays for a set.
+class KeySet {
+ public:
+  // False when it is in already. Requires: the text outlives this.
+  bool insert(std::string_view key);
+
+ private:
+  static constexpr std::size_t kFew = 16;
+
+  std::array<std::string_view, kFew> few_;
+  std::size_t count_ = 0;                    // in few_
+  std::vector<std::string_view> ascending_;  // all of them, once there are more and as long as they ascend
+  std::set<std::string_view> many_;          // all of them, from then on
+};
+
+// The entries of a map: for (auto map = in.map(); map.next();) { if (map.key() == "version") ... else in.skip(); }
+// Each key stands once; in deterministic encoding they ascend.
+class Map {
+ public:
+  Map(const Map&) = delete;
+  Map& operator=(const Map&) = delete;
+  ~Map() { --in_.depth_; }
+
+  // Reads the next key. The value must have been read before.
+  bool next();
+  // Empty when the key is no text.
+  std::string_view key() const { return key_; }
+  bool has_text_key() const { return text_key_; }
+  // The key when it is no text.
+  const Value& other_key() const { return other_key_; }
+  std::uint64_t key_position() const { return key_position_; }
+  std::uint64_t size_hint() const { return left_; }
+
+ private:
+  friend class Cursor;
+  Map(Cursor& in, const Item& item);
+
+  void require_ascending(std::string_view encoded);
+
+  Cursor& in_;
+  bool indefinite_;
+  bool text_key_ = false;
+  std::uint64_t left_ = 0;
+  std::uint64_t key_position_ = 0;
+  std::string_view key_;
+  Value other_key_;
+  std::string_view previous_;  // deterministic: the encoded key before
+  KeySet keys_;                // lenient
+  KeySet other_keys_;          // lenient: those that are no text, encoded
+};
+
+}  // namespace poise::cbor

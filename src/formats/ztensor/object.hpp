@@ -1,0 +1,36 @@
+// Objects: what every version of zTensor says about one tensor, before it becomes one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/tensor.hpp>
+
+namespace poise::ztensor {
+
+// One run of stored bytes (a component in 1.x, a part in 2).
+struct Component {
+  std::string role;
+  DType dtype = DType::unknown;
+  std::string dtype_name;                        // as the file spells it
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;                      // stored
+  std::string encoding = "raw";
+  std::optional<std::uint64_t> decoded_length;   // where the file says it
+  std::string digest;                            // empty: none
+  std::string shard;                             // version 2; empty: this file
+  std::uint64_t position = 0;                    // of its map in the manifest
+};
+
+struct Object {
+  std::string name;
+  Shape shape;
+  std::string layout = "dense";  // "format" in 1.x
+  Attributes attributes;
+  std::vector<Component> components;
+  std::uint64_t position = 0;    // of its map in the manifest
+};
+
+}  // namespace poise::ztensor

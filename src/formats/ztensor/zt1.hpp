@@ -1,0 +1,35 @@
+// zTensor 1.x: 0.1, 1.0, 1.1 and 1.2 are read, 1.1 is written (formats.md section 3; the layout stands in zt1_read.cpp).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/ztensor/manifest_bytes.hpp"
+#include "formats/ztensor/object.hpp"
+
+namespace poise {
+
+extern const Format kZtensor1;
+
+namespace ztensor {
+
+inline constexpr std::string_view kMagic1 = "ZTEN1000";  // 1.0 to 1.2
+inline constexpr std::string_view kMagic0 = "ZTEN0001";  // 0.1
+inline constexpr std::uint64_t kAlignment1 = 64;
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
+
+// The tensors that objects describe, in the order of their bytes. Throws invalid_file when a component is misaligned, lies
+// outside [64, data_end), overlaps another in part, or has other sizes than shape and layout call for. `context` opens
+// every message.
+std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
+
+// A 0.1 file's objects. Requires: the source begins with kMagic0.
+void read_version_0(Model& model, const SourcePtr& source);
+
+void write_zt1(const Model& model, Output& output, const WriteOptions& options);
+std::vector<std::string> zt1_losses(const Model& model, const WriteOptions& options);
+
+}  // namespace ztensor
+}  // namespace poise

@@ -1,0 +1,268 @@
+// The layout of a zTensor 1.1 file:
+//
+//   "ZTEN1000"
+//   components    each on a multiple of 64, zero bytes between them
+//   manifest      CBOR: {"version": "1.1.0", "attributes": {..}?, "objects": {name: {"shape": [..], "format": "dense",
+//                 "attributes": {..}?, "components": {role: {"dtype": "f32", "offset", "length", "encoding"?, "digest"?}}}}}
+//   u64           length of the manifest
+//   "ZTEN1000"
+//
+// 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and one
+// "dtype" in long form per tensor.
+#include "formats/ztensor/zt1.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "formats/ztensor/cbor.hpp"
+#include "io/source_range.hpp"
+#include "model/metadata.hpp"
+
+namespace poise {
+namespace ztensor {
+namespace {
+
+constexpr std::string_view kContext = "zt 1.x: manifest";
+constexpr std::uint64_t kMagicBytes = 8;
+constexpr std::uint64_t kSizeBytes = 8;
+
+ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
+  reader.seek(footer);
+  const std::uint64_t length = reader.u64("manifest size");
+  if (length > kMaxManifestBytes) reader.fail("manifest size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
+  if (length > footer - kMagicBytes) reader.fail("manifest size", fmt::format("{} bytes, but only {} lie before it", length, footer - kMagicBytes), footer);
+  return {footer - length, footer};
+}
+
+// A 1.0 file ends with the manifest's size alone: believed when a map begins where that says.
+bool ends_like_1_0(const Source& source) {
+  if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
+  const SourceRange range(source);
+  ByteReader reader(range, "zt 1.0");
+  const std::uint64_t footer = source.size() - kSizeBytes;
+  reader.seek(footer);
+  const std::uint64_t length = reader.u64("manifest size");
+  if (length == 0 || length > std::min(kMaxManifestBytes, footer - kMagicBytes)) return false;
+  reader.seek(footer - length);
+  return reader.u8("first byte of the manifest") >> 5 == 5;
+}
+
+ManifestRange find_manifest(const Source& source) {
+  const SourceRange range(source);
+  ByteReader reader(range, "zt 1.x");
+  constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
+  if (source.size() >= kLeastBytes) {
+    reader.seek(source.size() - kMagicBytes);
+    if (reader.text(kMagicBytes, "footer magic") == kMagic1) return range_before(reader, source.size() - kMagicBytes - kSizeBytes);
+  }
+  if (ends_like_1_0(source)) return range_before(reader, source.size() - kSizeBytes);
+  reader.fail("footer magic", fmt::format("expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1), source.size());
+}
+
+// dtype and, from 1.2 on, the logical type laid over it.
+DType resolve(std::string_view dtype, std::string_view type) {
+  if (type.empty()) return dtype_from(&DTypeInfo::zt1, dtype).value_or(DType::unknown);
+  if (const auto found = dtype_from_storage(dtype, type)) return *found;
+  const auto named = dtype_from(&DTypeInfo::zt1, type);
+  return named && info(*named).zt2 == dtype ? *named : DType::unknown;
+}
+
+class ManifestParser {
+ public:
+  explicit ManifestParser(cbor::Cursor& in) : in_(in) {}
+
+  void parse() {
+    bool any_objects = false;
+    for (auto root = in_.map(); root.next();) {
+      if (root.key() == "version") {
+        version_ = in_.text();
+      } else if (root.key() == "attributes") {
+        if (!in_.null()) attributes_ = in_.attributes();
+      } else if (root.key() == "generator") {
+        generator_ = in_.text();
+      } else if (root.key() == "objects" || root.key() == "tensors") {
+        if (any_objects) in_.fail("both \"objects\" and \"tensors\" stand here", root.key_position());
+        is_1_0_ = root.key() == "tensors";
+        any_objects = true;
+        parse_objects();
+      } else {
+        in_.skip();
+      }
+    }
+    in_.finish();
+    if (!any_objects) in_.fail("\"objects\" is missing", in_.position());
+    if (version_.empty()) in_.fail("\"version\" is missing", in_.position());
+    if (!version_.starts_with("1.")) in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
+  }
+
+  std::vector<Object> take_objects() { return std::move(objects_); }
+  Attributes take_attributes() {
+    if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
+    return std::move(attributes_);
+  }
+  std::string format() const { return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2"; }
+
+ private:
+  void parse_objects() {
+    auto map = in_.map();
+    objects_.reserve(map.size_hint());
+    while (map.next()) {
+      if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
+      Object& object = objects_.emplace_back();
+      object.name = map.key();
+      object.position = in_.position();
+      parse_object(object);
+    }
+  }
+
+  void parse_object(Object& object) {
+    bool has_shape = false;
+    bool has_format = false;
+    bool has_components = false;
+    std::string dtype;
+    for (auto map = in_.map(); map.next();) {
+      if (map.key() == "shape") {
+        has_shape = true;
+        for (auto dimensions = in_.array(); dimensions.next();) object.shape.push_back(in_.u64());
+      } else if (map.key() == "format") {
+        has_format = true;
+        object.layout = in_.text();
+      } else if (map.key() == "attributes") {
+        if (!in_.null()) object.attributes = in_.attributes();
+      } else if (map.key() == "components") {
+        has_components = true;
+        parse_components(object);
+      } else if (map.key() == "dtype" && is_1_0_) {
+        dtype = in_.text();
+      } else {
+        in_.skip();
+      }
+    }
+    if (!has_shape) in_.fail("\"shape\" is missing", object.position);
+    if (!has_format) in_.fail("\"format\" is missing", object.position);
+    if (!has_components) in_.fail("\"components\" is missing", object.position);
+    if (is_1_0_) share_dtype(object, dtype);
+  }
+
+  void parse_components(Object& object) {
+    auto map = in_.map();
+    object.components.reserve(map.size_hint());
+    while (map.next()) {
+      if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
+      Component& component = object.components.emplace_back();
+      component.role = map.key();
+      component.position = in_.position();
+      parse_component(component);
+    }
+  }
+
+  void parse_component(Component& component) {
+    bool has_offset = false;
+    bool has_length = false;
+    std::string_view dtype;
+    std::string_view type;
+    for (auto map = in_.map(); map.next();) {
+      const std::string_view key = map.key();
+      if (key == "dtype") {
+        dtype = in_.text();
+      } else if (key == "offset") {
+        has_offset = true;
+        component.offset = in_.u64();
+      } else if (key == "length" || (key == "size" && is_1_0_)) {
+        if (has_length) in_.fail("both \"length\" and \"size\" stand here", map.key_position());
+        has_length = true;
+        component.length = in_.u64();
+      } else if (in_.null()) {
+        continue;  // every other field may be left out this way, too
+      } else if (key == "type") {
+        type = in_.text();
+      } else if (key == "encoding") {
+        component.encoding = in_.text();
+      } else if (key == "uncompressed_length") {
+        component.decoded_length = in_.u64();
+      } else if (key == "digest") {
+        component.digest = in_.text();
+      } else {
+        in_.skip();
+      }
+    }
+    if (dtype.empty() && !is_1_0_) in_.fail("\"dtype\" is missing", component.position);
+    if (!has_offset) in_.fail("\"offset\" is missing", component.position);
+    if (!has_length) in_.fail("\"length\" is missing", component.position);
+    component.dtype = resolve(dtype, type);
+    component.dtype_name = type.empty() ? std::string(dtype) : fmt::format("{}:{}", dtype, type);
+  }
+
+  // 1.0: the tensor's type is that of all its components but the indices, which are uint64.
+  void share_dtype(Object& object, const std::string& dtype) const {
+    if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
+    for (Component& component : object.components) {
+      const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
+      component.dtype_name = index ? "uint64" : dtype;
+      component.dtype = dtype_from(&DTypeInfo::zt0, component.dtype_name).value_or(DType::unknown);
+    }
+  }
+
+  cbor::Cursor& in_;
+  std::string version_;
+  std::string generator_;
+  bool is_1_0_ = false;
+  Attributes attributes_;
+  std::vector<Object> objects_;
+};
+
+void read_version_1(Model& model, const SourcePtr& source) {
+  const ManifestRange range = find_manifest(*source);
+  const ManifestBytes manifest(*source, range);
+  cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
+  ManifestParser parser(in);
+  parser.parse();
+  model.origin.format = parser.format();
+  model.attributes = parser.take_attributes();
+  for (Tensor& tensor : tensors_from_objects(parser.take_objects(), source, range.begin, std::string(kContext))) model.add(std::move(tensor));
+}
+
+std::string magic_of(const Input& input) {
+  const auto bytes = first_bytes(input, kMagicBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool sniff(const Input& input) {
+  const std::string magic = magic_of(input);
+  return magic == kMagic1 || magic == kMagic0;
+}
+
+Model read(const Input& input, const ReadOptions&) {
+  Model model;
+  model.origin = {input.path, "zt-0.1", input.source->size(), {input.path}};
+  const std::string magic = magic_of(input);
+  if (magic == kMagic0) {
+    read_version_0(model, input.source);
+  } else if (magic == kMagic1) {
+    read_version_1(model, input.source);
+  } else {
+    throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: header magic: expected \"{}\"", kMagic1), input.path.string(), 0);
+  }
+  take_text_attributes(model);
+  return model;
+}
+
+}  // namespace
+}  // namespace ztensor
+
+const Format kZtensor1 = {
+    .info = {"zt1", "a zTensor 1.1 file", ".zt", true, true},
+    .extensions = {},
+    .options = {.zstd_level = true, .digest = true},
+    .holds_bf16 = true,
+    .sniff = ztensor::sniff,
+    .read = ztensor::read,
+    .write = ztensor::write_zt1,
+    .losses = ztensor::zt1_losses,
+};
+
+}  // namespace poise

@@ -1,0 +1,201 @@
+// From objects to tensors: where components may lie, how large they must be, and what becomes of what is not known.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/zt1.hpp"
+#include "io/zstd.hpp"
+#include "tensor/group_quantize.hpp"
+#include "tensor/part_digest.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+constexpr std::uint64_t kWidestElement = 16;  // complex128
+
+constexpr std::array kLayouts = {Layout::dense, Layout::sparse_csr, Layout::sparse_coo, Layout::quantized_group};
+
+Layout layout_from(std::string_view name) {
+  const auto* found = std::ranges::find_if(kLayouts, [&](Layout layout) { return to_string(layout) == name; });
+  return found == kLayouts.end() ? Layout::other : *found;
+}
+
+class TensorBuilder {
+ public:
+  TensorBuilder(const SourcePtr& source, std::uint64_t data_end, const std::string& context) : source_(source), data_end_(data_end), context_(context) {}
+
+  Tensor build(Object&& object) {
+    std::ranges::stable_sort(object.components, {}, &Component::offset);
+    Tensor tensor;
+    tensor.name = std::move(object.name);
+    tensor.shape = std::move(object.shape);
+    tensor.layout = layout_from(object.layout);
+    if (tensor.layout == Layout::other) tensor.layout_name = std::move(object.layout);
+    tensor.attributes = std::move(object.attributes);
+    const auto elements = element_count(tensor.shape);
+    if (!elements) fail(tensor, object.position, fmt::format("shape: {} overflows", to_string(tensor.shape)));
+    elements_ = *elements;
+    sizes_known_ = true;
+    for (Component& component : object.components) {
+      require_place(tensor, component);
+      tensor.parts.push_back(part(tensor, component));
+    }
+    check_structure(tensor, object.position);
+    return tensor;
+  }
+
+ private:
+  [[noreturn]] void fail(const Tensor& tensor, std::uint64_t offset, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}: {}", context_, tensor.name, problem), source_->name(), offset);
+  }
+  [[noreturn]] void fail(const Tensor& tensor, const Component& component, std::string_view problem) const {
+    fail(tensor, component.position, fmt::format("{}: {}", component.role, problem));
+  }
+
+  void require_place(const Tensor& tensor, const Component& component) const {
+    if (component.offset % kAlignment1 != 0) fail(tensor, component, fmt::format("offset: {} is no multiple of {}", component.offset, kAlignment1));
+    if (component.offset < kAlignment1) fail(tensor, component, fmt::format("offset: {} lies in front of the first place, {}", component.offset, kAlignment1));
+    if (component.offset > data_end_ || component.length > data_end_ - component.offset) {
+      fail(tensor, component, fmt::format("{} bytes at {} reach behind the data, which end at {}", component.length, component.offset, data_end_));
+    }
+  }
+
+  Part part(const Tensor& tensor, Component& component) {
+    Part part;
+    part.blob = blob(tensor, component);
+    part.role = std::move(component.role);
+    part.dtype = component.dtype;
+    part.dtype_name = std::move(component.dtype_name);
+    if (part.dtype == DType::unknown) sizes_known_ = false;
+    if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), true};
+    return part;
+  }
+
+  BlobPtr blob(const Tensor& tensor, const Component& component) {
+    if (component.encoding == "raw") {
+      if (component.decoded_length.value_or(component.length) != component.length) {
+        fail(tensor, component, fmt::format("uncompressed_length: {} for {} bytes that are not compressed", *component.decoded_length, component.length));
+      }
+      return make_source_blob(source_, component.offset, component.length);
+    }
+    Location location{source_, component.offset, component.length, component.encoding};
+    if (component.encoding != "zstd") {
+      sizes_known_ = false;
+      std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, tensor.name);
+      return make_opaque_blob(std::move(location), component.decoded_length.value_or(component.length), std::move(reason));
+    }
+    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component)) return make_zstd_blob(std::move(location), *size);
+    sizes_known_ = false;
+    if (tensor.layout == Layout::other) {
+      std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, tensor.name);
+      return make_opaque_blob(std::move(location), component.length, std::move(reason));
+    }
+    return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component));
+  }
+
+  // The decoded bytes of a component, where the shape alone says them.
+  std::optional<std::uint64_t> exact_size(const Tensor& tensor, const Component& component) const {
+    if (component.dtype == DType::unknown) return std::nullopt;
+    if (tensor.layout == Layout::dense) return packed_bytes(component.dtype, elements_);
+    if (tensor.layout == Layout::sparse_csr && component.role == "indptr" && tensor.shape.size() == 2) {
+      const auto rows = checked_add(tensor.shape[0], 1);
+      return rows ? packed_bytes(component.dtype, *rows) : std::nullopt;
+    }
+    if (tensor.layout == Layout::other && tensor.layout_name == kAffineLayout) return packed_bytes(DType::qint4, elements_);
+    return std::nullopt;
+  }
+
+  // No component of a known layout has more elements than the shape, but for coordinates.
+  std::uint64_t largest_size(const Tensor& tensor, const Component& component) const {
+    const std::uint64_t each = component.role == "coords" ? tensor.shape.size() : 1;
+    const auto count = checked_mul(elements_, each);
+    return count ? checked_mul(*count, kWidestElement).value_or(UINT64_MAX) : UINT64_MAX;
+  }
+
+  void check_structure(Tensor& tensor, std::uint64_t position) const {
+    if (tensor.layout == Layout::dense) check_dense(tensor, position);
+    if (!sizes_known_) return;
+    if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) {
+      if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, position, *fault);
+    }
+    try {
+      if (tensor.layout == Layout::quantized_group) group_scheme(tensor);
+      from_stored_affine(tensor);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", context_, error.message()), source_->name(), position);
+    }
+  }
+
+  void check_dense(const Tensor& tensor, std::uint64_t position) const {
+    if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, position, "dense holds exactly the component data");
+    const Part& data = tensor.parts[0];
+    if (!sizes_known_) return;
+    const auto bytes = packed_bytes(data.dtype, elements_);
+    if (!bytes) fail(tensor, position, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.dtype_name));
+    if (*bytes != data.blob->size()) {
+      fail(tensor, position, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.dtype_name, *bytes, data.blob->size()));
+    }
+  }
+
+  const SourcePtr& source_;
+  std::uint64_t data_end_;
+  const std::string& context_;
+  std::uint64_t elements_ = 0;  // of the tensor being built
+  bool sizes_known_ = true;     // and types: of all its parts
+};
+
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t length = 0;
+  const Object* object = nullptr;
+  const Component* component = nullptr;
+};
+
+void require_disjoint(const std::vector<Object>& objects, const Source& source, const std::string& context) {
+  std::vector<Extent> extents;
+  for (const Object& object : objects) {
+    for (const Component& component : object.components) {
+      if (component.length > 0) extents.push_back({component.offset, component.length, &object, &component});
+    }
+  }
+  const auto place = [](const Extent& extent) { return std::pair(extent.begin, extent.length); };
+  if (!std::ranges::is_sorted(extents, {}, place)) std::ranges::stable_sort(extents, {}, place);
+  for (std::size_t i = 1; i < extents.size(); ++i) {
+    const Extent& before = extents[i - 1];
+    const Extent& here = extents[i];
+    if (place(before) == place(here) || here.begin - before.begin >= before.length) continue;
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length, here.begin,
+                            before.object->name, before.component->role, before.begin),
+                source.name(), here.component->position);
+  }
+}
+
+std::uint64_t first_offset(const Object& object) {
+  std::uint64_t first = UINT64_MAX;
+  for (const Component& component : object.components) first = std::min(first, component.offset);
+  return first;
+}
+
+}  // namespace
+
+std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < objects.size(); ++i) order.emplace_back(first_offset(objects[i]), i);
+  if (!std::ranges::is_sorted(order)) std::ranges::sort(order);
+  require_disjoint(objects, *source, context);
+  TensorBuilder builder(source, data_end, context);
+  std::vector<Tensor> tensors;
+  tensors.reserve(objects.size());
+  for (const auto& [offset, index] : order) tensors.push_back(builder.build(std::move(objects[index])));
+  return tensors;
+}
+
+}  // namespace poise::ztensor

@@ -1,0 +1,186 @@
+// Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames aside).
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/cbor_encoder.hpp"
+#include "formats/ztensor/zt1.hpp"
+#include "io/hashing_sink.hpp"
+#include "io/meter.hpp"
+#include "io/pump.hpp"
+#include "io/zstd.hpp"
+#include "model/metadata.hpp"
+#include "tensor/part_digest.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+constexpr std::string_view kVersion = "1.1.0";
+
+// Writes the stored bytes of parts and remembers where they are.
+class ComponentWriter {
+ public:
+  ComponentWriter(Sink& sink, const WriteOptions& options, std::uint64_t total)
+      : sink_(sink), algorithm_(options.digest.value_or(DigestAlgorithm::sha256)), meter_(options.progress, total) {
+    if (algorithm_ == DigestAlgorithm::xxh3) throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
+    if (options.zstd_level) compressor_.emplace(*options.zstd_level);
+  }
+
+  Component write(const Tensor& tensor, const Part& part) {
+    sink_.pad_to(kAlignment1);
+    Component component;
+    component.role = part.role;
+    component.dtype_name = spelling(tensor, part);
+    component.offset = sink_.position();
+    const auto hasher = make_hasher(algorithm_);
+    if (compressor_) {
+      component.encoding = "zstd";
+      compress(tensor, *part.blob, hasher.get());
+    } else {
+      pump(*part.blob, sink_, meter_, tensor.name, hasher.get());
+    }
+    component.length = sink_.position() - component.offset;
+    if (hasher) component.digest = digest_text(algorithm_, *hasher);
+    return component;
+  }
+
+ private:
+  static std::string_view spelling(const Tensor& tensor, const Part& part) {
+    const std::string_view name = part.dtype == DType::unknown ? std::string_view() : info(part.dtype).zt1;
+    if (!name.empty()) return name;
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
+  }
+
+  // The digest is that of the stored bytes: the compressed ones.
+  void compress(const Tensor& tensor, const Blob& blob, Hasher* hasher) {
+    std::optional<HashingSink> hashing;
+    if (hasher != nullptr) hashing.emplace(sink_, *hasher);
+    ZstdCompressor::Frame frame(*compressor_, hashing ? static_cast<Sink&>(*hashing) : sink_, blob.size());
+    pump(blob, frame, meter_, tensor.name);
+    frame.finish();
+  }
+
+  Sink& sink_;
+  DigestAlgorithm algorithm_;
+  Meter meter_;
+  std::optional<ZstdCompressor> compressor_;
+};
+
+void encode_component(cbor::Encoder& out, const Component& component) {
+  const bool encoded = component.encoding != "raw";
+  out.map(3U + (encoded ? 1U : 0U) + (component.digest.empty() ? 0U : 1U));
+  out.text("dtype");
+  out.text(component.dtype_name);
+  out.text("offset");
+  out.u64(component.offset);
+  out.text("length");
+  out.u64(component.length);
+  if (encoded) {
+    out.text("encoding");
+    out.text(component.encoding);
+  }
+  if (!component.digest.empty()) {
+    out.text("digest");
+    out.text(component.digest);
+  }
+}
+
+std::string encode_object(const Tensor& tensor, std::vector<Component> components) {
+  cbor::Encoder out(cbor::KeyOrder::by_text);
+  out.map(tensor.attributes.empty() ? 3 : 4);
+  out.text("shape");
+  out.array(tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
+  out.text("format");
+  out.text(tensor.layout == Layout::other ? std::string_view(tensor.layout_name) : to_string(tensor.layout));
+  if (!tensor.attributes.empty()) {
+    out.text("attributes");
+    out.value(tensor.attributes);
+  }
+  out.text("components");
+  out.map(components.size());
+  std::ranges::sort(components, {}, &Component::role);
+  for (const Component& component : components) {
+    out.text(component.role);
+    encode_component(out, component);
+  }
+  return out.take();
+}
+
+std::string encode_manifest(const Model& model, const std::map<std::string_view, std::string>& objects) {
+  const Attributes attributes = text_attributes(model);
+  cbor::Encoder out(cbor::KeyOrder::by_text);
+  out.map(attributes.empty() ? 2 : 3);
+  out.text("version");
+  out.text(kVersion);
+  if (!attributes.empty()) {
+    out.text("attributes");
+    out.value(attributes);
+  }
+  out.text("objects");
+  out.map(objects.size());
+  for (const auto& [name, object] : objects) {
+    out.text(name);
+    out.encoded(object);
+  }
+  return out.take();
+}
+
+void require_known_layout(const Tensor& tensor) {
+  if (tensor.layout != Layout::other || tensor.layout_name == kAffineLayout) return;
+  throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: Poise does not know its layout \"{}\"", tensor.name, tensor.layout_name));
+}
+
+}  // namespace
+
+void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    require_known_layout(tensor);
+    total += tensor.size_bytes();
+  }
+  Sink& sink = output.main();
+  ByteWriter magic;
+  magic.text(kMagic1);
+  sink.write(magic.bytes());
+  ComponentWriter writer(sink, options, total);
+  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
+  for (const Tensor& tensor : model.tensors()) {
+    const Tensor stored = tensor.layout == Layout::affine ? to_stored_affine(tensor) : tensor;
+    std::vector<Component> components;
+    for (const Part& part : stored.parts) components.push_back(writer.write(stored, part));
+    objects.emplace(tensor.name, encode_object(stored, std::move(components)));
+  }
+  const std::string manifest = encode_manifest(model, objects);
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
+  ByteWriter tail;
+  tail.text(manifest);
+  tail.u64(manifest.size());
+  tail.text(kMagic1);
+  sink.write(tail.bytes());
+}
+
+std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
+  std::map<std::string, std::vector<std::string_view>> tensors;  // by what is lost
+  for (const Tensor& tensor : model.tensors()) {
+    for (const Part& part : tensor.parts) {
+      const bool index = part.role == "indices" || part.role == "indptr" || part.role == "coords";
+      if (part.dtype == DType::f8_e4m3 || part.dtype == DType::f8_e5m2) tensors["cannot read float8 elements"].push_back(tensor.name);
+      if (part.dtype == DType::complex64 || part.dtype == DType::complex128) tensors["cannot read complex elements"].push_back(tensor.name);
+      if (index && part.dtype != DType::u64) tensors["reads sparse indices of type u64 only"].push_back(tensor.name);
+    }
+  }
+  std::vector<std::string> losses;
+  for (const auto& [what, names] : tensors) {
+    const std::string more = names.size() == 1 ? "" : fmt::format(" (and {} more)", names.size() - 1);
+    losses.push_back(fmt::format("the public ztensor library 1.1 {}, which {}{} needs", what, names[0], more));
+  }
+  return losses;
+}
+
+}  // namespace poise::ztensor

@@ -1,0 +1,221 @@
+#include "io/zstd.hpp"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+constexpr int kMaxWindowLog = 27;                      // 128 MiB: what every zstd decoder accepts by default
+constexpr std::size_t kInputBytes = 256 * 1024;
+constexpr std::uint64_t kParallelBytes = 8 << 20;      // below this a blob is compressed by one thread
+
+// Decodes frames from the front to the back of a location.
+class Decoder {
+ public:
+  explicit Decoder(const Location& location) : at_(location), context_(ZSTD_createDCtx()) {
+    if (!context_) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
+  }
+
+  // Fills `out` as far as the frames reach.
+  std::size_t decode(std::span<std::byte> out) {
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    while (output.pos < output.size && (input_.pos < input_.size || fill() || pending_)) {
+      const std::size_t before = output.pos;
+      const std::size_t hint = ZSTD_decompressStream(context_.get(), &output, &input_);
+      if (ZSTD_isError(hint)) refuse(hint);
+      in_frame_ = hint != 0;
+      // A full output buffer may leave decoded bytes inside the context although all input is consumed.
+      pending_ = in_frame_ && output.pos > before;
+    }
+    return output.pos;
+  }
+
+  // Throws unless the last frame is complete and nothing else follows.
+  void require_end(std::uint64_t size) {
+    std::byte extra{};
+    if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));
+    require_whole_frame();
+  }
+
+  void require_whole_frame() const {
+    if (in_frame_) fail("the last frame is cut off");
+  }
+
+  [[noreturn]] void fail(const std::string& problem, ErrorKind kind = ErrorKind::invalid_file) const {
+    throw Error(kind, "zstd: " + problem, at_.source->name(), at_.offset);
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+
+  bool fill() {
+    if (consumed_ == at_.length) return false;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, at_.length - consumed_));
+    if (at_.source->mapped()) {
+      input_ = {at_.source->bytes().data() + at_.offset + consumed_, count, 0};
+    } else {
+      buffer_.resize(count);
+      at_.source->read(at_.offset + consumed_, buffer_);
+      input_ = {buffer_.data(), count, 0};
+    }
+    consumed_ += count;
+    return true;
+  }
+
+  [[noreturn]] void refuse(std::size_t code) const {
+    const bool too_large = ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge;
+    fail(fmt::format("{}", ZSTD_getErrorName(code)), too_large ? ErrorKind::unsupported : ErrorKind::invalid_file);
+  }
+
+  Location at_;
+  std::unique_ptr<ZSTD_DCtx, Free> context_;
+  std::vector<std::byte> buffer_;
+  ZSTD_inBuffer input_{nullptr, 0, 0};
+  std::uint64_t consumed_ = 0;  // stored bytes handed to the context or lying in input_
+  bool in_frame_ = false;
+  bool pending_ = false;
+};
+
+class ZstdStream final : public BlobStream {
+ public:
+  ZstdStream(const Location& location, std::uint64_t size) : decoder_(location), size_(size) {}
+
+  std::size_t read(std::span<std::byte> out) override {
+    const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
+    const std::size_t got = decoder_.decode(wanted);
+    position_ += got;
+    if (got < wanted.size()) {
+      decoder_.require_whole_frame();
+      decoder_.fail(fmt::format("it decodes to {} bytes, {} expected", position_, size_));
+    }
+    if (position_ == size_ && !ended_) {
+      decoder_.require_end(size_);
+      ended_ = true;
+    }
+    return got;
+  }
+
+ private:
+  Decoder decoder_;
+  std::uint64_t size_;
+  std::uint64_t position_ = 0;
+  bool ended_ = false;
+};
+
+class ZstdBlob final : public Blob {
+ public:
+  ZstdBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_([size] { return size; }) {
+    if (size == 0) Decoder(location_).require_end(0);  // nobody will read it, so nobody else will notice
+  }
+  // `size` is called at most once at a time and may throw.
+  ZstdBlob(Location location, std::function<std::uint64_t()> size) : location_(std::move(location)), size_(std::move(size)) {}
+
+  std::uint64_t size() const override {
+    std::call_once(size_known_, [this] { known_size_ = size_(); });
+    return known_size_;
+  }
+  bool seekable() const override { return false; }
+  std::optional<Location> location() const override { return location_; }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(location_, size()); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    ZstdStream from(location_, size());
+    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset)));
+    while (offset > 0) offset -= from.read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset))));
+    from.read(out);
+  }
+
+ private:
+  Location location_;
+  std::function<std::uint64_t()> size_;
+  mutable std::once_flag size_known_;
+  mutable std::uint64_t known_size_ = 0;
+};
+
+std::uint64_t count_decoded(const Location& location, std::uint64_t limit) {
+  Decoder decoder(location);
+  std::vector<std::byte> chunk(kInputBytes);
+  std::uint64_t size = 0;
+  while (const std::size_t got = decoder.decode(chunk)) {
+    size += got;
+    if (size > limit) decoder.fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+  }
+  decoder.require_whole_frame();
+  return size;
+}
+
+}  // namespace
+
+BlobPtr make_zstd_blob(Location location, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(location), size); }
+
+BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit) {
+  return std::make_shared<ZstdBlob>(location, [location, limit] { return count_decoded(location, limit); });
+}
+
+void require_zstd_level(int level) {
+  if (level < 1 || level > ZSTD_maxCLevel()) {
+    throw Error(ErrorKind::bad_argument, fmt::format("zstd has the levels 1 to {}, not {}", ZSTD_maxCLevel(), level));
+  }
+}
+
+struct ZstdCompressor::Context {
+  struct Free {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
+  std::vector<std::byte> output = std::vector<std::byte>(ZSTD_CStreamOutSize());
+
+  void set(ZSTD_cParameter parameter, int value) const { check(ZSTD_CCtx_setParameter(zstd.get(), parameter, value)); }
+
+  static std::size_t check(std::size_t result) {
+    if (ZSTD_isError(result)) throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(result)));
+    return result;
+  }
+
+  // Takes `bytes` in; behind `end` nothing is left inside.
+  void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
+    ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
+    bool done = false;
+    while (!done) {
+      ZSTD_outBuffer produced{output.data(), output.size(), 0};
+      const std::size_t left = check(ZSTD_compressStream2(zstd.get(), &produced, &input, directive));
+      to.write(std::span(output).first(produced.pos));
+      done = directive == ZSTD_e_end ? left == 0 : input.pos == input.size;
+    }
+  }
+};
+
+ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()) {
+  if (!context_->zstd) throw std::bad_alloc();
+  require_zstd_level(level);
+  context_->set(ZSTD_c_compressionLevel, level);
+  context_->set(ZSTD_c_contentSizeFlag, 0);
+}
+
+ZstdCompressor::~ZstdCompressor() = default;
+
+ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size) : compressor_(compressor), to_(to) {
+  Context& context = *compressor_.context_;
+  Context::check(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
+  const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  context.set(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
+}
+
+void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) { compressor_.context_->push(bytes, ZSTD_e_continue, to_); }
+void ZstdCompressor::Frame::finish() { compressor_.context_->push({}, ZSTD_e_end, to_); }
+
+}  // namespace poise

@@ -1,0 +1,54 @@
+// zstd: compressed parts, read and written as one stream.
+//
+// A compressed blob must decode to exactly the size its file promises: more, less, a broken frame or bytes behind the last
+// frame are errors, and no more memory is used than the decoder's window.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <poise/blob.hpp>
+
+#include "io/sink.hpp"
+
+namespace poise {
+
+// Stored bytes that are one or more zstd frames and decode to `size` bytes.
+BlobPtr make_zstd_blob(Location location, std::uint64_t size);
+
+// The same where the file does not say the size: it is found by decoding once, when first asked for, and must not be
+// larger than `limit`. size() then throws what decoding throws.
+BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit);
+
+// Throws bad_argument unless 1 <= level <= 22.
+void require_zstd_level(int level);
+
+// Compresses one blob after the other, reusing its memory.
+class ZstdCompressor {
+ public:
+  explicit ZstdCompressor(int level);
+  ~ZstdCompressor();
+
+  // A sink that compresses into `to` as one frame without content size. A blob of several megabytes is worked on by all
+  // threads, a bounded number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and this
+  // outlive the sink, and one sink lives at a time.
+  class Frame final : public Sink {
+   public:
+    Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);
+    // Ends the frame: called once, behind the last byte.
+    void finish();
+
+   protected:
+    void do_write(std::span<const std::byte> bytes) override;
+
+   private:
+    ZstdCompressor& compressor_;
+    Sink& to_;
+  };
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace poise
