@@ -23,7 +23,7 @@
 namespace poise {
 
 struct SessionOptions {
-  unsigned threads = 0;     // 0: one per processor
+  unsigned threads = 0;     // at most; 0: one per processor
   std::size_t context = 0;  // positions at most; 0: max_position_embeddings
 };
 
@@ -35,7 +35,7 @@ struct GenerateOptions {
 enum class StopReason { end_of_text, max_tokens, context_full, callback };
 
 struct Generation {
-  std::vector<TokenId> tokens;  // without the end-of-text token
+  std::vector<TokenId> tokens;  // with the end-of-text token, where that ended it
   StopReason reason = StopReason::max_tokens;
 };
 
@@ -68,9 +68,9 @@ class Session {
   // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first token.
   std::span<const float> logits() const;
 
-  // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops before the
-  // end-of-text token and when the context is full. The last token is not fed: feed it to go on. Throws bad_argument
-  // before the first token, and what Sampler throws.
+  // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops behind the
+  // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to go
+  // on. Throws bad_argument before the first token, and what Sampler and `on_token` throw.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given those

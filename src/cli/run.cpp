@@ -1,5 +1,183 @@
+// poise run: a prompt in, its continuation out, as it is generated.
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/session.hpp>
+
 #include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/text.hpp"
 
 namespace poise::cli {
-void add_run(CLI::App&) {}
+namespace {
+
+struct Options {
+  std::string path;
+  std::optional<std::string> prompt;
+  std::vector<TokenId> tokens;
+  GenerateOptions generate;
+  SessionOptions session;
+  ReadOptions read;
+  bool logits = false;
+  bool json = false;
+  bool stats = false;
+};
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+struct Speed {
+  std::size_t tokens = 0;
+  double seconds = 0;
+
+  double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
+};
+
+// Writes and flushes, so that text is seen when it is made.
+void print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw Error(ErrorKind::io, fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
+}
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options) {}
+
+  void execute() {
+    (void)Sampler(options_.generate.sampling);  // refuses what makes no sense before anything takes time
+    const Stopwatch loading;
+    Session session(open(options_.path, options_.read), options_.session);
+    load_seconds_ = loading.seconds();
+    const std::vector<TokenId> prompt = prompt_tokens(session);
+    const Stopwatch prompting;
+    session.feed(prompt);
+    prompt_speed_ = {prompt.size(), prompting.seconds()};
+    if (options_.logits) {
+      print_logits(session, prompt);
+    } else if (options_.json) {
+      print_json(session, prompt);
+    } else {
+      print_text(session, prompt);
+    }
+    if (options_.stats) print_stats();
+  }
+
+ private:
+  std::vector<TokenId> prompt_tokens(const Session& session) const {
+    if (!options_.tokens.empty()) return options_.tokens;
+    std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
+    if (tokens.empty()) throw Error(ErrorKind::bad_argument, "the prompt is empty, and the vocabulary has no BOS token to begin with; use -p or --tokens");
+    return tokens;
+  }
+
+  Generation generate(Session& session, const std::function<void(TokenId)>& use) {
+    const std::size_t before = session.position();
+    const Stopwatch generating;
+    Generation generation = session.generate(options_.generate, [&](TokenId token) {
+      use(token);
+      return true;
+    });
+    decode_speed_ = {session.position() - before, generating.seconds()};
+    return generation;
+  }
+
+  void print_text(Session& session, const std::vector<TokenId>& prompt) {
+    TextStream stream(session.tokenizer());
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    // A model must not be able to drive the terminal with control characters.
+    const auto show = [&](const std::string& text) { print(terminal ? printable_lines(text) : text); };
+    std::string text;
+    for (const TokenId token : prompt) text += stream.add(token);
+    show(text);
+    generate(session, [&](TokenId token) { show(stream.add(token)); });
+    show(stream.finish() + "\n");
+  }
+
+  void print_json(Session& session, const std::vector<TokenId>& prompt) {
+    std::optional<TextStream> stream;
+    if (session.has_tokenizer()) stream.emplace(session.tokenizer());
+    for (const TokenId token : prompt) {
+      if (stream) stream->add(token);
+    }
+    std::string text;
+    const Generation generation = generate(session, [&](TokenId token) {
+      if (stream) text += stream->add(token);
+    });
+    if (stream) text += stream->finish();
+    const auto array = [](const std::vector<TokenId>& tokens) { return Value::Array(tokens.begin(), tokens.end()); };
+    print(to_json(Attributes{{"prompt_tokens", array(prompt)},
+                             {"tokens", array(generation.tokens)},
+                             {"text", stream ? Value(text) : Value()},
+                             {"load_ms", rounded(load_seconds_ * 1000)},
+                             {"prompt_tokens_per_second", rounded(prompt_speed_.tokens_per_second())},
+                             {"decode_tokens_per_second", rounded(decode_speed_.tokens_per_second())}}) +
+          "\n");
+  }
+
+  static void print_logits(const Session& session, const std::vector<TokenId>& prompt) {
+    std::string logits;
+    for (const float logit : session.logits()) {
+      if (!logits.empty()) logits += ", ";
+      logits += std::isfinite(logit) ? fmt::format("{:.6f}", logit) : "null";
+    }
+    print(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
+  }
+
+  void print_stats() const {
+    fmt::print(stderr, "load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, prompt_speed_.tokens,
+               prompt_speed_.tokens_per_second(), decode_speed_.tokens, decode_speed_.tokens_per_second());
+  }
+
+  const Options& options_;
+  double load_seconds_ = 0;
+  Speed prompt_speed_;
+  Speed decode_speed_;
+};
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
+  command->add_option("path", options->path, "A model file or directory")->required();
+  auto* prompt =
+      command->add_option("-p,--prompt", options->prompt, "The text to continue, behind BOS where the vocabulary has one; may be empty (default: \"\")");
+  auto* tokens = command->add_option("--tokens", options->tokens, "Token ids to continue instead, as they are: 1,2,3")->delimiter(',')->type_name("IDS");
+  tokens->excludes(prompt);
+  const auto any_count = CLI::Range(std::size_t{0}, std::numeric_limits<std::size_t>::max()).description("");
+  command->add_option("-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier")->check(any_count)->capture_default_str();
+  SamplingOptions& sampling = options->generate.sampling;
+  command->add_option("--temperature", sampling.temperature, "0 always takes the best token; 1 samples as the model was trained")->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "Sample among the k best tokens; 0: all")->capture_default_str();
+  command->add_option("--seed", sampling.seed, "The same seed gives the same text")->capture_default_str();
+  command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->capture_default_str();
+  auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
+  command->add_flag("--json", options->json, "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
+      ->excludes(logits);
+  command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
+  add_io_option(*command, options->read);
+  command->callback([options] { Run(*options).execute(); });
+}
+
 }  // namespace poise::cli

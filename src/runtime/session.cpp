@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
 
 #include <poise/error.hpp>
@@ -18,7 +19,9 @@ constexpr unsigned kMaxThreads = 1024;
 
 int concurrency(unsigned threads) {
   if (threads > kMaxThreads) throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
-  return threads == 0 ? tbb::task_arena::automatic : static_cast<int>(threads);
+  // oneTBB prints a warning when it is asked for more threads than there are processors.
+  const int processors = tbb::info::default_concurrency();
+  return threads == 0 ? processors : std::min(static_cast<int>(threads), processors);
 }
 
 std::size_t context_of(const Model& model, const SessionOptions& options) {
@@ -164,13 +167,13 @@ Generation Session::generate(const GenerateOptions& options, const std::function
       }
       feed(std::span(result.tokens).last(1));
     }
-    const TokenId token = sampler.sample(state_->choices());
-    if (token == state_->end_of_text()) {
+    result.tokens.push_back(sampler.sample(state_->choices()));
+    const bool go_on = !on_token || on_token(result.tokens.back());
+    if (result.tokens.back() == state_->end_of_text()) {
       result.reason = StopReason::end_of_text;
       return result;
     }
-    result.tokens.push_back(token);
-    if (on_token && !on_token(token)) {
+    if (!go_on) {
       result.reason = StopReason::callback;
       return result;
     }

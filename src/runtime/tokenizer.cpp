@@ -40,6 +40,7 @@ struct Tokenizer::Tables {
     std::unordered_map<std::string_view, Surface> reserved;
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       surfaces.push_back(surface(id));
+      if (vocabulary.kind == VocabularyKind::byte_pair) continue;
       if (surfaces[id] != Surface::text) reserved.emplace(vocabulary.text(id), surfaces[id]);
     }
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -55,7 +56,6 @@ struct Tokenizer::Tables {
   }
 
   Surface surface(std::size_t id) const {
-    if (vocabulary.kind == VocabularyKind::byte_pair) return Surface::text;
     switch (vocabulary.type(id)) {
       case TokenType::control:
       case TokenType::bos:
@@ -130,11 +130,11 @@ void TextStream::append(TokenId token) {
   const Vocabulary& vocabulary = tables_->vocabulary;
   const std::size_t id = tables_->checked(token);
   std::string_view text = vocabulary.text(id);
+  const Surface surface = tables_->surfaces[id];
   if (vocabulary.kind == VocabularyKind::byte_pair) {
-    text_ += text;
+    if (surface != Surface::invisible) text_ += text;
     return;
   }
-  const Surface surface = tables_->surfaces[id];
   if (surface == Surface::byte) {
     bytes_ += static_cast<char>(*byte_of_piece(text));
     append_bytes(false);

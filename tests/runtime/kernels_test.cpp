@@ -1,0 +1,233 @@
+// Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one.
+#include "runtime/kernels.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+namespace poise {
+namespace {
+
+// Runs each test once per instruction set.
+class Kernels : public ::testing::TestWithParam<std::int64_t> {
+ protected:
+  void SetUp() override {
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(GetParam());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
+                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+
+const std::vector<std::size_t> kAwkwardSizes = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 130};
+
+std::vector<float> random_floats(std::size_t count, std::mt19937& random) {
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 256.0F;
+  return values;
+}
+
+// Half precision by its definition: sign, 5 bits of exponent, 10 of mantissa.
+double half(unsigned code) {
+  const double sign = (code & 0x8000U) != 0 ? -1 : 1;
+  const int exponent = static_cast<int>(code >> 10U & 31U);
+  const double mantissa = static_cast<double>(code & 1023U) / 1024;
+  return sign * (exponent == 0 ? std::ldexp(mantissa, -14) : std::ldexp(1 + mantissa, exponent - 15));
+}
+
+// A matrix of random codes that ends where its memory ends and begins `misalignment` bytes off, and its values.
+struct RandomMatrix {
+  RandomMatrix(Storage storage, std::size_t rows, std::size_t columns, std::size_t misalignment, std::mt19937& random) {
+    const std::size_t elements = rows * columns;
+    bytes.resize(misalignment);
+    stored = {.storage = storage, .data = nullptr, .columns = columns, .scale = 0.125F, .offset = 0};
+    const auto put = [&](auto code) {
+      const auto* begin = reinterpret_cast<const std::byte*>(&code);
+      bytes.insert(bytes.end(), begin, begin + sizeof code);
+    };
+    const bool is_unsigned = storage == Storage::u8 || storage == Storage::u4 || storage == Storage::u4_bytes;
+    if (is_unsigned) stored.offset = -0.75F;
+    for (std::size_t i = 0; i < elements; ++i) {
+      const auto code = static_cast<std::uint32_t>(random());
+      switch (storage) {
+        case Storage::f32: {
+          const auto value = static_cast<float>(code % 1000) / 64.0F - 7.0F;
+          put(value);
+          values.push_back(static_cast<double>(value));
+          break;
+        }
+        case Storage::f16: {
+          const auto bits = static_cast<std::uint16_t>(code & 0xbfffU);  // below 2
+          put(bits);
+          values.push_back(half(bits));
+          break;
+        }
+        case Storage::bf16: {
+          const std::uint32_t bits = (code & 0x80ff0000U) | 0x3f000000U;
+          put(static_cast<std::uint16_t>(bits >> 16U));
+          float value = 0;
+          std::memcpy(&value, &bits, 4);
+          values.push_back(static_cast<double>(value));
+          break;
+        }
+        case Storage::i8:
+        case Storage::u8:
+          put(static_cast<std::uint8_t>(code));
+          values.push_back(is_unsigned ? static_cast<double>(code & 255U) * 0.125 - 0.75 : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
+          break;
+        case Storage::i4:
+        case Storage::u4:
+        case Storage::i4_bytes:
+        case Storage::u4_bytes: {
+          const unsigned nibble = code & 15U;
+          const int number = is_unsigned || nibble < 8 ? static_cast<int>(nibble) : static_cast<int>(nibble) - 16;
+          values.push_back(number * 0.125 + (is_unsigned ? -0.75 : 0.0));
+          const bool in_bytes = storage == Storage::i4_bytes || storage == Storage::u4_bytes;
+          if (in_bytes) {
+            put(static_cast<std::uint8_t>(code));  // the high nibble does not count
+          } else if (i % 2 == 0) {
+            put(static_cast<std::uint8_t>(nibble));
+          } else {
+            bytes.back() |= static_cast<std::byte>(nibble << 4U);
+          }
+          break;
+        }
+      }
+    }
+    bytes.shrink_to_fit();
+    stored.data = bytes.data() + misalignment;
+  }
+
+  std::vector<std::byte> bytes;
+  std::vector<double> values;  // [rows, columns]
+  StoredRows stored;
+};
+
+const std::vector<Storage> kStorages = {Storage::f32, Storage::f16, Storage::bf16,     Storage::i8,      Storage::u8,
+                                        Storage::i4,  Storage::u4,  Storage::i4_bytes, Storage::u4_bytes};
+
+TEST_P(Kernels, ProductsOfEveryStorageAtAwkwardSizesAndAddresses) {
+  std::mt19937 random(3);
+  for (const Storage storage : kStorages) {
+    for (const std::size_t columns : kAwkwardSizes) {
+      const std::size_t rows = 1 + random() % 11;
+      SCOPED_TRACE(fmt::format("storage {}, {} rows, {} columns", static_cast<int>(storage), rows, columns));
+      const RandomMatrix matrix(storage, rows, columns, random() % 4, random);
+      std::vector<float> decoded(rows * columns);
+      decode_rows(matrix.stored, 0, rows, decoded.data());
+      for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
+      const std::size_t first = random() % rows;
+      decode_rows(matrix.stored, first, rows - first, decoded.data() + first * columns);
+      for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
+
+      const std::size_t tokens = 1 + random() % 9;
+      const std::vector<float> x = random_floats(tokens * columns, random);
+      const std::size_t stride = rows + 3;
+      std::vector<float> together(tokens * stride);
+      multiply_batch(decoded.data(), rows, columns, x.data(), tokens, together.data(), stride);
+      for (std::size_t t = 0; t < tokens; ++t) {
+        std::vector<float> alone(rows, -1);
+        const std::size_t middle = random() % (rows + 1);
+        multiply_vector(matrix.stored, 0, middle, x.data() + t * columns, alone.data());
+        multiply_vector(matrix.stored, middle, rows, x.data() + t * columns, alone.data());
+        for (std::size_t r = 0; r < rows; ++r) {
+          double expected = 0;
+          double magnitude = 0;
+          for (std::size_t i = 0; i < columns; ++i) {
+            const double product = matrix.values[r * columns + i] * static_cast<double>(x[t * columns + i]);
+            expected += product;
+            magnitude += std::abs(product);
+          }
+          ASSERT_NEAR(static_cast<double>(alone[r]), expected, 2e-6 * magnitude + 1e-30);
+          ASSERT_EQ(alone[r], together[t * stride + r]) << "one token and several give the same bits";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, AttentionOverStridedRows) {
+  std::mt19937 random(4);
+  for (const std::size_t size : kAwkwardSizes) {
+    const std::size_t count = random() % 70;
+    const std::size_t stride = size + random() % 5;
+    const std::vector<float> cache = random_floats(count * stride + size, random);
+    const std::vector<float> query = random_floats(size, random);
+    const CachedRows rows = {cache.data(), stride, count};
+    std::vector<float> scores(count);
+    attention_scores(query.data(), rows, size, 0.5F, scores.data());
+    std::vector<float> sums = random_floats(size, random);
+    const std::vector<float> before = sums;
+    add_weighted_rows(scores.data(), rows, size, sums.data());
+    std::vector<double> expected(before.begin(), before.end());
+    std::vector<double> magnitude(size, 1);
+    for (std::size_t i = 0; i < count; ++i) {
+      double score = 0;
+      for (std::size_t d = 0; d < size; ++d) score += static_cast<double>(query[d]) * static_cast<double>(cache[i * stride + d]) / 2;
+      ASSERT_NEAR(static_cast<double>(scores[i]), score, 1e-3);
+      for (std::size_t d = 0; d < size; ++d) {
+        const double product = static_cast<double>(scores[i]) * static_cast<double>(cache[i * stride + d]);
+        expected[d] += product;
+        magnitude[d] += std::abs(product);
+      }
+    }
+    for (std::size_t d = 0; d < size; ++d) ASSERT_NEAR(static_cast<double>(sums[d]), expected[d], 1e-5 * magnitude[d]);
+  }
+}
+
+TEST_P(Kernels, SoftmaxIsAccurate) {
+  std::mt19937 random(5);
+  softmax(nullptr, 0);
+  for (const std::size_t count : kAwkwardSizes) {
+    std::vector<float> scores = random_floats(count, random);
+    for (float& score : scores) score *= 10;
+    const std::vector<float> before = scores;
+    softmax(scores.data(), count);
+    double sum = 0;
+    for (const float score : before) sum += std::exp(static_cast<double>(score));
+    for (std::size_t i = 0; i < count; ++i) {
+      const double expected = std::exp(static_cast<double>(before[i])) / sum;
+      ASSERT_NEAR(static_cast<double>(scores[i]), expected, 1e-6 * expected + 1e-37);
+    }
+  }
+}
+
+TEST_P(Kernels, SoftmaxDoesNotHideANaN) {
+  for (std::size_t at = 0; at < 20; ++at) {
+    std::vector<float> scores(20, 1.0F);
+    scores[at] = std::numeric_limits<float>::quiet_NaN();
+    softmax(scores.data(), scores.size());
+    for (const float score : scores) EXPECT_TRUE(std::isnan(score));
+  }
+}
+
+TEST_P(Kernels, SiluIsAccurateFarOutToo) {
+  std::vector<float> gate;
+  for (float x = -130; x <= 130; x += 0.37F) gate.push_back(x);
+  for (const float x : {0.0F, -0.0F, 1e-20F, -1e-20F, 1e30F, -1e30F}) gate.push_back(x);
+  const std::vector<float> before = gate;
+  const std::vector<float> up(gate.size(), 2);
+  silu_product(gate.data(), up.data(), gate.size());
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double x = static_cast<double>(before[i]);
+    const double expected = 2 * x / (1 + std::exp(-x));
+    // Below -88 the result, which is smaller than 1e-36, is only small.
+    ASSERT_NEAR(static_cast<double>(gate[i]), expected, 2e-6 * std::abs(expected) + (x < -87 ? 1e-7 : 0)) << x;
+  }
+  std::vector<float> nan = {std::numeric_limits<float>::quiet_NaN()};
+  silu_product(nan.data(), up.data(), 1);
+  EXPECT_TRUE(std::isnan(nan[0]));
+}
+
+}  // namespace
+}  // namespace poise

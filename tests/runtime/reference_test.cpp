@@ -1,0 +1,110 @@
+// What examples/nano-mistral must compute: reference.json was computed in float64 with NumPy, by another forward pass in
+// examples/training.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <poise/format.hpp>
+#include <poise/session.hpp>
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+template <typename T>
+const T& get(const Attributes& map, std::string_view key) {
+  return *map.find(key)->get_if<T>();
+}
+
+double number(const Value& value) {
+  if (const auto* unsigned_number = value.get_if<std::uint64_t>()) return static_cast<double>(*unsigned_number);
+  if (const auto* signed_number = value.get_if<std::int64_t>()) return static_cast<double>(*signed_number);
+  return *value.get_if<double>();
+}
+
+std::vector<TokenId> ids(const Attributes& map, std::string_view key) {
+  std::vector<TokenId> tokens;
+  for (const Value& value : get<Value::Array>(map, key)) tokens.push_back(static_cast<TokenId>(number(value)));
+  return tokens;
+}
+
+class NanoMistral : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kDirectory / "reference.json")) GTEST_SKIP() << kDirectory << " is not here";
+    reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
+  }
+
+  const fs::path kDirectory = fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral";
+  Attributes reference_;
+};
+
+TEST_F(NanoMistral, GreedyTextAndLogits) {
+  for (const IoMode io : {IoMode::map, IoMode::read}) {
+    Session session(open(kDirectory, {.io = io}));
+    for (const Value& value : get<Value::Array>(reference_, "prompts")) {
+      const Attributes& prompt = *value.get_if<Attributes>();
+      SCOPED_TRACE(get<std::string>(prompt, "name"));
+      session.reset();
+      const std::vector<TokenId> tokens = session.prompt(get<std::string>(prompt, "text"));
+      EXPECT_EQ(tokens, ids(prompt, "tokens"));
+      session.feed(tokens);
+      if (const Value* logits = prompt.find("logits")) {
+        const auto& expected = *logits->get_if<Value::Array>();
+        ASSERT_EQ(session.logits().size(), expected.size());
+        for (std::size_t id = 0; id < expected.size(); ++id) ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), 1e-4) << id;
+      }
+      TextStream stream(session.tokenizer());
+      for (const TokenId token : tokens) stream.add(token);
+      std::string text;
+      const auto greedy = ids(prompt, "greedy_tokens");
+      const Generation generation = session.generate({.max_tokens = greedy.size()}, [&](TokenId token) {
+        text += stream.add(token);
+        return true;
+      });
+      EXPECT_EQ(generation.tokens, greedy);
+      EXPECT_EQ(text + stream.finish(), get<std::string>(prompt, "greedy_text"));
+    }
+  }
+}
+
+TEST_F(NanoMistral, Tokenizer) {
+  const Session session(open(kDirectory));
+  for (const Value& value : get<Value::Array>(reference_, "tokenizer")) {
+    const Attributes& sample = *value.get_if<Attributes>();
+    EXPECT_EQ(session.tokenizer().encode(get<std::string>(sample, "text")), ids(sample, "tokens"));
+  }
+}
+
+// Stories are separated by an empty line; each is BOS, its text, EOS.
+TEST_F(NanoMistral, PerplexityOfHeldOutStories) {
+  const Attributes& held_out = get<Attributes>(reference_, "heldout");
+  std::string stories = content(kDirectory / get<std::string>(held_out, "file"));
+  stories.pop_back();
+  Session session(open(kDirectory));
+  double total = 0;
+  std::size_t tokens = 0;
+  for (std::size_t begin = 0; begin < stories.size();) {
+    const std::size_t end = std::min(stories.find("\n\n", begin), stories.size());
+    std::vector<TokenId> story = session.prompt(stories.substr(begin, end - begin));
+    story.push_back(session.tokenizer().vocabulary().eos_id);
+    for (const double log_probability : session.log_probabilities(story)) total -= log_probability;
+    tokens += story.size() - 1;
+    begin = end + 2;
+  }
+  EXPECT_EQ(static_cast<double>(tokens), number(*held_out.find("predicted_tokens")));
+  EXPECT_NEAR(std::exp(total / static_cast<double>(tokens)), number(*held_out.find("perplexity")), 1e-5);
+}
+
+}  // namespace
+}  // namespace poise
