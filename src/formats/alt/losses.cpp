@@ -38,7 +38,9 @@ class Losses {
 
 void note_attributes(const Model& model, Losses& losses) {
   std::vector<std::string> names;
-  for (const auto& [key, value] : model.attributes) names.push_back(key);
+  for (const auto& [key, value] : model.attributes) {
+    if (key != "format") names.push_back(key);  // safetensors' "format": "pt" speaks of that file, not of the model
+  }
   losses.note_names(names, "attribute");
   names.clear();
   for (const Tensor& tensor : model.tensors()) {
