@@ -88,7 +88,7 @@ inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { 
 std::string to_json(const Value& value, int indent = -1);
 
 // Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.
-// `name` stands for the path in errors.
-Value parse_json(std::string_view text, const std::string& name);
+// `name` stands for the path in errors, `offset` is the place of the text in that file.
+Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset = 0);
 
 }  // namespace poise

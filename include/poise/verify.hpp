@@ -31,7 +31,8 @@ struct VerifyReport {
 };
 
 // Structure, agreement of configuration, vocabulary and shapes, digests, and every value: floating-point values finite,
-// booleans 0 or 1. What is wrong with the file becomes a fault; only not_found, io and cancelled are thrown.
+// booleans 0 or 1. What is wrong with the file becomes a fault; not_found, io, bad_argument (the path is no file) and
+// cancelled are thrown.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

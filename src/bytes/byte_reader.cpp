@@ -20,10 +20,11 @@ void ByteReader::require(std::uint64_t length, std::string_view field) const {
 
 const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {
   require(length, field);
-  const bool in_window = position_ >= window_begin_ && position_ - window_begin_ <= window_.size() &&
-                         length <= window_.size() - (position_ - window_begin_);
+  const bool in_window = position_ >= window_begin_ && position_ - window_begin_ <= window_.size() && length <= window_.size() - (position_ - window_begin_);
   if (!in_window) {
     const std::uint64_t wanted = std::min(std::max<std::uint64_t>(length, kWindowBytes), remaining());
+    window_ = {};  // until the fetch has succeeded
+    window_begin_ = 0;
     buffer_.resize(wanted);
     range_->fetch(position_, buffer_);
     window_ = buffer_;

@@ -21,9 +21,7 @@ namespace {
 constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr int kAttempts = 16;
 
-std::filesystem::path directory_of(const std::filesystem::path& path) {
-  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-}
+std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
 
 std::filesystem::path temporary_name(const std::filesystem::path& target) {
   std::uint64_t random = 0;
@@ -33,18 +31,34 @@ std::filesystem::path temporary_name(const std::filesystem::path& target) {
   return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
 }
 
+[[noreturn]] void refuse_existing(const std::filesystem::path& target) {
+  throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target.string());
+}
+
 // The mode of the file that will be replaced; nothing for a new file, whose mode the umask decides.
 std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool overwrite) {
+  if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error("write", target.string());
     return std::nullopt;
   }
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
-  if (!overwrite) throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target.string());
+  if (!overwrite) refuse_existing(target);
   if (S_ISLNK(status.st_mode)) return std::nullopt;
   if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
   return status.st_mode & 07777;
+}
+
+// Renames where nothing stands; false when something does.
+bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+  int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+  if (result != 0 && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses as well
+    result = ::link(from.c_str(), to.c_str());
+    if (result == 0) ::unlink(from.c_str());
+  }
+  if (result != 0 && errno != EEXIST) throw_system_error("rename the finished file", to.string());
+  return result == 0;
 }
 
 }  // namespace
@@ -83,6 +97,7 @@ void AtomicFile::empty_buffer() {
 }
 
 void AtomicFile::do_write(std::span<const std::byte> bytes) {
+  flushed_ = false;
   if (bytes.size() > kBufferBytes - buffer_.size()) empty_buffer();
   if (bytes.size() >= kBufferBytes) {
     write_through(bytes);
@@ -94,6 +109,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
 void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
   if (source.descriptor() < 0 || length < kBufferBytes) return Sink::do_copy(source, offset, length);
   empty_buffer();
+  flushed_ = false;
   auto from = static_cast<off64_t>(offset);
   while (length > 0) {
     const ssize_t copied = ::copy_file_range(source.descriptor(), &from, fd_.get(), nullptr, length, 0);
@@ -114,17 +130,16 @@ void AtomicFile::flush() {
 
 void AtomicFile::commit() {
   flush();
-  const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
-  int result = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), flags);
-  if (result != 0 && !overwrite_ && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses as well
-    result = ::link(temporary_.c_str(), target_.c_str());
-    if (result == 0) ::unlink(temporary_.c_str());
-  }
-  if (result != 0 && errno == EEXIST) throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target_.string());
-  if (result != 0) throw_system_error("rename the finished file", target_.string());
+  is_new_ = rename_to_new(temporary_, target_);
+  if (!is_new_ && !overwrite_) refuse_existing(target_);
+  if (!is_new_ && ::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
   committed_ = true;
   const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
+}
+
+void AtomicFile::withdraw() {
+  if (committed_ && is_new_) ::unlink(target_.c_str());
 }
 
 }  // namespace poise

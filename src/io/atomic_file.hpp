@@ -24,6 +24,8 @@ class AtomicFile final : public Sink {
   void flush();
   // flush() and rename. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
   void commit();
+  // Takes back a commit() that put the file where none was; one that replaced another file stays.
+  void withdraw();
 
  protected:
   void do_write(std::span<const std::byte> bytes) override;
@@ -38,6 +40,7 @@ class AtomicFile final : public Sink {
   bool overwrite_;
   bool flushed_ = false;
   bool committed_ = false;
+  bool is_new_ = false;
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };

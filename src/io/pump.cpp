@@ -1,6 +1,7 @@
 #include "io/pump.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_pipeline.h>
@@ -22,9 +23,12 @@ void copy_in_kernel(const Location& at, Sink& sink, Meter& meter, std::string_vi
   }
 }
 
+constexpr std::size_t kMaxChunks = 32;  // in flight, however many processors there are
+
 struct Chunk {
   std::uint64_t offset = 0;
   std::vector<std::byte> bytes;
+  std::exception_ptr failure;
 };
 
 // Threads fill chunks side by side; `consume` gets them one at a time and in order.
@@ -39,14 +43,21 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
     }
     const std::uint64_t offset = next;
     next += std::min<std::uint64_t>(kChunkBytes, blob.size() - offset);
-    return {offset, std::vector<std::byte>(static_cast<std::size_t>(next - offset))};
+    return {offset, std::vector<std::byte>(static_cast<std::size_t>(next - offset)), nullptr};
   };
   const auto fill = [&](Chunk chunk) {
-    blob.read(chunk.offset, chunk.bytes);
+    try {
+      blob.read(chunk.offset, chunk.bytes);
+    } catch (...) {
+      chunk.failure = std::current_exception();  // thrown in its turn: of several failures, the first is always the one reported
+    }
     return chunk;
   };
-  const auto use = [&](const Chunk& chunk) { consume(std::span<const std::byte>(chunk.bytes)); };
-  const auto tokens = static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1);
+  const auto use = [&](const Chunk& chunk) {
+    if (chunk.failure) std::rethrow_exception(chunk.failure);
+    consume(std::span<const std::byte>(chunk.bytes));
+  };
+  const auto tokens = std::min(kMaxChunks, static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1));
   tbb::parallel_pipeline(tokens, tbb::make_filter<void, Chunk>(tbb::filter_mode::serial_in_order, cut) &
                                      tbb::make_filter<Chunk, Chunk>(tbb::filter_mode::parallel, fill) &
                                      tbb::make_filter<Chunk, void>(tbb::filter_mode::serial_in_order, use));

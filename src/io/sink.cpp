@@ -65,8 +65,13 @@ std::uint64_t FileOutput::bytes() const {
 void FileOutput::commit() {
   for (AtomicFile& file : files_->siblings) file.flush();
   files_->main.flush();
-  for (AtomicFile& file : files_->siblings) file.commit();
-  files_->main.commit();
+  try {
+    for (AtomicFile& file : files_->siblings) file.commit();
+    files_->main.commit();
+  } catch (...) {
+    for (AtomicFile& file : files_->siblings) file.withdraw();
+    throw;
+  }
 }
 
 }  // namespace poise

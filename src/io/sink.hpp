@@ -62,6 +62,7 @@ class FileOutput final : public Output {
   std::string name() const override { return path_.filename().string(); }
   // Bytes written so far, to all files.
   std::uint64_t bytes() const;
+  // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
   void commit();
 
  private:

@@ -115,6 +115,11 @@ std::string_view kind_of_file(mode_t mode) {
   return "not a regular file";
 }
 
+void require_regular(const struct stat& status, const std::string& name) {
+  if (S_ISREG(status.st_mode)) return;
+  throw Error(ErrorKind::bad_argument, fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
+}
+
 }  // namespace
 
 void Source::will_need(std::uint64_t, std::uint64_t) const {}
@@ -122,20 +127,18 @@ void Source::done_with(std::uint64_t, std::uint64_t) const {}
 
 SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   const std::string name = path.string();
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: opening a pipe must not hang
-  if (!fd) throw_system_error("open", name);
   struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw_system_error("open", name);
+  require_regular(status, name);                                               // before open(), which a socket refuses and some devices act upon
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: if a pipe has come in between, do not hang
+  if (!fd) throw_system_error("open", name);
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
-  if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorKind::bad_argument, fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
-  }
+  require_regular(status, name);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (mode == IoMode::read) return std::make_shared<FileSource>(name, size, std::move(fd));
   return std::make_shared<MappedSource>(name, size, std::move(fd));
 }
 
-SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) {
-  return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
-}
+SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) { return std::make_shared<MemorySource>(std::move(bytes), std::move(name)); }
 
 }  // namespace poise

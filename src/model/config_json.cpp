@@ -89,13 +89,6 @@ float rope_theta(const Keys& keys, const std::string& path) {
   return theta;
 }
 
-void refuse_what_is_not_done(const Keys& keys, const std::string& activation) {
-  if (activation != "silu" && activation != "swish") keys.refuse("hidden_act", fmt::format("\"{}\" is not supported, only silu", activation));
-  for (const std::string_view key : {"attention_bias", "mlp_bias"}) {
-    if (keys.boolean(key).value_or(false)) keys.refuse(key, "projections with a bias are not supported");
-  }
-}
-
 Config tiny_llama_config(const Keys& keys) {
   Config config;
   config.hidden_act = keys.text("hidden_act").value_or("gelu_tanh");
@@ -138,8 +131,16 @@ Config config_from_attributes(const Attributes& map, std::string& model_type, co
   config.initializer_range = keys.number("initializer_range").value_or(0.02F);
   const std::int64_t heads = config.num_attention_heads;
   config.head_dim = keys.integer("head_dim").value_or(heads > 0 ? config.hidden_size / heads : 0);
-  refuse_what_is_not_done(keys, config.hidden_act);
   return config;
+}
+
+void refuse_what_is_not_done(const Attributes& map, const std::string& path) {
+  const Keys keys(map, path);
+  const std::string activation = keys.text("hidden_act").value_or("silu");
+  if (activation != "silu" && activation != "swish") keys.refuse("hidden_act", fmt::format("\"{}\" is not supported, only silu", activation));
+  for (const std::string_view key : {"attention_bias", "mlp_bias"}) {
+    if (keys.boolean(key).value_or(false)) keys.refuse(key, "projections with a bias are not supported");
+  }
 }
 
 }  // namespace poise

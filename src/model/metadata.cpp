@@ -1,5 +1,6 @@
 #include "model/metadata.hpp"
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -52,14 +53,23 @@ std::string decode_text(const Model& model, const std::string& text) {
   return bytes;
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {{{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
+
+// JSON has no infinities and no NaN: they travel as text.
+Value encode_score(float score) {
+  if (std::isfinite(score)) return static_cast<double>(score);
+  return std::isnan(score) ? "nan" : score > 0 ? "inf" : "-inf";
+}
+
 Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   Value::Array tokens;
   Value::Array scores;
   Value::Array types;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     tokens.emplace_back(encode_text(vocabulary.text(id)));
-    // JSON has no infinities; a score that is none is null.
-    scores.emplace_back(static_cast<double>(vocabulary.score(id)));
+    scores.push_back(encode_score(vocabulary.score(id)));
     types.emplace_back(static_cast<int>(vocabulary.type(id)));
   }
   Attributes map{{"kind", kind_name(vocabulary.kind)},
@@ -146,7 +156,9 @@ class VocabularyReader {
     if (const auto* number = value.get_if<double>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value.get_if<std::int64_t>()) return static_cast<float>(*number);
-    if (value.get_if<std::nullptr_t>() != nullptr) return std::numeric_limits<float>::quiet_NaN();
+    for (const auto& [text, number] : kNotFinite) {
+      if (value == Value(text)) return number;
+    }
     fail(model_, kVocabulary, "a score is no number");
   }
 
@@ -196,10 +208,9 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
 }  // namespace
 
 Attributes text_attributes(const Model& model) {
-  Attributes result;
-  for (const auto& [key, value] : model.attributes) {
-    result.set(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
-  }
+  std::vector<Attributes::Entry> entries;
+  for (const auto& [key, value] : model.attributes) entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
+  Attributes result = Attributes::from_unique(std::move(entries));
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
   if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
   if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));

@@ -50,14 +50,15 @@ TensorRole layer_role(std::string_view rest) {
 }
 
 int order_in_layer(const TensorRole& role) {
-  const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(), [&](const LayerTensor& tensor) {
-    return tensor.layer == role.layer && tensor.projection == role.projection;
-  });
+  const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(),
+                                [&](const LayerTensor& tensor) { return tensor.layer == role.layer && tensor.projection == role.projection; });
   return static_cast<int>(row - kLayerTensors.begin());
 }
 
 // Sorts tensors canonically: (component's place, block, place in the layer).
-std::tuple<int, std::int32_t, int> canonical_key(std::string_view name) {
+using CanonicalKey = std::tuple<int, std::int32_t, int>;
+
+CanonicalKey canonical_key(std::string_view name) {
   const TensorRole role = role_from_name(name);
   if (!role.known()) return {4, 0, 0};
   switch (role.component) {
@@ -116,9 +117,11 @@ std::vector<ExpectedTensor> expected_tensors(const Config& config) {
 }
 
 std::vector<const Tensor*> in_canonical_order(const Model& model) {
+  std::vector<std::pair<CanonicalKey, const Tensor*>> keyed;
+  for (const Tensor& tensor : model.tensors()) keyed.emplace_back(canonical_key(tensor.name), &tensor);
+  std::ranges::stable_sort(keyed, {}, [](const auto& item) { return item.first; });
   std::vector<const Tensor*> tensors;
-  for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
-  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor* a, const Tensor* b) { return canonical_key(a->name) < canonical_key(b->name); });
+  for (const auto& [key, tensor] : keyed) tensors.push_back(tensor);
   return tensors;
 }
 

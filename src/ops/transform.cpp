@@ -76,6 +76,11 @@ Tensor cast_tensor(const Tensor& tensor, const Format& target, const ConvertOpti
   return cast;
 }
 
+void require_castable(const ConvertOptions& options) {
+  if (!options.dtype || *options.dtype == DType::f32 || *options.dtype == DType::f16 || *options.dtype == DType::bf16) return;
+  throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(*options.dtype)));
+}
+
 void replace_fields(Card& card, const Card& with) {
   const auto replace = [](std::string& field, const std::string& value) {
     if (!value.empty()) field = value;
@@ -92,6 +97,7 @@ void replace_fields(Card& card, const Card& with) {
 }  // namespace
 
 Transformed transform(Model model, const Format& target, const ConvertOptions& options) {
+  require_castable(options);
   Transformed result;
   result.model.origin = model.origin;
   result.model.card = std::move(model.card);

@@ -21,7 +21,7 @@ struct Transformed {
   CastReports casts;
 };
 
-// Throws bad_argument when a pattern matches nothing.
+// Throws bad_argument when a pattern matches nothing or options.dtype is none of f32, f16 and bf16.
 Transformed transform(Model model, const Format& target, const ConvertOptions& options);
 
 }  // namespace poise

@@ -53,19 +53,20 @@ class PartCheck {
       if (!is_about_the_file(error)) throw;
       faults_.push_back(fault_from(error, where_));
     }
-    if (bad_values_ > 1) faults_.back().message += fmt::format(", and {} more chunks of it hold such values", bad_values_ - 1);
+    if (bad_values_ > 1) faults_.front().message += fmt::format(", and {} more are", bad_values_ - 1);
   }
 
   std::vector<Fault> take() { return std::move(faults_); }
 
  private:
   void look_at(std::span<const std::byte> bytes) {
-    if (const auto index = find_bad_value(part_.dtype, bytes)) report_value(*index);
+    const BadValues bad = find_bad_values(part_.dtype, bytes);
+    if (bad.count > 0 && bad_values_ == 0) report_value(bad.first);
+    bad_values_ += bad.count;
     position_ += bytes.size();
   }
 
   void report_value(std::uint64_t index) {
-    if (++bad_values_ > 1) return;
     const unsigned bytes_each = info(part_.dtype).bits / 8;
     const std::uint64_t byte = position_ + index * bytes_each;
     const Place place = place_of(part_, byte);
@@ -75,7 +76,7 @@ class PartCheck {
   const Part& part_;
   std::string where_;
   std::uint64_t position_ = 0;
-  std::uint64_t bad_values_ = 0;  // chunks with one
+  std::uint64_t bad_values_ = 0;  // elements
   std::vector<Fault> faults_;
 };
 

@@ -54,7 +54,10 @@ HWY_INLINE auto FromF16(V halves) {
 }
 template <typename V>
 HWY_INLINE auto ToF16(V values) {
-  return hn::BitCast(kHalves, hn::DemoteTo(kFloat16s, values));
+  // The instruction keeps a NaN's payload; encode_f16() does not, and the result must not depend on an element's place.
+  const auto sign = hn::And(hn::BitCast(kWords, values), hn::Set(kWords, 0x80000000));
+  const auto quiet_nan = hn::BitCast(kFloats, hn::Or(sign, hn::Set(kWords, 0x7fc00000)));
+  return hn::BitCast(kHalves, hn::DemoteTo(kFloat16s, hn::IfThenElse(hn::IsNaN(values), quiet_nan, values)));
 }
 #endif
 

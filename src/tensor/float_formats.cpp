@@ -1,6 +1,7 @@
 #include "tensor/float_formats.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +14,11 @@ using Specials = FloatFormat::Specials;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// A NaN of an IEEE format keeps its sign and payload and becomes quiet, as in the processor's own conversions.
+float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
+  return std::bit_cast<float>((negative ? 0x80000000U : 0U) | 0x7fc00000U | mantissa << (23 - format.mantissa_bits));
+}
 
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
@@ -51,6 +57,7 @@ FloatFormat float_format(DType dtype) {
 
 float decode_float(DType dtype, std::uint32_t code) {
   if (dtype == DType::f8_e8m0) return decode_e8m0(code);
+  if (dtype == DType::bf16) return std::bit_cast<float>(code << 16);  // the upper half of a float32, whatever it holds
   const FloatFormat format = float_format(dtype);
   const std::uint32_t mantissa = code & ((1U << format.mantissa_bits) - 1);
   const std::uint32_t exponent = code >> format.mantissa_bits & ((1U << format.exponent_bits) - 1);
@@ -60,7 +67,7 @@ float decode_float(DType dtype, std::uint32_t code) {
   const float sign = negative ? -1.0F : 1.0F;
   if (format.specials == Specials::fnuz && negative && exponent == 0 && mantissa == 0) return kNan;
   if (format.specials == Specials::nan_only && exponent == largest_exponent && mantissa == largest_mantissa) return kNan;
-  if (format.specials == Specials::ieee && exponent == largest_exponent) return mantissa == 0 ? sign * kInfinity : kNan;
+  if (format.specials == Specials::ieee && exponent == largest_exponent) return mantissa == 0 ? sign * kInfinity : decode_nan(negative, mantissa, format);
   const std::uint32_t significand = exponent == 0 ? mantissa : mantissa | 1U << format.mantissa_bits;
   const int scale = static_cast<int>(exponent == 0 ? 1 : exponent) - format.bias - static_cast<int>(format.mantissa_bits);
   return sign * std::ldexp(static_cast<float>(significand), scale);

@@ -3,16 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include <poise/dtype.hpp>
 
 namespace poise {
 
-// The index of the first infinite or NaN element; for booleans, of the first byte that is neither 0 nor 1. Types that have
-// no bad values: nothing. Requires: whole elements.
-std::optional<std::uint64_t> find_bad_value(DType dtype, std::span<const std::byte> elements);
+// Elements that are infinite or NaN; for booleans, bytes that are neither 0 nor 1.
+struct BadValues {
+  std::uint64_t count = 0;
+  std::uint64_t first = 0;  // index of the first, if there is one
+};
+
+// Types that have no bad values: none. Requires: whole elements.
+BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
 // "not finite", or "neither 0 nor 1": what such a value is.
 const char* bad_value_name(DType dtype);

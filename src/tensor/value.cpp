@@ -53,6 +53,16 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxDepth = 64;
 
+// Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  std::string result(text.substr(0, kLongest));
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > kLongest ? result + "..." : result;
+}
+
 std::string hex(const Value::Bytes& bytes) {
   std::string text;
   for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
@@ -91,7 +101,7 @@ Json to_tree(const Value& value) { return std::visit(TreeBuilder{}, value.storag
 // Builds a Value from nlohmann's events, with bounded depth and without accepting a key twice.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Builder(std::string name) : name_(std::move(name)) {}
+  Builder(std::string name, std::uint64_t offset) : name_(std::move(name)), offset_(offset) {}
 
   Value take() { return std::move(root_); }
 
@@ -108,14 +118,14 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
     Level& level = levels_.back();
-    if (!level.keys.insert(key).second) fail(fmt::format("the key \"{}\" stands twice in one object", key));
+    if (!level.keys.insert(key).second) fail(fmt::format("the key \"{}\" stands twice in one object", excerpt(key)));
     level.key = key;
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     const std::string text = error.what();
     const auto cut = text.find("] ");
-    throw Error(ErrorKind::invalid_file, "JSON: " + (cut == std::string::npos ? text : text.substr(cut + 2)), name_, position);
+    throw Error(ErrorKind::invalid_file, "JSON: " + excerpt(cut == std::string::npos ? text : text.substr(cut + 2)), name_, offset_ + position);
   }
 
  private:
@@ -127,7 +137,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     Value::Array items;
   };
 
-  [[noreturn]] void fail(std::string message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_); }
+  [[noreturn]] void fail(std::string message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_, offset_); }
 
   bool open(bool is_object) {
     if (levels_.size() == kMaxDepth) fail(fmt::format("nested deeper than {}", kMaxDepth));
@@ -152,6 +162,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   std::string name_;
+  std::uint64_t offset_;
   Value root_;
   std::vector<Level> levels_;
 };
@@ -166,8 +177,10 @@ Attributes Attributes::from_unique(std::vector<Entry> entries) {
 
 std::string to_json(const Value& value, int indent) { return to_tree(value).dump(indent, ' ', false, Json::error_handler_t::replace); }
 
-Value parse_json(std::string_view text, const std::string& name) {
-  Builder builder(name);
+Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
+  // nlohmann takes a NUL for the end of the text, whatever comes behind it.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) throw Error(ErrorKind::invalid_file, "JSON: a NUL byte", name, offset + nul);
+  Builder builder(name, offset);
   nlohmann::json::sax_parse(text, &builder);
   return builder.take();
 }

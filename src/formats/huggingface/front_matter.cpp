@@ -16,6 +16,7 @@ std::string_view trim(std::string_view text) {
 // The lines between the first line "---" and the next.
 std::vector<std::string_view> front_matter_lines(std::string_view readme) {
   std::vector<std::string_view> lines;
+  if (readme.starts_with("\xef\xbb\xbf")) readme.remove_prefix(3);  // a byte order mark
   bool inside = false;
   while (!readme.empty()) {
     const auto end = readme.find('\n');

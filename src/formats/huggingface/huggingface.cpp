@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxJsonBytes = 256 << 20;
+constexpr std::uint64_t kFrontMatterBytes = 1 << 20;  // of the README: its front matter is within them
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
@@ -54,8 +56,7 @@ void require_model_directory(const fs::path& directory) {
   if (!is_there(directory / kSingle) && !is_there(directory / kIndex)) missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   if (missing.empty()) return;
   throw Error(ErrorKind::invalid_file,
-              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "), why_no_weights(directory)),
-              directory.string());
+              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "), why_no_weights(directory)), directory.string());
 }
 
 // Opens files of the directory and keeps account of them.
@@ -78,6 +79,19 @@ class Directory {
     if (source->size() > kMaxJsonBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
     std::string text(source->size(), '\0');
+    source->read(0, std::as_writable_bytes(std::span(text)));
+    return text;
+  }
+
+  // The model card is no part of the model: it may be absent, empty or anything else.
+  std::string readme() {
+    const fs::path file = path_ / kReadme;
+    std::error_code ignored;
+    if (!fs::is_regular_file(file, ignored)) return {};
+    const SourcePtr source = Source::open(file, options_.io);
+    files_.push_back(file);
+    size_ += source->size();
+    std::string text(static_cast<std::size_t>(std::min(source->size(), kFrontMatterBytes)), '\0');
     source->read(0, std::as_writable_bytes(std::span(text)));
     return text;
   }
@@ -143,7 +157,16 @@ class TensorCollector {
         model_.add(std::move(tensor));
       }
     }
-    for (const auto& [key, value] : file.metadata) model_.attributes.set(key, value);
+    for (const auto& [key, value] : file.metadata) {
+      if (keys_.insert(key).second) metadata_.emplace_back(key, value);
+    }
+    files_.emplace_back(path);
+  }
+
+  // Gives the shards' metadata to the model. Returns the files.
+  std::vector<fs::path> finish() {
+    model_.attributes = Attributes::from_unique(std::move(metadata_));
+    return std::move(files_);
   }
 
  private:
@@ -153,13 +176,17 @@ class TensorCollector {
 
   Model& model_;
   bool tied_;
+  std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
+  std::unordered_set<std::string> keys_;
+  std::vector<fs::path> files_;
 };
 
-void read_tensors(Model& model, Directory& directory) {
+// Returns the weight files.
+std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
   TensorCollector collector(model, model.config->tie_word_embeddings);
   if (is_there(directory.path() / kSingle)) {
     collector.add(read_safetensors(directory.open(kSingle)), (directory.path() / kSingle).string());
-    return;
+    return collector.finish();
   }
   const ShardMap shards = read_index(directory);
   require_shards(directory, shards);
@@ -177,9 +204,11 @@ void read_tensors(Model& model, Directory& directory) {
     collector.add(std::move(file), (directory.path() / shard).string());
   }
   throw_faults(faults, (directory.path() / kIndex).string());
+  return collector.finish();
 }
 
-void read_config(Model& model, Directory& directory) {
+// Returns the whole of config.json.
+Attributes read_config(Model& model, Directory& directory) {
   const Attributes map = directory.json_object(kConfig);
   const std::string path = (directory.path() / kConfig).string();
   std::string model_type;
@@ -188,8 +217,9 @@ void read_config(Model& model, Directory& directory) {
     throw Error(ErrorKind::unsupported, fmt::format("config: model_type: \"{}\" is not supported; mistral and llama are", model_type), path);
   }
   model.config = config_from_attributes(map, model_type, path);
-  model.card = read_card(map, is_there(directory.path() / kReadme) ? directory.text(kReadme) : std::string(), directory.path());
+  refuse_what_is_not_done(map, path);
   model.card.model_type = model_type;
+  return map;
 }
 
 void read_vocabulary(Model& model, Directory& directory) {
@@ -208,12 +238,15 @@ Model read(const Input& input, const ReadOptions& options) {
   Directory directory(input.path, options);
   Model model;
   model.origin.path = input.path;
-  read_config(model, directory);
-  read_tensors(model, directory);
+  const Attributes config = read_config(model, directory);
+  const std::vector<fs::path> weights = read_tensors(model, directory);
   if (const Tensor* embedding = model.find("model.embed_tokens.weight"); model.config->vocab_size == 0 && embedding != nullptr && !embedding->shape.empty()) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
   }
   read_vocabulary(model, directory);
+  const std::string model_type = model.card.model_type;
+  model.card = read_card(config, directory.readme(), directory.path(), weights);
+  model.card.model_type = model_type;
   model.origin = directory.origin();
   throw_faults(check_consistency(model), input.path.string());
   model.card.uuid = content_uuid(model);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 
 #include <sys/stat.h>
 
@@ -14,7 +15,6 @@
 
 #include "formats/huggingface/front_matter.hpp"
 #include "io/digest.hpp"
-#include "model/roles.hpp"
 
 namespace poise {
 namespace {
@@ -36,23 +36,23 @@ std::string directory_name(const fs::path& directory) {
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
 }
 
-std::time_t newest_weight_file(const fs::path& directory) {
-  std::time_t newest = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
+constexpr long long kLastDay = 253402300799;  // 9999-12-31
+
+std::time_t newest(const std::vector<fs::path>& weights) {
+  std::time_t time = 0;
+  for (const fs::path& file : weights) {
     struct stat status {};
-    if (entry.path().extension() == ".safetensors" && ::stat(entry.path().c_str(), &status) == 0) newest = std::max(newest, status.st_mtime);
+    if (::stat(file.c_str(), &status) == 0) time = std::max(time, status.st_mtime);
   }
-  return newest;
+  return std::min<std::time_t>(time, kLastDay);
 }
 
 // YYYY-MM-DD in UTC.
-std::string weights_date(const fs::path& directory) {
+std::string weights_date(const std::vector<fs::path>& weights) {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
-  if (epoch == nullptr || *epoch == '\0') return fmt::format("{:%Y-%m-%d}", fmt::gmtime(newest_weight_file(directory)));
+  if (epoch == nullptr || *epoch == '\0') return fmt::format("{:%Y-%m-%d}", fmt::gmtime(newest(weights)));
   char* end = nullptr;
   const long long seconds = std::strtoll(epoch, &end, 10);
-  constexpr long long kLastDay = 253402300799;  // 9999-12-31
   if (*end != '\0' || seconds < 0 || seconds > kLastDay) {
     throw Error(ErrorKind::bad_argument, fmt::format("SOURCE_DATE_EPOCH is \"{}\", expected seconds since 1970", epoch));
   }
@@ -74,7 +74,7 @@ void hash_samples(Hasher& hasher, const Blob& blob) {
 
 }  // namespace
 
-Card read_card(const Attributes& config, const std::string& readme, const fs::path& directory) {
+Card read_card(const Attributes& config, const std::string& readme, const fs::path& directory, const std::vector<fs::path>& weights) {
   const auto known = [&](std::string_view key) {
     const std::string value = text_of(config, key);
     return value.empty() ? front_matter_value(readme, key) : value;
@@ -84,7 +84,7 @@ Card read_card(const Attributes& config, const std::string& readme, const fs::pa
   card.base_model = known("base_model");
   if (card.base_model.empty()) card.base_model = directory_name(directory);
   if (const auto slash = card.base_model.find('/'); slash != std::string::npos) card.author = card.base_model.substr(0, slash);
-  card.created_at = card.last_modified = weights_date(directory);
+  card.created_at = card.last_modified = weights_date(weights);
   return card;
 }
 
@@ -94,9 +94,11 @@ std::string content_uuid(const Model& model) {
   if (model.vocabulary) {
     for (std::size_t id = 0; id < model.vocabulary->size(); ++id) hash_text(*hasher, model.vocabulary->text(id));
   }
-  for (const Tensor* tensor : in_canonical_order(model)) {
+  std::map<std::string_view, const Tensor*> by_name;
+  for (const Tensor& tensor : model.tensors()) by_name.emplace(tensor.name, &tensor);
+  for (const auto& [name, tensor] : by_name) {
     const Part& data = tensor->require("data");
-    hash_text(*hasher, fmt::format("{} {} {}", tensor->name, to_string(data.dtype), to_string(tensor->shape)));
+    hash_text(*hasher, fmt::format("{} {} {}", name, to_string(data.dtype), to_string(tensor->shape)));
     hash_samples(*hasher, *data.blob);
   }
   std::string hex = hasher->finish().substr(0, 32);

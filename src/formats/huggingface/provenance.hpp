@@ -3,14 +3,15 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <poise/model.hpp>
 
 namespace poise {
 
-// Names, license and dates from config.json, the README's front matter, the directory's name and its weight files
-// (formats.md section 5). SOURCE_DATE_EPOCH replaces the files' dates.
-Card read_card(const Attributes& config, const std::string& readme, const std::filesystem::path& directory);
+// Names, license and dates from config.json, the README's front matter, the directory's name and the day on which the
+// newest of the weight files was modified, in UTC. SOURCE_DATE_EPOCH replaces that day.
+Card read_card(const Attributes& config, const std::string& readme, const std::filesystem::path& directory, const std::vector<std::filesystem::path>& weights);
 
 // A version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names, shapes, types,
 // and the first and last 4 KiB of their bytes. The same model gives the same id, however its files are split.

@@ -17,6 +17,7 @@
 #include "bytes/byte_reader.hpp"
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 #include "io/source_range.hpp"
@@ -164,6 +165,13 @@ std::string_view spelling(const Tensor& tensor) {
   return name;
 }
 
+// A header cannot hold every name that other formats can.
+const std::string& writable_name(const Tensor& tensor) {
+  if (tensor.name == kMetadata) throw Error(ErrorKind::unsupported, fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
+  if (!is_utf8(tensor.name)) throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
+  return tensor.name;
+}
+
 std::string header_text(const Model& model) {
   std::vector<Attributes::Entry> entries;
   if (Attributes metadata = text_attributes(model); !metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
@@ -171,7 +179,8 @@ std::string header_text(const Model& model) {
   for (const Tensor& tensor : model.tensors()) {
     Value::Array shape(tensor.shape.begin(), tensor.shape.end());
     const std::uint64_t end = position + tensor.require("data").blob->size();
-    entries.emplace_back(tensor.name, Attributes{{"dtype", spelling(tensor)}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
+    entries.emplace_back(writable_name(tensor),
+                         Attributes{{"dtype", spelling(tensor)}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
     position = end;
   }
   std::string text = to_json(Attributes::from_unique(std::move(entries)));
@@ -206,7 +215,7 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
   const std::string text(reader.text(length, "header"));
   const HeaderParser parser(source->name());
   if (!text.starts_with('{')) parser.fail("JSON", "expected { as the first byte");
-  const Value root = parse_json(text, source->name());
+  const Value root = parse_json(text, source->name(), reader.position() - length);
   SafetensorsFile file;
   std::vector<Entry> entries;
   for (const auto& [name, value] : *root.get_if<Attributes>()) {
