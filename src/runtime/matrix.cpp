@@ -11,7 +11,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/kernels.hpp"
-#include "tensor/cast.hpp"
+#include "tensor/dense.hpp"
 
 namespace poise {
 namespace {
@@ -66,16 +66,6 @@ std::optional<Storage> float_storage(DType dtype) {
   }
 }
 
-// A dense tensor's storage; types that have no kernel of their own are made float32, which takes memory.
-StoredRows dense_storage(const Tensor& tensor, const Part& data, BlobPtr& blob) {
-  if (const auto storage = float_storage(data.dtype)) return {.storage = *storage};
-  if (data.dtype == DType::f64 || can_widen(data.dtype)) {
-    blob = make_cast_blob(tensor.name, data.blob, data.dtype, DType::f32, nullptr);
-    return {.storage = Storage::f32};
-  }
-  refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or qint8 or qint4 with a scale", data.dtype_name));
-}
-
 StoredRows affine_storage(const Tensor& tensor, const Part& data) {
   const Affine affine = tensor.affine->get();
   if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max)) refuse(tensor, "its scale is not finite");
@@ -90,6 +80,21 @@ StoredRows affine_storage(const Tensor& tensor, const Part& data) {
     refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.dtype_name));
   }
   return stored;
+}
+
+// How the kernels see a tensor, and the blob they read. What has no kernel of its own is made float32, which takes memory.
+std::pair<StoredRows, BlobPtr> stored_form(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) {
+    const Part& data = tensor.require("data");
+    return {affine_storage(tensor, data), data.blob};
+  }
+  if (tensor.layout == Layout::dense) {
+    const Part& data = tensor.require("data");
+    if (const auto storage = float_storage(data.dtype)) return {{.storage = *storage}, data.blob};
+    if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.dtype_name));
+  }
+  if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its layout is {}", to_string(tensor.layout)));
+  return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
 }
 
 std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
@@ -111,18 +116,11 @@ std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  const Part& data = tensor.require("data");
-  BlobPtr blob = data.blob;
-  StoredRows stored;
-  switch (tensor.layout) {
-    case Layout::dense: stored = dense_storage(tensor, data, blob); break;
-    case Layout::affine: stored = affine_storage(tensor, data); break;
-    default: refuse(tensor, fmt::format("its layout is {}; converting the model with --dtype makes it dense", to_string(tensor.layout)));
-  }
+  const auto [stored, blob] = stored_form(tensor);
   const std::uint64_t needed = stored_bytes(stored.storage, tensor.elements());
   if (blob->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, blob->size(), needed));
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
-  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), std::move(blob), stored);
+  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), blob, stored);
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

@@ -36,8 +36,9 @@ class Matrix {
   std::size_t columns_;
 };
 
-// A tensor of rank 2 [rows, columns], or of rank 1 as one row. Throws unsupported, naming the tensor, for what no product
-// is defined for here (sparse layouts, integers without a scale), and what reading its blobs throws.
+// A tensor of rank 2 [rows, columns], or of rank 1 as one row. What has no kernel of its own is made float32 in memory.
+// Throws unsupported, naming the tensor, for what has no floating-point elements (integers without a scale), and what
+// reading its blobs throws.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor);
 
 // All elements of a small tensor (a norm) as float32.
