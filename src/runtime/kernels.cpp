@@ -344,8 +344,8 @@ void Softmax(float* scores, std::size_t count) {
   if (count == 0) return;
   const auto largest = hn::Set(Floats(), *std::max_element(scores, scores + count));
   Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR {
-    const auto exponential = hn::Exp(Floats(), hn::Sub(score, largest));
-    return hn::IfThenElse(hn::IsNaN(score), score, exponential);
+    const auto difference = hn::Sub(score, largest);
+    return hn::IfThenElse(hn::IsNaN(difference), difference, hn::Exp(Floats(), difference));
   });
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(scores[i]);

@@ -50,7 +50,7 @@ struct CachedRows {
 
 // scores[i] = scale * (query [size] times row i)
 void attention_scores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores);
-// In place: exp(scores[i] - max) / sum. A NaN among the scores makes all of them NaN.
+// In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.
 void softmax(float* scores, std::size_t count);
 // out [size] += sum of weights[i] * row i
 void add_weighted_rows(const float* weights, const CachedRows& values, std::size_t size, float* out);

@@ -113,7 +113,7 @@ class Mistral final : public Transformer {
         heads_(static_cast<std::size_t>(model.config->num_attention_heads)),
         kv_heads_(static_cast<std::size_t>(model.config->num_key_value_heads)),
         inner_(static_cast<std::size_t>(model.config->intermediate_size)),
-        window_(static_cast<std::size_t>(model.config->sliding_window)),
+        window_(static_cast<std::size_t>(std::max<std::int64_t>(0, model.config->sliding_window))),
         eps_(model.config->rms_norm_eps),
         embedding_(std::move(embedding)),
         norm_(load_vector(require_tensor(model, "model.norm.weight"))),

@@ -30,7 +30,10 @@ class PrefixMatcher {
   void add(std::string_view text) {
     if (!text.empty()) sorted_.push_back(text);
   }
-  void finish() { std::sort(sorted_.begin(), sorted_.end()); }
+  void finish() {
+    std::sort(sorted_.begin(), sorted_.end());
+    sorted_.erase(std::unique(sorted_.begin(), sorted_.end()), sorted_.end());
+  }
 
   // Its length, 0 for none.
   std::size_t match(std::string_view text) const {
@@ -137,7 +140,7 @@ class SentencePieceBpe final : public Encoder {
 
   std::string normalize(std::string_view text) const {
     std::string out;
-    if (vocabulary_.remove_extra_whitespaces) text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    while (vocabulary_.remove_extra_whitespaces && text.starts_with(' ') && user_defined_.match(text) <= 1) text.remove_prefix(1);
     if (text.empty()) return out;
     out.reserve(text.size() + text.size() / 4);
     if (vocabulary_.add_dummy_prefix) out += kSpaceSymbol;

@@ -202,12 +202,14 @@ TEST_P(Kernels, SoftmaxIsAccurate) {
   }
 }
 
-TEST_P(Kernels, SoftmaxDoesNotHideANaN) {
-  for (std::size_t at = 0; at < 20; ++at) {
-    std::vector<float> scores(20, 1.0F);
-    scores[at] = std::numeric_limits<float>::quiet_NaN();
-    softmax(scores.data(), scores.size());
-    for (const float score : scores) EXPECT_TRUE(std::isnan(score));
+TEST_P(Kernels, SoftmaxDoesNotHideWhatIsNoNumber) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < 20; ++at) {
+      std::vector<float> scores(20, 1.0F);
+      scores[at] = bad;
+      softmax(scores.data(), scores.size());
+      for (const float score : scores) EXPECT_TRUE(std::isnan(score));
+    }
   }
 }
 

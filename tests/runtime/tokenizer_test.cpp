@@ -263,6 +263,16 @@ TEST(Tokenizer, RefusesWhatItCannotEncode) {
   EXPECT_THAT(error_of(vocabulary), HasSubstr("token 4 is a byte token"));
 }
 
+TEST(Tokenizer, ARepeatedTokenCountsOnce) {
+  Vocabulary vocabulary = letters_vocabulary();
+  vocabulary.add("b", 0, TokenType::user_defined);
+  vocabulary.add("b", 0, TokenType::user_defined);
+  vocabulary.add("bb", 0, TokenType::user_defined);
+  vocabulary.add("a", 0, TokenType::normal);
+  vocabulary.add_dummy_prefix = false;
+  EXPECT_THAT(Tokenizer(vocabulary).encode("abbb"), ElementsAre(1, 6, 4));
+}
+
 TEST(Tokenizer, RefusesToDecodeIdsOutsideTheVocabulary) {
   const Tokenizer tokenizer(letters_vocabulary());
   for (const TokenId id : {-1, 4, INT32_MAX}) EXPECT_THROW((void)tokenizer.decode(std::vector{id}), Error) << id;
