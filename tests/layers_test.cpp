@@ -28,10 +28,10 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
 
 // The layer that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},     {"source.hpp", "io"},       {"blob.hpp", "io"},       {"progress.hpp", "io"}, {"dtype.hpp", "tensor"},
-    {"dtype.def", "tensor"},    {"value.hpp", "tensor"},    {"tensor.hpp", "tensor"}, {"model.hpp", "model"}, {"format.hpp", "formats"},
-    {"convert.hpp", "ops"},     {"verify.hpp", "ops"},      {"hash.hpp", "ops"},      {"diff.hpp", "ops"},    {"tokenizer.hpp", "runtime"},
-    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
+    {"error.hpp", "bytes"},        {"source.hpp", "io"},       {"blob.hpp", "io"},         {"progress.hpp", "io"}, {"dtype.hpp", "tensor"},
+    {"dtype.def", "tensor"},       {"value.hpp", "tensor"},    {"tensor.hpp", "tensor"},   {"model.hpp", "model"}, {"format.hpp", "formats"},
+    {"stored_type.hpp", "tensor"}, {"convert.hpp", "ops"},     {"verify.hpp", "ops"},      {"hash.hpp", "ops"},    {"diff.hpp", "ops"},
+    {"tokenizer.hpp", "runtime"},  {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
 };
 
 fs::path root() { return POISE_SOURCE_DIRECTORY; }

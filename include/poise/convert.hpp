@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <poise/format.hpp>
+#include <poise/stored_type.hpp>
 
 namespace poise {
 
@@ -19,6 +20,17 @@ struct ConvertOptions {
   // Floating-point tensors become this type: f32, f16 or bf16. Without it they stay as they are where the format can hold
   // them; bf16 becomes f16 where it cannot.
   std::optional<DType> dtype;
+
+  // Floating-point tensors become codes with one scale each; those of fewer than two dimensions become f32. Excludes dtype.
+  std::optional<StoredType> quantize;
+
+  // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say; the
+  // first pattern that matches counts. Tensors of fewer than two dimensions become f32 where the type is quantized.
+  struct Keep {
+    std::string pattern;
+    StoredType type;
+  };
+  std::vector<Keep> keep;
 
   // Shell patterns over tensor names: * any run, ? one character, [a-z] one of. `only` empty: all.
   std::vector<std::string> only;
@@ -51,10 +63,20 @@ struct ConvertReport {
     double worst_error = 0;          // max |x - cast(x)|
   };
   std::vector<Cast> casts;
+
+  // One entry per tensor that was quantized.
+  struct Quantized {
+    std::string tensor;
+    StoredType type;
+    std::uint64_t bytes_in = 0;
+    std::uint64_t bytes_out = 0;
+    QuantizationError error;
+  };
+  std::vector<Quantized> quantized;
 };
 
 // Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
-// options.write.overwrite, or a pattern matches no tensor.
+// options.write.overwrite, a pattern matches no tensor, or options contradict each other.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
 
 }  // namespace poise

@@ -72,6 +72,8 @@ class AffineSource {
  public:
   virtual ~AffineSource() = default;
   virtual Affine get() const = 0;
+  // get().packed, which is known without a pass.
+  virtual bool packed() const { return get().packed; }
 };
 
 struct Tensor {

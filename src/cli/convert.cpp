@@ -1,4 +1,5 @@
 // poise convert: one format in, another out.
+#include <cmath>
 #include <map>
 #include <memory>
 
@@ -19,6 +20,31 @@ struct Options {
   ConvertOptions convert;
 };
 
+std::string decibels(const QuantizationError& error) {
+  const double ratio = error.signal_to_noise_db();
+  return std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
+}
+
+void add_row(Table& table, const std::string& name, const std::string& type, std::uint64_t bytes_in, std::uint64_t bytes_out, const QuantizationError& error) {
+  table.add({name, type, grouped(bytes_in), grouped(bytes_out), fmt::format("{:.3g}", error.worst), fmt::format("{:.3g}", error.rms()), decibels(error)});
+}
+
+void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
+  if (quantized.empty()) return;
+  Table table({"tensor", "type", "bytes in", "bytes out", "worst error", "rms error", "SNR dB"}, {false, false, true, true, true, true, true});
+  QuantizationError total;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+  for (const ConvertReport::Quantized& tensor : quantized) {
+    add_row(table, printable(tensor.tensor), to_string(tensor.type), tensor.bytes_in, tensor.bytes_out, tensor.error);
+    total.merge(tensor.error);
+    bytes_in += tensor.bytes_in;
+    bytes_out += tensor.bytes_out;
+  }
+  add_row(table, "total", "", bytes_in, bytes_out, total);
+  fmt::print("\n{}", table.text());
+}
+
 void print_report(const ConvertReport& report, const Options& options) {
   for (const Warning& warning : report.warnings) fmt::print(stderr, "poise: note: {}\n", printable(warning.message));
   for (const std::string& loss : report.losses) fmt::print(stderr, "poise: note: {}\n", printable(loss));
@@ -29,6 +55,39 @@ void print_report(const ConvertReport& report, const Options& options) {
     fmt::print("  {} -> {}: {} values, worst absolute error {:.3g}, {} fell to zero, {} to subnormal\n", to_string(cast.from), to_string(cast.to),
                grouped(cast.values), cast.worst_error, grouped(cast.to_zero), grouped(cast.to_subnormal));
   }
+  print_quantized(report.quantized);
+}
+
+// "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
+ConvertOptions::Keep parse_keep(const std::string& text) {
+  const auto equals = text.rfind('=');
+  const auto type = equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
+  if (!type) {
+    throw CLI::ValidationError("--keep", fmt::format("\"{}\": expected GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse)", text));
+  }
+  return {text.substr(0, equals), *type};
+}
+
+StoredType parse_quantize(const std::string& text) {
+  const auto type = stored_type_from_name(text);
+  if (!type || !type->quantized()) {
+    throw CLI::ValidationError("--quantize", fmt::format("\"{}\": expected qint8 or qint4, alone or with :range or :mse", text));
+  }
+  return *type;
+}
+
+void add_quantize_options(CLI::App& command, ConvertOptions& options) {
+  const auto set_quantize = [&options](const std::string& text) { options.quantize = parse_quantize(text); };
+  command
+      .add_option_function<std::string>("--quantize", set_quantize,
+                                        "Store matrices as codes with one scale each: by the largest magnitude, from smallest to largest value (:range), "
+                                        "or by the scale of least squared error (:mse). Vectors become f32")
+      ->type_name("qint8|qint4[:range|:mse]");
+  const auto add_keep = [&options](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) options.keep.push_back(parse_keep(text));
+  };
+  command.add_option_function<std::vector<std::string>>("--keep", add_keep, "Type for tensors whose name matches, whatever --dtype and --quantize say")
+      ->type_name("GLOB=TYPE");
 }
 
 void add_card_options(CLI::App& command, Card& card) {
@@ -58,6 +117,8 @@ void add_convert(CLI::App& app) {
   command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB");
   command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB");
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
+  add_quantize_options(*command, convert_options);
+  command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {

@@ -109,6 +109,8 @@ class ZstdStream final : public BlobStream {
     return got;
   }
 
+  std::uint64_t position() const { return position_; }
+
  private:
   Decoder decoder_;
   std::uint64_t size_;
@@ -132,11 +134,18 @@ class ZstdBlob final : public Blob {
   std::optional<Location> location() const override { return location_; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(location_, size()); }
 
+  // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece, and
+  // to start over for each piece would take time with the square of the size.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    ZstdStream from(location_, size());
-    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset)));
-    while (offset > 0) offset -= from.read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset))));
-    from.read(out);
+    const std::lock_guard lock(last_mutex_);
+    std::unique_ptr<ZstdStream> from = std::move(last_);
+    if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(location_, size());
+    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
+    while (from->position() < offset) {
+      from->read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
+    }
+    from->read(out);
+    if (from->position() < size()) last_ = std::move(from);
   }
 
  private:
@@ -144,6 +153,8 @@ class ZstdBlob final : public Blob {
   std::function<std::uint64_t()> size_;
   mutable std::once_flag size_known_;
   mutable std::uint64_t known_size_ = 0;
+  mutable std::mutex last_mutex_;
+  mutable std::unique_ptr<ZstdStream> last_;
 };
 
 std::uint64_t count_decoded(const Location& location, std::uint64_t limit) {

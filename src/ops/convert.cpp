@@ -53,6 +53,9 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
     const CastStats stats = cast->total();
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
   }
+  for (const QuantizedTensor& tensor : transformed.quantized) {
+    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tensor.report->total()});
+  }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -50,35 +50,84 @@ class Selection {
   Patterns skip_;
 };
 
-// The type a floating-point tensor is to have in the target.
-DType target_dtype(DType from, const Format& target, const ConvertOptions& options) {
-  if (options.dtype) return *options.dtype;
-  // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
-  return from == DType::bf16 && !target.holds_bf16 ? DType::f16 : from;
+bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+// Decides what floating-point tensors become.
+class Types {
+ public:
+  Types(const Format& target, const ConvertOptions& options) : target_(target), options_(options), used_(options.keep.size(), false) {
+    if (options.dtype && options.quantize) {
+      throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
+    }
+    if (options.quantize && !options.quantize->quantized()) {
+      throw Error(ErrorKind::bad_argument, fmt::format("tensors are quantized to qint8 or qint4, not {}", to_string(options.quantize->dtype)));
+    }
+    if (options.dtype) require_castable(*options.dtype);
+    for (const ConvertOptions::Keep& keep : options.keep) {
+      if (!keep.type.quantized()) require_castable(keep.type.dtype);
+    }
+  }
+
+  // Nothing when the tensor stays as it is.
+  std::optional<StoredType> wanted(const Tensor& tensor) {
+    const auto kept = kept_type(tensor.name);
+    if (!has_float_elements(tensor)) return std::nullopt;
+    const auto type = kept ? kept : requested(tensor);
+    if (!type) return std::nullopt;
+    // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
+    const StoredType result = type->quantized() && tensor.shape.size() < 2 ? StoredType{} : *type;
+    const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
+    const bool same = one_part && tensor.parts.front().dtype == result.dtype;
+    return same ? std::nullopt : std::optional(result);
+  }
+
+  void require_all_used() const {
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      if (!used_[i]) throw Error(ErrorKind::bad_argument, fmt::format("the pattern \"{}\" matches no tensor", options_.keep[i].pattern));
+    }
+  }
+
+ private:
+  static void require_castable(DType dtype) {
+    if (!is_castable(dtype)) throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
+  }
+
+  std::optional<StoredType> kept_type(const std::string& name) {
+    std::optional<StoredType> type;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      if (!glob_matches(options_.keep[i].pattern, name)) continue;
+      used_[i] = true;
+      if (!type) type = options_.keep[i].type;
+    }
+    return type;
+  }
+
+  std::optional<StoredType> requested(const Tensor& tensor) const {
+    if (options_.quantize) return options_.quantize;
+    if (options_.dtype) return StoredType{*options_.dtype};
+    // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
+    const bool replaced = tensor.layout == Layout::dense && tensor.parts.front().dtype == DType::bf16 && !target_.holds_bf16;
+    return replaced ? std::optional(StoredType{DType::f16}) : std::nullopt;
+  }
+
+  const Format& target_;
+  const ConvertOptions& options_;
+  std::vector<bool> used_;
+};
+
+Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, std::vector<QuantizedTensor>& done) {
+  const auto report = std::make_shared<QuantizationReport>();
+  Tensor quantized = quantize(tensor, type, report);
+  done.push_back({tensor.name, type, tensor.size_bytes(), quantized.size_bytes(), report});
+  return quantized;
 }
 
-// The type as which a tensor's elements go on; nothing when they stay as they are.
-std::optional<DType> wanted_dtype(const Tensor& tensor, const Format& target, const ConvertOptions& options) {
-  if (!has_float_elements(tensor)) return std::nullopt;
-  if (tensor.layout != Layout::dense) return options.dtype;
-  const DType from = tensor.require("data").dtype;
-  const DType to = target_dtype(from, target, options);
-  return from == to ? std::nullopt : std::optional(to);
-}
-
-Tensor cast_tensor(const Tensor& tensor, const Format& target, const ConvertOptions& options, CastReports& casts) {
-  const auto to = wanted_dtype(tensor, target, options);
-  if (!to) return tensor;
-  auto& report = casts[{tensor.parts.front().dtype, *to}];
+Tensor cast_tensor(const Tensor& tensor, DType to, CastReports& casts) {
+  auto& report = casts[{tensor.parts.front().dtype, to}];
   if (!report) report = std::make_shared<CastReport>();
-  Tensor cast = make_dense(tensor.name, tensor.shape, *to, dense_blob(tensor, *to, report));
+  Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to, report));
   if (tensor.layout == Layout::dense) cast.attributes = tensor.attributes;  // other layouts' describe their codes
   return cast;
-}
-
-void require_castable(const ConvertOptions& options) {
-  if (!options.dtype || *options.dtype == DType::f32 || *options.dtype == DType::f16 || *options.dtype == DType::bf16) return;
-  throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(*options.dtype)));
 }
 
 void replace_fields(Card& card, const Card& with) {
@@ -97,7 +146,6 @@ void replace_fields(Card& card, const Card& with) {
 }  // namespace
 
 Transformed transform(Model model, const Format& target, const ConvertOptions& options) {
-  require_castable(options);
   Transformed result;
   result.model.origin = model.origin;
   result.model.card = std::move(model.card);
@@ -107,14 +155,23 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   result.model.attributes = std::move(model.attributes);
   result.model.warnings = std::move(model.warnings);
   Selection selection(options);
+  Types types(target, options);
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
       ++result.skipped;
       continue;
     }
-    result.model.add(cast_tensor(tensor, target, options, result.casts));
+    const auto type = types.wanted(tensor);
+    if (!type) {
+      result.model.add(tensor);
+    } else if (type->quantized()) {
+      result.model.add(quantize_tensor(tensor, *type, result.quantized));
+    } else {
+      result.model.add(cast_tensor(tensor, type->dtype, result.casts));
+    }
   }
   selection.require_all_used();
+  types.require_all_used();
   return result;
 }
 

@@ -12,6 +12,7 @@
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 #include "model/check.hpp"
+#include "ops/verify_affine.hpp"
 #include "tensor/scan.hpp"
 
 namespace poise {
@@ -98,6 +99,8 @@ void check_values(const Model& model, const Progress& progress, VerifyReport& re
       meter.advance(bytes, parts[i].first->name);
     });
     faults[i] = check.take();
+    const Tensor& tensor = *parts[i].first;
+    if (tensor.layout == Layout::affine) check_affine(tensor, faults[i]);
   });
   for (std::vector<Fault>& found : faults) std::ranges::move(found, std::back_inserter(report.faults));
 }

@@ -1,7 +1,9 @@
 // Writes ALT version 2: its canonical form, or that of the program alt.c.
 //
 // A model without configuration or vocabulary gets sections of zeros (ids of -1), which reading takes for none.
+#include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/alt/write_tensors.hpp"
+#include "tensor/affine.hpp"
 
 namespace poise::alt {
 namespace {
@@ -118,6 +121,19 @@ HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
   return hints;
 }
 
+// In canonical order, qint4 codes two to a byte.
+std::deque<Tensor> packed_tensors(const Model& model) {
+  std::deque<Tensor> tensors;
+  for (const Tensor* tensor : in_canonical_order(model)) tensors.push_back(with_packed_codes(*tensor));
+  return tensors;
+}
+
+std::vector<const Tensor*> pointers_to(const std::deque<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
 SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
   const BlockCounts counts = count_blocks(model);
   SectionWriter out("tensors");
@@ -133,7 +149,8 @@ void write_canonical(const Model& model, Sink& sink, const Progress& progress) {
   const SectionWriter general = general_section(model.card);
   const SectionWriter parameters = parameters_section(model.config ? *model.config : no_config());
   const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});
-  const auto order = in_canonical_order(model);
+  const std::deque<Tensor> packed = packed_tensors(model);
+  const auto order = pointers_to(packed);
   const TensorsSection tensors(
       order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); });
   const SectionWriter counts = tensor_counts(model, tensors);
