@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::size_t kNamesListed = 5;
 
+// With it safetensors files say which framework wrote them: nothing about the model.
+constexpr std::string_view kFramework = "format";
+
 class Losses {
  public:
   explicit Losses(std::string_view format) : format_(format) {}
