@@ -340,13 +340,18 @@ HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   std::memcpy(data + i, buffer, sizeof(float) * (count - i));
 }
 
+// exp(x), where x is at most 88; NaN stays NaN. Highway's Exp is not defined for NaN and far outside.
+template <typename V>
+HWY_INLINE V Exponential(V x) {
+  const auto nan = hn::IsNaN(x);
+  const auto inside = hn::Max(hn::IfThenZeroElse(nan, x), hn::Set(Floats(), -110.0F));  // exp(-110) is 0 in float32
+  return hn::IfThenElse(nan, x, hn::Exp(Floats(), inside));
+}
+
 void Softmax(float* scores, std::size_t count) {
   if (count == 0) return;
   const auto largest = hn::Set(Floats(), *std::max_element(scores, scores + count));
-  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR {
-    const auto difference = hn::Sub(score, largest);
-    return hn::IfThenElse(hn::IsNaN(difference), difference, hn::Exp(Floats(), difference));
-  });
+  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return Exponential(hn::Sub(score, largest)); });
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(scores[i]);
   const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / sum));
@@ -368,10 +373,10 @@ void AddWeightedRows(const float* weights, const CachedRows& values, std::size_t
 void SiluProduct(float* gate, const float* up, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   const auto one = hn::Set(Floats(), 1.0F);
-  const auto most = hn::Set(Floats(), 88.0F);  // exp() is not defined far beyond; x / exp(88) is as good as zero
+  const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is as good as zero
   Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
     const auto other = i + lanes <= count ? Load(up + i) : LoadTail(up + i, count - i);
-    const auto exponential = hn::Exp(Floats(), hn::Min(hn::Neg(x), most));
+    const auto exponential = Exponential(hn::Min(hn::Neg(x), most));
     return hn::Mul(hn::Div(x, hn::Add(one, exponential)), other);
   });
 }
