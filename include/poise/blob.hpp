@@ -20,8 +20,8 @@ namespace poise {
 struct Location {
   SourcePtr source;
   std::uint64_t offset = 0;
-  std::uint64_t length = 0;       // stored bytes: after compression
-  std::string encoding = "raw";   // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
+  std::uint64_t length = 0;      // stored bytes: after compression
+  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
 };
 
 // A blob read from front to back.

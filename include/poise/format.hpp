@@ -20,12 +20,12 @@ struct ReadOptions {
 
 // What a writer is asked for beyond the model. A format refuses what it does not have (bad_argument).
 struct WriteOptions {
-  bool overwrite = false;                         // replace an existing file
-  std::optional<std::string> dialect;             // alt: "alt.c"
-  std::optional<int> zstd_level;                  // compress parts
-  std::optional<DigestAlgorithm> digest;          // of every part
-  std::optional<std::uint64_t> align;             // blob alignment in bytes
-  std::optional<std::uint64_t> shard_size;        // split into files of about that many bytes
+  bool overwrite = false;                   // replace an existing file
+  std::optional<std::string> dialect;       // alt: "alt.c"
+  std::optional<int> zstd_level;            // compress parts
+  std::optional<DigestAlgorithm> digest;    // of every part
+  std::optional<std::uint64_t> align;       // blob alignment in bytes
+  std::optional<std::uint64_t> shard_size;  // split into files of about that many bytes
   Progress progress;
 };
 

@@ -23,8 +23,8 @@ namespace poise {
 
 // Who made the model. Empty strings: not known.
 struct Card {
-  std::string model_type;     // "mistral", "llama", "tiny_llama": also decides which transformer runs it
-  std::string base_model;     // "mistralai/Mistral-7B-v0.1"
+  std::string model_type;  // "mistral", "llama", "tiny_llama": also decides which transformer runs it
+  std::string base_model;  // "mistralai/Mistral-7B-v0.1"
   std::string author;
   std::string created_at;     // YYYY-MM-DD
   std::string last_modified;  // YYYY-MM-DD
@@ -50,7 +50,7 @@ struct Config {
   float rope_theta = 10000.0F;
   float rms_norm_eps = 1e-5F;
   float initializer_range = 0.02F;
-  float dropout = 0.0F;             // Tiny Llama only; not used at inference
+  float dropout = 0.0F;  // Tiny Llama only; not used at inference
 
   friend bool operator==(const Config&, const Config&) = default;
 };

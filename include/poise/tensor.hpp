@@ -43,15 +43,15 @@ enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown 
 // What a file claims about a part's bytes.
 struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
-  std::string text;            // as the file spells it: "sha256:9f86..."
-  bool over_stored = false;    // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
+  std::string text;          // as the file spells it: "sha256:9f86..."
+  bool over_stored = false;  // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
 };
 
 struct Part {
-  std::string role;            // "data", "values", "scales", ...
+  std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
-  std::string dtype_name;      // as the file spells it, for types that are not known
-  BlobPtr blob;                // never null
+  std::string dtype_name;  // as the file spells it, for types that are not known
+  BlobPtr blob;            // never null
   std::optional<Digest> digest;
 };
 
@@ -80,9 +80,9 @@ struct Tensor {
   std::string name;
   Shape shape;
   Layout layout = Layout::dense;
-  std::string layout_name;      // as the file spells it, for Layout::other
+  std::string layout_name;  // as the file spells it, for Layout::other
   Attributes attributes;
-  std::vector<Part> parts;      // in file order, roles unique
+  std::vector<Part> parts;                     // in file order, roles unique
   std::shared_ptr<const AffineSource> affine;  // set exactly for Layout::affine
 
   const Part* part(std::string_view role) const;  // nullptr when absent

@@ -100,7 +100,7 @@ class ByteReader {
   std::uint64_t end_;
   std::span<const std::byte> window_;  // bytes of the range from window_begin_ on
   std::uint64_t window_begin_ = 0;
-  std::vector<std::byte> buffer_;      // behind window_ when the range is not resident
+  std::vector<std::byte> buffer_;  // behind window_ when the range is not resident
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;
 };

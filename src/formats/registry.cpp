@@ -21,9 +21,7 @@ namespace {
 constexpr std::array kFormats = {
     &kHuggingFace,
     &kAltV2,  // before version 1: .alt means this one
-    &kAltV1,
-    &kSafetensors,
-    &kZtensor1,
+    &kAltV1,       &kSafetensors, &kZtensor1,
 };
 
 const auto& infos() {

@@ -36,9 +36,7 @@ class OpaqueBlob final : public Blob {
   OpaqueBlob(Location location, std::uint64_t size, std::string reason) : location_(std::move(location)), size_(size), reason_(std::move(reason)) {}
 
   std::uint64_t size() const override { return size_; }
-  void read(std::uint64_t, std::span<std::byte>) const override {
-    throw Error(ErrorKind::unsupported, reason_, location_.source->name(), location_.offset);
-  }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::unsupported, reason_, location_.source->name(), location_.offset); }
   std::optional<Location> location() const override { return location_; }
 
  private:

@@ -16,9 +16,9 @@
 namespace poise {
 namespace {
 
-constexpr int kMaxWindowLog = 27;                      // 128 MiB: what every zstd decoder accepts by default
+constexpr int kMaxWindowLog = 27;  // 128 MiB: what every zstd decoder accepts by default
 constexpr std::size_t kInputBytes = 256 * 1024;
-constexpr std::uint64_t kParallelBytes = 8 << 20;      // below this a blob is compressed by one thread
+constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
 // Decodes frames from the front to the back of a location.
 class Decoder {

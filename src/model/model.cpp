@@ -83,8 +83,8 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
 }
 
 Attributes card_to_attributes(const Card& card) {
-  return {{"model_type", card.model_type}, {"base_model", card.base_model},       {"author", card.author}, {"created_at", card.created_at},
-          {"last_modified", card.last_modified}, {"license", card.license}, {"uuid", card.uuid}};
+  return {{"model_type", card.model_type},       {"base_model", card.base_model}, {"author", card.author}, {"created_at", card.created_at},
+          {"last_modified", card.last_modified}, {"license", card.license},       {"uuid", card.uuid}};
 }
 
 }  // namespace poise

@@ -11,9 +11,9 @@ namespace poise {
 
 // The codes of one tensor, without their scale.
 struct CodeFormat {
-  unsigned bits;   // 4 or 8
+  unsigned bits;     // 4 or 8
   bool is_unsigned;  // 0 to 15 or 255, for ranges; else two's complement
-  bool packed;     // two to a byte, the element with the even index in the low half
+  bool packed;       // two to a byte, the element with the even index in the low half
 
   // The largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
   int largest() const { return (1 << (bits - 1)) - 1; }

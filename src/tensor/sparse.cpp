@@ -57,14 +57,13 @@ Fault coo_fault(const Tensor& tensor) {
   const Part& coords = tensor.require("coords");
   if (auto fault = index_fault(coords)) return fault;
   const std::uint64_t width = info(coords.dtype).bits / 8 * tensor.shape.size();
-  if (coords.blob->size() % width != 0) return fmt::format("coords: {} bytes are no whole number of coordinates of rank {}", coords.blob->size(), tensor.shape.size());
+  if (coords.blob->size() % width != 0)
+    return fmt::format("coords: {} bytes are no whole number of coordinates of rank {}", coords.blob->size(), tensor.shape.size());
   return values_fault(tensor, coords.blob->size() / width);
 }
 
 }  // namespace
 
-std::optional<std::string> sparse_structure_fault(const Tensor& tensor) {
-  return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
-}
+std::optional<std::string> sparse_structure_fault(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor); }
 
 }  // namespace poise

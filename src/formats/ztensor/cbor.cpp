@@ -94,7 +94,8 @@ std::string_view to_string(Kind kind) {
 std::string printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
   std::string text(key.substr(0, kLongest));
-  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return key.size() > kLongest ? text + "..." : text;
 }
 
@@ -165,7 +166,8 @@ void Cursor::require_deterministic(const Item& item, std::size_t begin) const {
     case Kind::end:
     case Kind::none: break;
     default:
-      if (at_ - begin - item.content.size() != shortest_head(item.argument)) refuse(fmt::format("the number {} in other than its shortest form", item.argument));
+      if (at_ - begin - item.content.size() != shortest_head(item.argument))
+        refuse(fmt::format("the number {} in other than its shortest form", item.argument));
   }
 }
 

@@ -33,7 +33,7 @@ struct Item {
   bool indefinite = false;
   std::uint64_t argument = 0;  // the number, the count, the tag; of a negative integer n it is -1 - n
   double number = 0;
-  std::string_view content;    // of bytes and text, in place
+  std::string_view content;  // of bytes and text, in place
 };
 
 class Map;
@@ -78,8 +78,8 @@ class Cursor {
     bool is_map = false;
   };
 
-  Item decode();              // one head as libcbor sees it
-  Item take();                // the same behind any tags, depth checked
+  Item decode();  // one head as libcbor sees it
+  Item take();    // the same behind any tags, depth checked
   Item take(Kind expected);
   Value to_value(const Item& item);
   std::string_view string_content(const Item& item);

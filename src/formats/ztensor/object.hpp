@@ -14,14 +14,14 @@ namespace poise::ztensor {
 struct Component {
   std::string role;
   DType dtype = DType::unknown;
-  std::string dtype_name;                        // as the file spells it
+  std::string dtype_name;  // as the file spells it
   std::uint64_t offset = 0;
-  std::uint64_t length = 0;                      // stored
+  std::uint64_t length = 0;  // stored
   std::string encoding = "raw";
-  std::optional<std::uint64_t> decoded_length;   // where the file says it
-  std::string digest;                            // empty: none
-  std::string shard;                             // version 2; empty: this file
-  std::uint64_t position = 0;                    // of its map in the manifest
+  std::optional<std::uint64_t> decoded_length;  // where the file says it
+  std::string digest;                           // empty: none
+  std::string shard;                            // version 2; empty: this file
+  std::uint64_t position = 0;                   // of its map in the manifest
 };
 
 struct Object {
@@ -30,7 +30,7 @@ struct Object {
   std::string layout = "dense";  // "format" in 1.x
   Attributes attributes;
   std::vector<Component> components;
-  std::uint64_t position = 0;    // of its map in the manifest
+  std::uint64_t position = 0;  // of its map in the manifest
 };
 
 }  // namespace poise::ztensor

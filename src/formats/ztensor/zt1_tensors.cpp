@@ -91,7 +91,8 @@ class TensorBuilder {
       std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, tensor.name);
       return make_opaque_blob(std::move(location), component.decoded_length.value_or(component.length), std::move(reason));
     }
-    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component)) return make_zstd_blob(std::move(location), *size);
+    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
+      return make_zstd_blob(std::move(location), *size);
     sizes_known_ = false;
     if (tensor.layout == Layout::other) {
       std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, tensor.name);
@@ -172,8 +173,8 @@ void require_disjoint(const std::vector<Object>& objects, const Source& source, 
     const Extent& here = extents[i];
     if (place(before) == place(here) || here.begin - before.begin >= before.length) continue;
     throw Error(ErrorKind::invalid_file,
-                fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length, here.begin,
-                            before.object->name, before.component->role, before.begin),
+                fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length,
+                            here.begin, before.object->name, before.component->role, before.begin),
                 source.name(), here.component->position);
   }
 }
