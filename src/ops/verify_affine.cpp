@@ -35,7 +35,7 @@ class AffineCheck {
     const std::uint64_t last = data_.blob->size() - 1;
     std::array<std::byte, 1> byte;
     data_.blob->read(last, byte);
-    if (byte[0] >> 4 == std::byte{0}) return;
+    if ((byte[0] >> 4) == std::byte{0}) return;
     fault(fmt::format("the high half of the last byte holds no code: expected 0, found {}", std::to_integer<int>(byte[0] >> 4)), last);
   }
 
