@@ -42,7 +42,7 @@ class Losses {
 void note_attributes(const Model& model, Losses& losses) {
   std::vector<std::string> names;
   for (const auto& [key, value] : model.attributes) {
-    if (key != "format") names.push_back(key);  // safetensors' "format": "pt" speaks of that file, not of the model
+    if (key != kFramework) names.push_back(key);
   }
   losses.note_names(names, "attribute");
   names.clear();
