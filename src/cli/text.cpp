@@ -81,9 +81,13 @@ std::string human_rate(std::uint64_t bytes, double seconds) {
 }
 
 std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
+  const std::string digits = std::to_string(number);
+  std::string out;
+  for (std::size_t at = 0; at < digits.size(); ++at) {
+    if (at > 0 && (digits.size() - at) % 3 == 0) out += ',';
+    out += digits[at];
+  }
+  return out;
 }
 
 std::string printable(std::string_view text) { return escaped(text, false); }

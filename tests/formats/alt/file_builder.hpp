@@ -2,6 +2,8 @@
 // the code under test.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,8 +50,7 @@ class FileBuilder {
  private:
   template <typename T>
   void put(T value) {
-    const auto* from = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), from, from + sizeof value);
+    for (const std::byte byte : std::bit_cast<std::array<std::byte, sizeof value>>(value)) bytes_.push_back(byte);
   }
   void i32(std::int64_t value) { put(static_cast<std::int32_t>(value)); }
   void i64(std::int64_t value) { put(value); }
