@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr int kAttempts = 16;
+constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
 std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
 
@@ -88,7 +89,17 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_error("write", target_.string());
     bytes = bytes.subspan(static_cast<std::size_t>(written));
+    start_writeback(static_cast<std::uint64_t>(written));
   }
+}
+
+void AtomicFile::start_writeback(std::uint64_t written) {
+  unwritten_ += written;
+  if (unwritten_ < kWritebackBytes) return;
+  // Only a hint: fsync() has the last word.
+  ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_), SYNC_FILE_RANGE_WRITE);
+  handed_over_ += unwritten_;
+  unwritten_ = 0;
 }
 
 void AtomicFile::empty_buffer() {
@@ -117,6 +128,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG)) throw_system_error("write", target_.string());
     if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or says why
     length -= static_cast<std::uint64_t>(copied);
+    start_writeback(static_cast<std::uint64_t>(copied));
   }
   if (length > 0) Sink::do_copy(source, static_cast<std::uint64_t>(from), length);
 }

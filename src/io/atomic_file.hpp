@@ -34,6 +34,8 @@ class AtomicFile final : public Sink {
  private:
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
+  // Lets the disk begin with what has been written, so that flush() need not wait for all of it.
+  void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
   std::filesystem::path temporary_;
@@ -41,6 +43,8 @@ class AtomicFile final : public Sink {
   bool flushed_ = false;
   bool committed_ = false;
   bool is_new_ = false;
+  std::uint64_t handed_over_ = 0;  // bytes from the start that the disk was told to begin with
+  std::uint64_t unwritten_ = 0;    // bytes behind them
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };

@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+"""Measures Poise beside the physical limit of the machine, in alternation, and prints one table of ratios of medians.
+
+    bench/bench.py --poise build/release/poise --limits build/release/bench/poise_limits --data DIR
+    bench/bench.py ... --model DIR --rounds 2 --jobs convert,memory        another model, some of the jobs
+
+The data are a Mistral of about 1.1 B random parameters, made once in --data (10 GB with what is written from it).
+A job's ratio is the median time of the limit over the median time of Poise: 1.00 is as fast as the limit.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+class AnonymousMemory(threading.Thread):
+    """Follows a process's anonymous memory (RssAnon): what it holds beyond mapped pages of files."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.peak = pid, 0
+
+    def run(self):
+        try:
+            while True:
+                with open(f"/proc/{self.pid}/status") as status:
+                    for line in status:
+                        if line.startswith("RssAnon:"):
+                            self.peak = max(self.peak, int(line.split()[1]) * 1024)
+                time.sleep(0.005)
+        except (OSError, ValueError):
+            pass
+
+
+def run(command, stdout=subprocess.DEVNULL):
+    """Seconds, peak anonymous bytes and output of a command that must succeed (1 is an answer of diff)."""
+    started = time.perf_counter()
+    process = subprocess.Popen([str(part) for part in command], stdout=stdout, stderr=subprocess.PIPE)
+    memory = AnonymousMemory(process.pid)
+    memory.start()
+    out, err = process.communicate()
+    seconds = time.perf_counter() - started
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {process.returncode}\n{err.decode(errors='replace')}")
+    return seconds, memory.peak, out
+
+
+def warm(*paths):
+    """Reads files into the page cache."""
+    for path in paths:
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            with open(file, "rb", buffering=0) as stream:
+                buffer = bytearray(1 << 22)
+                while stream.readinto(buffer):
+                    pass
+
+
+def size_of(path):
+    return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
+def human(count, unit="B"):
+    for prefix in ["", "k", "M", "G", "T"]:
+        if count < 999.5:
+            return f"{count:.3g} {prefix}{unit}"
+        count /= 1000
+    return f"{count:.3g} P{unit}"
+
+
+class Bench:
+    def __init__(self, args):
+        self.poise, self.limits, self.rounds = args.poise, args.limits, args.rounds
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="bench-", dir=args.data))
+        self.rows = []
+
+    def row(self, job, ours, limit_name, limit, ratio, reach, note=""):
+        self.rows.append((job, ours, limit_name, limit, ratio, reach, note))
+        print(f"{job:42} {ours:>14}   {limit_name:24} {limit:>12}   {ratio:>6}   {reach:>7}   {note}", flush=True)
+
+    def alternate(self, limit, job, warm_up):
+        """Medians of `limit` and `job`, called in turn; the first round of each is dropped."""
+        limits, jobs = [], []
+        for _ in range(self.rounds + 1):
+            warm(*warm_up)
+            limits.append(limit())
+            warm(*warm_up)
+            jobs.append(job())
+        return statistics.median(limits[1:] or limits), statistics.median(jobs[1:] or jobs)
+
+    def seconds_of_limit(self, job, path, threads, which="first"):
+        return json.loads(run([self.limits, job, path, threads], subprocess.PIPE)[2])[which]
+
+    def fresh(self, name):
+        path = self.scratch / name
+        if path.exists():
+            path.unlink()
+        return path
+
+    def cp(self, source):
+        """Seconds that cp takes to write a new file of the bytes of `source`."""
+        target = self.fresh("copy")
+        seconds = run(["cp", "--reflink=never", source, target])[0]
+        target.unlink()
+        return seconds
+
+    def write(self, model, output, options, limit_name, limit, reach, job=None):
+        """A job that writes `output` from `model`; `limit(output)` is measured on what it wrote."""
+        target = self.fresh(output)
+        peaks = []
+
+        def convert():
+            self.fresh(output)
+            seconds, peak, _ = run([self.poise, "convert", model, "-o", target, *options])
+            peaks.append(peak)
+            return seconds
+
+        convert()
+        limit_seconds, seconds = self.alternate(lambda: limit(target), convert, [model])
+        self.row(job or f"convert to {' '.join([target.suffix, *options])}", f"{human(size_of(target) / seconds)}/s", limit_name,
+                 f"{human(size_of(target) / limit_seconds)}/s", f"{limit_seconds / seconds:.2f}", reach, f"peak {human(max(peaks))}")
+        return target
+
+    def read(self, job, command, limit_name, limit, path, reach):
+        peaks = []
+
+        def read():
+            seconds, peak, _ = run([self.poise, *command])
+            peaks.append(peak)
+            return seconds
+
+        limit_seconds, seconds = self.alternate(limit, read, [path])
+        self.row(job, f"{human(size_of(path) / seconds)}/s", limit_name, f"{human(size_of(path) / limit_seconds)}/s", f"{limit_seconds / seconds:.2f}", reach,
+                 f"peak {human(max(peaks))}")
+
+
+def bench_open(bench, files):
+    for path in files:
+        warm(path)
+        command = [bench.poise, "inspect", path]
+        nothing = [bench.poise, "--version"]
+        run(command)
+        start = statistics.median(run(nothing)[0] for _ in range(11))
+        seconds = statistics.median(run(command)[0] for _ in range(11))
+        bench.row(f"open + list {path.suffix} ({human(size_of(path))})", f"{(seconds - start) * 1000:.2f} ms", "poise --version", f"{start * 1000:.2f} ms", "-",
+                  "1 ms", "beyond starting the command")
+
+
+def bench_reading(bench, path):
+    for threads in (1, 2):
+        pairs = bench.alternate(lambda: bench.seconds_of_limit("sum", path, threads), lambda: bench.seconds_of_limit("model-sum", path, threads), [path])
+        bench.row(f"read through map(), {threads} thread(s)", f"{human(size_of(path) / pairs[1])}/s", "mapped read-sum", f"{human(size_of(path) / pairs[0])}/s",
+                  f"{pairs[0] / pairs[1]:.2f}", "0.95")
+    pairs = bench.alternate(lambda: bench.seconds_of_limit("memcpy", path, 2), lambda: bench.seconds_of_limit("model-copy", path, 2), [path])
+    bench.row("read by copy, 2 threads", f"{human(size_of(path) / pairs[1])}/s", "memcpy", f"{human(size_of(path) / pairs[0])}/s", f"{pairs[0] / pairs[1]:.2f}",
+              "0.80")
+
+
+def bench_convert(bench, model):
+    files = {}
+    files["safetensors"] = bench.write(model, "m.safetensors", [], "cp", bench.cp, "0.90")
+    single = files["safetensors"]
+    files["alt"] = bench.write(single, "bf16.alt", ["--dtype", "bf16"], "cp", bench.cp, "0.90")
+    files["zt"] = bench.write(single, "m.zt", [], "cp", bench.cp, "0.90")
+
+    def hashed(path):
+        return max(bench.cp(path), run(["openssl", "dgst", "-sha256", path])[0] / 2)
+
+    bench.write(single, "sha.zt", ["--digest", "sha256"], "slower of cp, openssl/2", hashed, "0.80").unlink()
+    files["f16"] = bench.write(single, "f16.alt", ["--dtype", "f16"], "cp", bench.cp, "0.85")
+    bench.write(single, "f32.alt", ["--dtype", "f32"], "cp", bench.cp, "0.85").unlink()
+    return files
+
+
+def bench_quantize(bench, single):
+    files = {}
+    for scheme, suffix in (("qint8", "alt"), ("qint4", "alt"), ("group8", "zt"), ("group4", "zt")):
+        target = bench.fresh(f"{scheme}.{suffix}")
+        peaks = []
+
+        def convert():
+            bench.fresh(target.name)
+            seconds, peak, _ = run([bench.poise, "convert", single, "-o", target, "--quantize", scheme])
+            peaks.append(peak)
+            return seconds
+
+        convert()
+        limit, seconds = bench.alternate(lambda: bench.seconds_of_limit("sum", single, 1), convert, [single])
+        bytes_in = size_of(single)
+        bench.row(f"quantize {scheme}", f"{human(bytes_in / seconds)}/s", "mapped read-sum, 1 thread", f"{human(bytes_in / limit)}/s", f"{limit / seconds:.2f}",
+                  "0.25", f"peak {human(max(peaks))}")
+        copy = statistics.median(bench.cp(single) for _ in range(bench.rounds))
+        bench.row(f"quantize {scheme}", f"{human(bytes_in / seconds)}/s", "cp of the input", f"{human(bytes_in / copy)}/s", f"{copy / seconds:.2f}", "1.00")
+        files[scheme] = target
+    return files
+
+
+def bench_zstd(bench, single):
+    def compress(_):
+        target = bench.fresh("limit.zst")
+        seconds = run(["zstd", "-q", "-T2", "-3", single, "-o", target])[0]
+        return seconds
+
+    written = bench.write(single, "zstd.zt", ["--zstd", "3"], "zstd -T2 -3", compress, "0.95")
+    packed = bench.scratch / "limit.zst"
+    bench.read("read zt with zstd 3 (hash)", ["verify", written], "2 x zstd -d", lambda: run(["zstd", "-q", "-d", "-f", packed, "-o", "/dev/null"])[0] / 2,
+               written, "0.95")
+    packed.unlink()
+    written.unlink()
+
+
+def bench_checks(bench, single, files):
+    sha = bench.fresh("check.zt")
+    run([bench.poise, "convert", single, "-o", sha, "--digest", "sha256"])
+
+    def openssl(path):
+        return lambda: run(["openssl", "dgst", "-sha256", path])[0] / 2
+
+    bench.read("verify sha256", ["verify", sha], "2 x openssl", openssl(sha), sha, "0.95")
+    sha.unlink()
+    bench.read("verify xxh3", ["verify", files["zt"]], "mapped read-sum, 2 threads", lambda: bench.seconds_of_limit("sum", files["zt"], 2), files["zt"], "0.80")
+    bench.read("hash", ["hash", files["alt"]], "2 x openssl", openssl(files["alt"]), files["alt"], "0.80")
+    bench.read("diff (equal)", ["diff", files["zt"], single], "mapped read-sum, 2 threads",
+               lambda: bench.seconds_of_limit("sum", files["zt"], 2) + bench.seconds_of_limit("sum", single, 2), files["zt"], "0.80")
+
+
+def stats(bench, path, prompt, count):
+    tokens = ",".join(str(3 + i % 200) for i in range(prompt))
+    out = json.loads(run([bench.poise, "run", path, "--tokens", tokens, "-n", count, "--json"], subprocess.PIPE)[2])
+    return out["prompt_tokens_per_second"], out["decode_tokens_per_second"]
+
+
+def bench_run(bench, model, files):
+    config = json.loads((model / "config.json").read_text())
+    hidden, layers, inner = config["hidden_size"], config["num_hidden_layers"], config["intermediate_size"]
+    keys = config["num_key_value_heads"] * hidden // config["num_attention_heads"]
+    weights = layers * (2 * hidden * hidden + 2 * hidden * keys + 3 * hidden * inner) + config["vocab_size"] * hidden
+    prompt_weights = weights - config["vocab_size"] * hidden
+    bytes_each = {"f16": 2, "bf16": 2, "qint8": 1, "qint4": 0.5, "group8": 1 + 4 / 128, "group4": 0.5 + 4 / 128}
+    for name, each in bytes_each.items():
+        path = files.get("alt" if name == "bf16" else name)
+        if path is None:
+            continue
+        reads, decodes, prompts = [], [], []
+        for _ in range(bench.rounds + 1):
+            warm(path)
+            reads.append(size_of(path) / bench.seconds_of_limit("sum", path, 2, "again"))
+            decodes.append(stats(bench, path, 8, 24)[1])
+            prompts.append(stats(bench, path, 512, 1)[0])
+        roof = statistics.median(reads) / (weights * each)
+        decode = statistics.median(decodes)
+        bench.row(f"decode {name}", f"{decode:.1f} tokens/s", "weights / mapped read-sum", f"{roof:.1f}/s", f"{decode / roof:.2f}", "0.90")
+        prompt = statistics.median(prompts)
+        bench.row(f"prompt of 512, {name}", f"{prompt:.0f} tokens/s", "", "", "-", "", f"{human(2 * prompt_weights * prompt, 'FLOP')}/s")
+
+
+def bench_start(bench):
+    nano = bench.fresh("nano.alt")
+    run([bench.poise, "convert", ROOT / "examples" / "nano-mistral", "-o", nano])
+    seconds = statistics.median(run([bench.poise, "run", nano, "-p", "Once", "-n", 1])[0] for _ in range(21))
+    bench.row("start to first token, nano-mistral", f"{seconds * 1000:.1f} ms", "", "", "-", "15 ms")
+
+
+def machine():
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.processor())
+    flags = next((line.split() for line in open("/proc/cpuinfo") if line.startswith("flags")), [])
+    units = [name for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "sha_ni") if name in flags]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{cpu}, {os.cpu_count()} processors ({' '.join(units)}), {human(memory)} memory, Linux {platform.release()}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--poise", type=pathlib.Path, required=True)
+    parser.add_argument("--limits", type=pathlib.Path, required=True)
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("build/bench"))
+    parser.add_argument("--model", type=pathlib.Path, help="a Hugging Face directory to take instead")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more is run before them")
+    parser.add_argument("--jobs", default="open,read,convert,quantize,zstd,checks,run,start")
+    args = parser.parse_args()
+    args.data.mkdir(parents=True, exist_ok=True)
+    model = args.model or args.data / "mistral-1.1b"
+    if not (model / "config.json").exists():
+        run([sys.executable, ROOT / "scripts" / "make_synthetic_mistral.py", model, "--layers", 22, "--hidden", 2048, "--intermediate", 5632, "--heads", 32,
+             "--kv-heads", 4, "--shards", 1])
+    jobs = set(args.jobs.split(","))
+    print(machine())
+    print(f"{'job':42} {'Poise':>14}   {'limit':24} {'':>12}   {'ratio':>6}   {'reach':>7}")
+    bench = Bench(args)
+    try:
+        files = bench_convert(bench, model)
+        single = files["safetensors"]
+        if "quantize" in jobs:
+            files.update(bench_quantize(bench, single))
+        if "open" in jobs:
+            bench_open(bench, [files["alt"], files["zt"], single])
+        if "read" in jobs:
+            bench_reading(bench, files["alt"])
+        if "zstd" in jobs:
+            bench_zstd(bench, single)
+        if "checks" in jobs:
+            bench_checks(bench, single, files)
+        if "run" in jobs:
+            bench_run(bench, model, files)
+        if "start" in jobs:
+            bench_start(bench)
+    finally:
+        for path in bench.scratch.iterdir():
+            path.unlink()
+        bench.scratch.rmdir()
+
+
+if __name__ == "__main__":
+    main()
