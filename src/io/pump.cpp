@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_pipeline.h>
@@ -25,9 +28,48 @@ void copy_in_kernel(const Location& at, Sink& sink, Meter& meter, std::string_vi
 
 constexpr std::size_t kMaxChunks = 32;  // in flight, however many processors there are
 
+// Memory for chunks, used again and again: for a fresh megabyte the kernel clears pages, which takes as long as filling it.
+class ChunkMemory {
+ public:
+  using Buffer = std::unique_ptr<std::byte[]>;
+
+  static ChunkMemory& shared() {
+    static ChunkMemory memory;
+    return memory;
+  }
+
+  Buffer take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+
+  void give_back(Buffer buffer) {
+    const std::scoped_lock lock(mutex_);
+    if (free_.size() < kMaxChunks) free_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer> free_;
+};
+
 struct Chunk {
+  Chunk() = default;
+  Chunk(std::uint64_t begin, std::size_t length) : offset(begin), size(length), buffer(ChunkMemory::shared().take()) {}
+  Chunk(Chunk&&) noexcept = default;
+  Chunk& operator=(Chunk&&) noexcept = default;
+  ~Chunk() {
+    if (buffer) ChunkMemory::shared().give_back(std::move(buffer));
+  }
+
+  std::span<std::byte> bytes() const { return {buffer.get(), size}; }
+
   std::uint64_t offset = 0;
-  std::vector<std::byte> bytes;
+  std::size_t size = 0;
+  ChunkMemory::Buffer buffer;
   std::exception_ptr failure;
 };
 
@@ -43,11 +85,11 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
     }
     const std::uint64_t offset = next;
     next += std::min<std::uint64_t>(kChunkBytes, blob.size() - offset);
-    return {offset, std::vector<std::byte>(static_cast<std::size_t>(next - offset)), nullptr};
+    return {offset, static_cast<std::size_t>(next - offset)};
   };
   const auto fill = [&](Chunk chunk) {
     try {
-      blob.read(chunk.offset, chunk.bytes);
+      blob.read(chunk.offset, chunk.bytes());
     } catch (...) {
       chunk.failure = std::current_exception();  // thrown in its turn: of several failures, the first is always the one reported
     }
@@ -55,7 +97,7 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
   };
   const auto use = [&](const Chunk& chunk) {
     if (chunk.failure) std::rethrow_exception(chunk.failure);
-    consume(std::span<const std::byte>(chunk.bytes));
+    consume(std::span<const std::byte>(chunk.bytes()));
   };
   const auto tokens = std::min(kMaxChunks, static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1));
   tbb::parallel_pipeline(tokens, tbb::make_filter<void, Chunk>(tbb::filter_mode::serial_in_order, cut) &
@@ -65,12 +107,12 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
 
 template <typename Consume>
 void stream_serially(const Blob& blob, Consume&& consume) {
-  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
+  const Chunk chunk(0, static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
   const auto stream = blob.stream();
   for (std::uint64_t done = 0; done < blob.size();) {
-    const std::size_t got = stream->read(chunk);
+    const std::size_t got = stream->read(chunk.bytes());
     if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob of {} bytes ended after {}", blob.size(), done));
-    consume(std::span<const std::byte>(chunk).first(got));
+    consume(std::span<const std::byte>(chunk.bytes()).first(got));
     done += got;
   }
 }
