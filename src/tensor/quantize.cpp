@@ -4,20 +4,16 @@
 #include <array>
 #include <cmath>
 #include <span>
-#include <vector>
 
 #include "tensor/affine.hpp"
 #include "tensor/dense.hpp"
+#include "tensor/quantize_kernels.hpp"
 #include "tensor/scale_search.hpp"
 
 namespace poise {
 namespace {
 
 constexpr std::size_t kBlock = 4096;  // elements at a time: numbers and codes stay in the first cache; even, for packing
-
-// Adding and subtracting these rounds to the nearest integer, ties to even, in code that compilers make vectors of.
-constexpr float kRoundFloat = 0x1.8p23F;
-constexpr double kRoundDouble = 0x1.8p52;
 
 class ScaleOfElements final : public AffineSource {
  public:
@@ -37,67 +33,51 @@ class ScaleOfElements final : public AffineSource {
   mutable Affine affine_;
 };
 
-// Numbers to codes. Requires: they are finite.
+// Numbers to codes, one to a byte. Requires: they are finite.
 class Encoder {
  public:
   Encoder(DType dtype, const Affine& affine) : affine_(affine), format_(code_format(dtype, affine)) {}
 
-  void encode(std::span<const float> numbers, std::span<std::int16_t> codes) const {
-    if (affine_.delta == 0) {
-      std::ranges::fill(codes, std::int16_t{0});
-    } else if (format_.is_unsigned) {
-      encode_range(numbers, codes);
-    } else {
-      encode_symmetric(numbers, codes);
-    }
+  QuantizationError encode(std::span<const float> numbers, std::span<std::byte> codes) const {
+    if (affine_.delta == 0) return encode_nothing(numbers, codes);
+    if (format_.is_unsigned) return encode_range(numbers, codes);
+    return quantize_symmetric(numbers.data(), numbers.size(), affine_.delta, format_.largest(), codes.data());
   }
 
  private:
-  void encode_symmetric(std::span<const float> numbers, std::span<std::int16_t> codes) const {
-    const auto limit = static_cast<float>(format_.largest());
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const float code = std::clamp(numbers[i] / affine_.delta, -limit, limit);
-      codes[i] = static_cast<std::int16_t>((code + kRoundFloat) - kRoundFloat);
-    }
+  static void add(QuantizationError& error, double value, double decoded) {
+    const double lost = value - decoded;
+    ++error.values;
+    error.worst = std::max(error.worst, std::abs(lost));
+    error.squared_error += lost * lost;
+    error.squared_values += value * value;
+  }
+
+  static QuantizationError encode_nothing(std::span<const float> numbers, std::span<std::byte> codes) {
+    QuantizationError error;
+    std::ranges::fill(codes, std::byte{0});
+    for (const float number : numbers) add(error, static_cast<double>(number), 0);
+    return error;
   }
 
   // In double: the difference of two float32 numbers may be larger than any of them.
-  void encode_range(std::span<const float> numbers, std::span<std::int16_t> codes) const {
+  QuantizationError encode_range(std::span<const float> numbers, std::span<std::byte> codes) const {
+    QuantizationError error;
     const auto min = static_cast<double>(affine_.min);
     const auto delta = static_cast<double>(affine_.delta);
     const double limit = format_.span();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const double code = std::clamp((static_cast<double>(numbers[i]) - min) / delta, 0.0, limit);
-      codes[i] = static_cast<std::int16_t>((code + kRoundDouble) - kRoundDouble);
+      const auto number = static_cast<double>(numbers[i]);
+      const double code = std::nearbyint(std::clamp((number - min) / delta, 0.0, limit));
+      codes[i] = static_cast<std::byte>(static_cast<unsigned>(code));
+      add(error, number, static_cast<double>(static_cast<float>(min + code * delta)));
     }
+    return error;
   }
 
   Affine affine_;
   CodeFormat format_;
 };
-
-QuantizationError error_of(std::span<const float> numbers, std::span<const float> decoded) {
-  constexpr std::size_t kLanes = 4;  // sums side by side, so that the compiler makes vectors of them
-  std::array<double, kLanes> worst{};
-  std::array<double, kLanes> squared_error{};
-  std::array<double, kLanes> squared_values{};
-  const auto add = [&](std::size_t lane, std::size_t i) {
-    const auto value = static_cast<double>(numbers[i]);
-    const double error = value - static_cast<double>(decoded[i]);
-    worst[lane] = std::max(worst[lane], std::abs(error));
-    squared_error[lane] += error * error;
-    squared_values[lane] += value * value;
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= numbers.size(); i += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) add(lane, i + lane);
-  }
-  for (; i < numbers.size(); ++i) add(0, i);
-  QuantizationError sum;
-  sum.values = numbers.size();
-  for (std::size_t lane = 0; lane < kLanes; ++lane) sum.merge({0, worst[lane], squared_error[lane], squared_values[lane]});
-  return sum;
-}
 
 class QuantizedBlob final : public Blob {
  public:
@@ -113,24 +93,22 @@ class QuantizedBlob final : public Blob {
   bool seekable() const override { return elements_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const Affine affine = affine_->get();
-    const Encoder encoder(dtype_, affine);
-    std::vector<float> numbers(kBlock);
-    std::vector<float> decoded(kBlock);
-    std::vector<std::int16_t> codes(kBlock);
+    const Encoder encoder(dtype_, affine_->get());
+    std::array<float, kBlock> numbers;
+    std::array<std::byte, kBlock> codes;
     QuantizationError error;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
       const auto count = static_cast<std::size_t>(std::min({out.size() * codes_a_byte_, kBlock, static_cast<std::size_t>(count_ - first)}));
       const auto block = std::span(numbers).first(count);
-      const auto block_codes = std::span(codes).first(count);
-      const auto block_decoded = std::span(decoded).first(count);
-      elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      encoder.encode(block, block_codes);
-      decode_codes(affine, block_codes, block_decoded);
-      if (report_) error.merge(error_of(block, block_decoded));
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
-      pack(block_codes, out.first(bytes));
+      elements_->read(first * sizeof(float), std::as_writable_bytes(block));
+      if (codes_a_byte_ == 1) {
+        error.merge(encoder.encode(block, out.first(count)));
+      } else {
+        error.merge(encoder.encode(block, std::span(codes).first(count)));
+        pack_nibbles(codes.data(), count, out.data());
+      }
       offset += bytes;
       out = out.subspan(bytes);
     }
@@ -138,18 +116,6 @@ class QuantizedBlob final : public Blob {
   }
 
  private:
-  void pack(std::span<const std::int16_t> codes, std::span<std::byte> out) const {
-    if (codes_a_byte_ == 1) {
-      std::ranges::transform(codes, out.begin(), [](std::int16_t code) { return static_cast<std::byte>(code); });
-      return;
-    }
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::byte low = static_cast<std::byte>(codes[2 * i]) & std::byte{0x0f};
-      const std::byte high = 2 * i + 1 < codes.size() ? static_cast<std::byte>(codes[2 * i + 1]) << 4 : std::byte{0};
-      out[i] = low | high;
-    }
-  }
-
   BlobPtr elements_;
   std::uint64_t count_;
   DType dtype_;

@@ -3,6 +3,7 @@
 #include "tensor/scale_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -19,6 +20,7 @@
 #include <poise/error.hpp>
 
 #include "tensor/affine.hpp"
+#include "tensor/quantize_kernels.hpp"
 
 namespace poise {
 namespace {
@@ -26,31 +28,24 @@ namespace {
 namespace tbb = oneapi::tbb;
 
 constexpr std::size_t kChunk = 1 << 16;  // elements a thread looks at before it takes more
+constexpr std::size_t kBlock = 4096;     // elements that stay in the first cache
 constexpr std::uint32_t kMagnitude = 0x7fffffff;
 constexpr std::uint32_t kInfinity = 0x7f800000;
 
 constexpr unsigned kBinShift = 23 - 11;
 constexpr std::size_t kBins = kInfinity >> kBinShift;
 
-// What the scale depends on.
 struct Summary {
-  std::uint32_t largest = 0;  // magnitude, as bits: they sort as the magnitudes do
-  float min = std::numeric_limits<float>::infinity();
-  float max = -std::numeric_limits<float>::infinity();
+  Extremes extremes = {0, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   std::uint64_t bad = std::numeric_limits<std::uint64_t>::max();  // the first element that is not finite
   std::vector<std::uint64_t> bins;                                // by magnitude; empty unless they are wanted
 
   void add(std::uint64_t first, std::span<const float> values) {
-    std::uint32_t chunk_largest = 0;
-    for (const float value : values) {
-      chunk_largest = std::max(chunk_largest, std::bit_cast<std::uint32_t>(value) & kMagnitude);
-      min = std::min(min, value);
-      max = std::max(max, value);
-    }
-    largest = std::max(largest, chunk_largest);
-    if (chunk_largest >= kInfinity) {
-      const auto found = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
-      bad = std::min(bad, first + static_cast<std::uint64_t>(found - values.begin()));
+    const Extremes found = find_extremes(values.data(), values.size());
+    extremes.merge(found);
+    if (found.largest >= kInfinity) {
+      const auto at = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+      bad = std::min(bad, first + static_cast<std::uint64_t>(at - values.begin()));
       return;
     }
     if (bins.empty()) return;
@@ -58,9 +53,7 @@ struct Summary {
   }
 
   void merge(const Summary& other) {
-    largest = std::max(largest, other.largest);
-    min = std::min(min, other.min);
-    max = std::max(max, other.max);
+    extremes.merge(other.extremes);
     bad = std::min(bad, other.bad);
     for (std::size_t i = 0; i < bins.size(); ++i) bins[i] += other.bins[i];
   }
@@ -76,11 +69,12 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
   tbb::enumerable_thread_specific<Summary> summaries([&] { return empty_summary(with_bins); });
   const std::uint64_t count = elements.size() / sizeof(float);
   const auto look_at = [&](const tbb::blocked_range<std::uint64_t>& range) {
-    std::vector<float> values(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, range.size())));
-    for (std::uint64_t first = range.begin(); first < range.end(); first += values.size()) {
-      const auto part = std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(values.size(), range.end() - first)));
+    std::array<float, kBlock> values;
+    Summary& summary = summaries.local();
+    for (std::uint64_t first = range.begin(); first < range.end(); first += kBlock) {
+      const auto part = std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, range.end() - first)));
       elements.read(first * sizeof(float), std::as_writable_bytes(part));
-      summaries.local().add(first, part);
+      summary.add(first, part);
     }
   };
   // Isolated: a thread that waits here must not take up other work that may ask for this very scale.
@@ -169,17 +163,17 @@ Affine symmetric(double largest, int levels) { return {.delta = static_cast<floa
 Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type) {
   const bool with_bins = type.scale == ScaleRule::least_squares;
   const Summary summary = elements.seekable() ? summarize_seekable(elements, with_bins) : summarize_stream(elements, with_bins);
-  if (summary.largest >= kInfinity) {
+  if (summary.extremes.largest >= kInfinity) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized; --keep '{}=f32' stores the tensor as it is",
                                                     name, summary.bad, name));
   }
-  const double largest = static_cast<double>(std::bit_cast<float>(summary.largest));
+  const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = code_format(type.dtype, {});
   Affine affine = symmetric(largest, format.largest());
   // A range needs two different ends; a constant tensor is symmetric.
-  if (type.scale == ScaleRule::range && summary.min < summary.max) {
-    const double delta = (static_cast<double>(summary.max) - static_cast<double>(summary.min)) / format.span();
-    affine = {.delta = static_cast<float>(delta), .min = summary.min, .max = summary.max, .packed = false};
+  if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
+    const double delta = (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) / format.span();
+    affine = {.delta = static_cast<float>(delta), .min = summary.extremes.min, .max = summary.extremes.max, .packed = false};
   }
   if (with_bins && largest > 0) affine = symmetric(best_clip(ClippingError(summary.bins, format.largest()), largest), format.largest());
   affine.packed = type.dtype == DType::qint4;
