@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -53,6 +54,8 @@ int main(int argc, char** argv) {
     return exit.code;
   } catch (const poise::Error& error) {
     return report(error);
+  } catch (const std::system_error& error) {  // what fmt throws when it cannot print
+    fmt::print(stderr, "poise: cannot write to standard output: {}\n", error.code().message());
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "poise: out of memory\n");
   } catch (const std::exception& error) {
