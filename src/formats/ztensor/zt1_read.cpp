@@ -51,16 +51,26 @@ bool ends_like_1_0(const Source& source) {
   return reader.u8("first byte of the manifest") >> 5 == 5;
 }
 
-ManifestRange find_manifest(const Source& source) {
+[[noreturn]] void fail_without_magic(const Source& source) {
+  throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1), source.name(),
+              source.size());
+}
+
+struct Ending {
+  ManifestRange manifest;
+  bool has_magic = false;
+};
+
+Ending find_manifest(const Source& source) {
   const SourceRange range(source);
   ByteReader reader(range, "zt 1.x");
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
   if (source.size() >= kLeastBytes) {
     reader.seek(source.size() - kMagicBytes);
-    if (reader.text(kMagicBytes, "footer magic") == kMagic1) return range_before(reader, source.size() - kMagicBytes - kSizeBytes);
+    if (reader.text(kMagicBytes, "footer magic") == kMagic1) return {range_before(reader, source.size() - kMagicBytes - kSizeBytes), true};
   }
-  if (ends_like_1_0(source)) return range_before(reader, source.size() - kSizeBytes);
-  reader.fail("footer magic", fmt::format("expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1), source.size());
+  if (ends_like_1_0(source)) return {range_before(reader, source.size() - kSizeBytes), false};
+  fail_without_magic(source);
 }
 
 // dtype and, from 1.2 on, the logical type laid over it.
@@ -104,6 +114,7 @@ class ManifestParser {
     if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
     return std::move(attributes_);
   }
+  bool is_1_0() const { return is_1_0_; }
   std::string format() const { return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2"; }
 
  private:
@@ -210,17 +221,18 @@ class ManifestParser {
   cbor::Cursor& in_;
   std::string version_;
   std::string generator_;
-  bool is_1_0_ = false;
+  bool is_1_0_ = false;  // "tensors", not "objects"
   Attributes attributes_;
   std::vector<Object> objects_;
 };
 
 void read_version_1(Model& model, const SourcePtr& source) {
-  const ManifestRange range = find_manifest(*source);
+  const auto [range, has_magic] = find_manifest(*source);
   const ManifestBytes manifest(*source, range);
   cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
   ManifestParser parser(in);
   parser.parse();
+  if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
   model.attributes = parser.take_attributes();
   for (Tensor& tensor : tensors_from_objects(parser.take_objects(), source, range.begin, std::string(kContext))) model.add(std::move(tensor));

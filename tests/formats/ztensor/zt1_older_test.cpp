@@ -1,0 +1,198 @@
+// Files of zTensor 0.1, 1.0 and 1.2, laid out by hand from their specifications.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/format.hpp"
+#include "formats/ztensor/file_bytes.hpp"
+#include "formats/ztensor/zt1.hpp"
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+using ztensor_test::array;
+using ztensor_test::elements;
+using ztensor_test::hex;
+using ztensor_test::map;
+using ztensor_test::number;
+using ztensor_test::padded;
+using ztensor_test::text;
+using ztensor_test::to_bytes;
+using ztensor_test::u64le;
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+Model read(const std::string& file) { return open(ztensor_test::source(file)); }
+
+std::string refusal(const std::string& file) {
+  try {
+    read(file);
+  } catch (const Error& error) {
+    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+std::string entry_0_1(Entries more = {}) {
+  Entries entries = {{text("name"), text("w")},         {text("offset"), number(64)}, {text("size"), number(8)}, {text("dtype"), text("float32")},
+                     {text("shape"), array({number(2)})}, {text("encoding"), text("raw")}};
+  entries.insert(entries.end(), more.begin(), more.end());
+  return map(entries);
+}
+
+std::string file_0_1(const std::string& data, const std::vector<std::string>& entries) {
+  const std::string index = array(entries);
+  return padded("ZTEN0001", 64) + data + index + u64le(index.size());
+}
+
+TEST(Zt0, TheGoldenFileIsRead) {
+  const std::string file = padded("ZTEN0001", 64) + hex("00 00 80 3f 00 00 00 c0 | 1.0, -2.0") +
+                           hex("81 a7                       | one tensor of seven fields") +
+                           hex("64 6e616d65 61 77           | name: w") +
+                           hex("66 6f6666736574 18 40       | offset: 64") +
+                           hex("64 73697a65 08              | size: 8") +
+                           hex("65 6474797065 67 666c6f61743332 | dtype: float32") +
+                           hex("65 7368617065 81 02         | shape: [2]") +
+                           hex("68 656e636f64696e67 63 726177 | encoding: raw") +
+                           hex("66 6c61796f7574 65 64656e7365 | layout: dense") +
+                           hex("48 00 00 00 00 00 00 00     | 72 bytes of index");
+  const Model model = read(file);
+  EXPECT_EQ(model.origin.format, "zt-0.1");
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model.tensors()[0].parts.at(0).dtype, DType::f32);
+  EXPECT_EQ(read_all(*model.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, -2})));
+  for (std::size_t length = 0; length < file.size(); ++length) EXPECT_NE(refusal(file.substr(0, length)), "") << length;
+}
+
+// The specification's example of a file without tensors: 17 bytes.
+TEST(Zt0, TheEmptyFileHas17Bytes) { EXPECT_EQ(read("ZTEN0001" + hex("80 01 00 00 00 00 00 00 00")).size(), 0U); }
+
+TEST(Zt0, BigEndianElementsAreTurned) {
+  const std::string file = file_0_1(hex("3f 80 00 00 c0 00 00 00"), {entry_0_1({{text("data_endianness"), text("big")}})});
+  const Model model = read(file);
+  const Blob& blob = *model.tensors().at(0).parts[0].blob;
+  EXPECT_EQ(read_all(blob), to_bytes(elements<float>({1, -2})));
+  std::vector<std::byte> piece(3);
+  blob.read(3, piece);
+  EXPECT_EQ(piece, to_bytes(hex("3f 00 00")));
+  EXPECT_NE(blob.location()->encoding, "raw") << "nobody may copy the stored bytes";
+}
+
+TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
+  const Model model = read(file_0_1(std::string(8, '\0'), {entry_0_1({{text("checksum"), text("crc32c:0x00000000")}, {text("note"), text("hello")}})}));
+  EXPECT_EQ(model.tensors().at(0).attributes, (Attributes{{"note", "hello"}}));
+  EXPECT_EQ(model.tensors()[0].parts[0].digest->algorithm, DigestAlgorithm::crc32c);
+}
+
+TEST(Zt0, SparseTensorsAreListedOnly) {
+  const Model model = read(file_0_1(std::string(8, '\0'), {entry_0_1({{text("layout"), text("sparsecsr")}})}));
+  EXPECT_EQ(model.tensors().at(0).layout, Layout::other);
+  EXPECT_EQ(model.tensors()[0].layout_name, "sparsecsr");
+}
+
+TEST(Zt0, BrokenFilesAreRefused) {
+  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal(file_0_1(std::string(7, '\0'), {entry_0_1()})), HasSubstr("reach behind the data"));
+  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {map({{text("name"), text("w")}})})), HasSubstr("\"offset\" is missing"));
+  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1({{text("data_endianness"), text("middle")}})})), HasSubstr("little or big"));
+  EXPECT_THAT(refusal("ZTEN0001" + hex("80") + u64le(2)), HasSubstr("index size"));
+}
+
+std::string file_1_0(const std::string& dtype, const std::string& layout, const Entries& components, bool magic) {
+  const std::string manifest =
+      map({{text("version"), text("1.0")},
+           {text("generator"), text("test")},
+           {text("attributes"), map({{text("license"), text("MIT")}})},
+           {text("tensors"), map({{text("w"), map({{text("dtype"), text(dtype)}, {text("shape"), array({number(1), number(2)})}, {text("format"), text(layout)},
+                                                   {text("components"), map(components)}})}})}});
+  return padded("ZTEN1000", 64) + padded(elements<float>({1, -2}), 64) + padded(elements<std::uint64_t>({0, 1}), 64) + elements<std::uint64_t>({0, 2}) + manifest +
+         u64le(manifest.size()) + (magic ? "ZTEN1000" : "");
+}
+
+std::string place(const std::string& size_key, std::uint64_t offset, std::uint64_t length) {
+  return map({{text("offset"), number(offset)}, {text(size_key), number(length)}});
+}
+
+TEST(Zt1Older, Version1Point0IsReadWithAndWithoutMagicAtTheEnd) {
+  for (const std::string size_key : {"size", "length"}) {
+    for (const bool magic : {false, true}) {
+      const Model model = read(file_1_0("float32", "dense", {{text("data"), place(size_key, 64, 8)}}, magic));
+      EXPECT_EQ(model.origin.format, "zt-1.0");
+      EXPECT_EQ(model.attributes, (Attributes{{"license", "MIT"}, {"generator", "test"}}));
+      EXPECT_EQ(model.tensors().at(0).parts[0].dtype, DType::f32);
+      EXPECT_EQ(read_all(*model.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, -2})));
+    }
+  }
+}
+
+TEST(Zt1Older, Version1Point0IndicesAreUnsigned64) {
+  const Model model = read(file_1_0(
+      "float32", "sparse_csr",
+      {{text("values"), place("size", 64, 8)}, {text("indices"), place("size", 128, 16)}, {text("indptr"), place("size", 192, 16)}}, false));
+  const Tensor& tensor = model.tensors().at(0);
+  EXPECT_EQ(tensor.layout, Layout::sparse_csr);
+  EXPECT_EQ(tensor.require("indptr").dtype, DType::u64);
+  EXPECT_EQ(tensor.require("values").dtype, DType::f32);
+}
+
+TEST(Zt1Older, EveryTruncationOf1Point0IsRefused) {
+  const std::string file = file_1_0("float32", "dense", {{text("data"), place("size", 64, 8)}}, false);
+  for (std::size_t length = 0; length < file.size(); ++length) EXPECT_NE(refusal(file.substr(0, length)), "") << length;
+}
+
+std::string file_1_2(const std::string& attributes, const std::string& data, const std::string& component) {
+  const std::string manifest =
+      map({{text("version"), text("1.2.0")}, {text("attributes"), attributes},
+           {text("objects"), map({{text("w"), map({{text("shape"), array({number(2)})}, {text("format"), text("dense")}, {text("components"), map({{text("data"), component}})}})}})}});
+  return padded("ZTEN1000", 64) + data + manifest + u64le(manifest.size()) + "ZTEN1000";
+}
+
+std::string component_1_2(const Entries& before, std::uint64_t length, const Entries& behind = {}) {
+  Entries entries = before;
+  entries.insert(entries.end(), {{text("offset"), number(64)}, {text("length"), number(length)}});
+  entries.insert(entries.end(), behind.begin(), behind.end());
+  return map(entries);
+}
+
+TEST(Zt1Older, Version1Point2HasAnyAttributesAndLogicalTypes) {
+  const std::string attributes = map({{text("epoch"), number(3)}, {text("tags"), array({text("a")})}});
+  const Model complex = read(file_1_2(attributes, std::string(16, '\1'), component_1_2({{text("dtype"), text("f32")}, {text("type"), text("complex64")}}, 16)));
+  EXPECT_EQ(complex.origin.format, "zt-1.2");
+  EXPECT_EQ(complex.attributes, (Attributes{{"epoch", 3}, {"tags", Value::Array{"a"}}}));
+  EXPECT_EQ(complex.tensors().at(0).parts[0].dtype, DType::complex64);
+  const Model small = read(file_1_2(map({}), "ab", component_1_2({{text("dtype"), text("u8")}, {text("type"), text("f8_e4m3fn")}}, 2)));
+  EXPECT_EQ(small.tensors().at(0).parts[0].dtype, DType::f8_e4m3);
+  const Model strange = read(file_1_2(map({}), "ab", component_1_2({{text("dtype"), text("u8")}, {text("type"), text("f6")}}, 2)));
+  EXPECT_EQ(strange.tensors().at(0).parts[0].dtype, DType::unknown);
+  EXPECT_EQ(strange.tensors()[0].parts[0].dtype_name, "u8:f6");
+}
+
+// The frame is `zstd --no-check` of 8 bytes: made by the command line tool 1.5.4.
+TEST(Zt1Older, Version1Point2SaysTheUncompressedLength) {
+  const std::string frame = hex("28 b5 2f fd 00 58 41 00 00 00 00 80 3f 00 00 00 c0");
+  const auto file = [&](std::uint64_t size) {
+    return file_1_2(map({}), frame,
+                    component_1_2({{text("dtype"), text("f32")}}, frame.size(), {{text("uncompressed_length"), number(size)}, {text("encoding"), text("zstd")}, {text("digest"), hex("f6")}}));
+  };
+  const Model model = read(file(8));
+  EXPECT_EQ(read_all(*model.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
+  EXPECT_FALSE(model.tensors()[0].parts[0].digest);
+  EXPECT_THAT(refusal(file(9)), HasSubstr("needs 8 bytes, data holds 9"));
+}
+
+// Any of them converts to a current file.
+TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
+  const Model old = read(file_0_1(hex("3f 80 00 00 c0 00 00 00"), {entry_0_1({{text("data_endianness"), text("big")}})}));
+  MemoryOutput output("test.zt");
+  write_model(old, kZtensor1, output, {});
+  const Model current = read(ztensor_test::to_string(output.take()));
+  EXPECT_EQ(current.origin.format, "zt-1.1");
+  EXPECT_EQ(read_all(*current.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,348 @@
+// The golden file was laid out by an independent Python script from the specification; digests are hashlib's.
+#include "formats/ztensor/zt1.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/ztensor/file_bytes.hpp"
+#include "io/digest.hpp"
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using ztensor_test::array;
+using ztensor_test::bytes;
+using ztensor_test::elements;
+using ztensor_test::hex;
+using ztensor_test::map;
+using ztensor_test::number;
+using ztensor_test::padded;
+using ztensor_test::text;
+using ztensor_test::to_bytes;
+using ztensor_test::u64le;
+
+// Three tensors, in this order of bytes: "b" f32 [2] (1, -2), "a.w" u16 [2, 2] (1, 2, 3, 65535), "e" f32 [0, 3].
+std::string golden_file() {
+  std::string file = padded("ZTEN1000", 64) + hex("00 00 80 3f 00 00 00 c0");
+  file = padded(file, 64) + hex("01 00 02 00 03 00 ff ff");
+  file = padded(file, 64);
+  const std::string manifest =
+      hex("a3                          | map of 3") +
+      hex("67 76657273696f6e           | version") + hex("65 312e312e30 | 1.1.0") +
+      hex("6a 61747472696275746573     | attributes") + hex("a1 67 6c6963656e7365 63 4d4954 | license: MIT") +
+      hex("67 6f626a65637473           | objects") + hex("a3 | by plain bytes of their names") +
+      hex("63 612e77 a3                | a.w") +
+      hex("65 7368617065 82 02 02      | shape: [2, 2]") +
+      hex("66 666f726d6174 65 64656e7365 | format: dense") +
+      hex("6a 636f6d706f6e656e7473 a1 64 64617461 a4 | components: data") +
+      hex("65 6474797065 63 753136     | dtype: u16") +
+      hex("66 6f6666736574 18 80       | offset: 128") +
+      hex("66 6c656e677468 08          | length: 8") +
+      hex("66 646967657374 78 47       | digest: 71 characters") + "sha256:acb5f066ec124560337221d626e280657befe117fe05b4a12ca14db1c83329ad" +
+      hex("61 62 a3                    | b") +
+      hex("65 7368617065 81 02 66 666f726d6174 65 64656e7365 6a 636f6d706f6e656e7473 a1 64 64617461 a4") +
+      hex("65 6474797065 63 663332 66 6f6666736574 18 40 66 6c656e677468 08 66 646967657374 78 47 | f32 at 64") +
+      "sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b" +
+      hex("61 65 a3                    | e") +
+      hex("65 7368617065 82 00 03 66 666f726d6174 65 64656e7365 6a 636f6d706f6e656e7473 a1 64 64617461 a4") +
+      hex("65 6474797065 63 663332 66 6f6666736574 18 c0 66 6c656e677468 00 66 646967657374 78 47 | no bytes at 192") +
+      "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  return file + manifest + u64le(manifest.size()) + "ZTEN1000";
+}
+
+Model read(const std::string& file) { return open(ztensor_test::source(file)); }
+
+std::string written(const Model& model, const WriteOptions& options = {}) {
+  MemoryOutput output("test.zt");
+  write_model(model, kZtensor1, output, options);
+  return ztensor_test::to_string(output.take());
+}
+
+std::string refusal(const std::string& file) {
+  try {
+    read(file);
+  } catch (const Error& error) {
+    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+// A file with these objects, whose data begin at 64.
+std::string file_of(const std::string& data, const std::string& objects, const std::string& version = "1.1.0") {
+  const std::string manifest = map({{text("version"), text(version)}, {text("objects"), objects}});
+  return padded("ZTEN1000", 64) + data + manifest + u64le(manifest.size()) + "ZTEN1000";
+}
+
+std::string component(std::string_view dtype, std::uint64_t offset, std::uint64_t length, Entries more = {}) {
+  Entries entries = {{text("dtype"), text(dtype)}, {text("offset"), number(offset)}, {text("length"), number(length)}};
+  entries.insert(entries.end(), more.begin(), more.end());
+  return map(entries);
+}
+
+std::string object(const std::vector<std::uint64_t>& shape, std::string_view format, const Entries& components, const std::string& attributes = "") {
+  std::vector<std::string> dimensions;
+  for (const std::uint64_t dimension : shape) dimensions.push_back(number(dimension));
+  Entries entries = {{text("shape"), array(dimensions)}, {text("format"), text(format)}};
+  if (!attributes.empty()) entries.emplace_back(text("attributes"), attributes);
+  entries.emplace_back(text("components"), map(components));
+  return map(entries);
+}
+
+std::string one(const std::string& object) { return map({{text("t"), object}}); }
+
+std::string dense_file(std::string_view dtype, const std::vector<std::uint64_t>& shape, const std::string& data, Entries more = {}) {
+  return file_of(data, one(object(shape, "dense", {{text("data"), component(dtype, 64, data.size(), std::move(more))}})));
+}
+
+TEST(Zt1, TheGoldenFileIsReadFieldByField) {
+  const std::string file = golden_file();
+  ASSERT_EQ(file.size(), 707U);
+  const Model model = read(file);
+  EXPECT_EQ(model.origin.format, "zt-1.1");
+  EXPECT_EQ(model.attributes, (Attributes{{"license", "MIT"}}));
+  EXPECT_THAT(model.warnings, IsEmpty());
+  ASSERT_EQ(model.size(), 3U);
+  const Tensor& b = model.tensors()[0];
+  EXPECT_EQ(b.name, "b");
+  EXPECT_EQ(b.shape, (Shape{2}));
+  EXPECT_EQ(b.parts.at(0).dtype, DType::f32);
+  EXPECT_EQ(read_all(*b.parts[0].blob), to_bytes(elements<float>({1, -2})));
+  EXPECT_TRUE(b.parts[0].blob->map()) << "raw bytes are borrowed";
+  ASSERT_TRUE(b.parts[0].digest);
+  EXPECT_EQ(b.parts[0].digest->algorithm, DigestAlgorithm::sha256);
+  EXPECT_TRUE(b.parts[0].digest->over_stored);
+  EXPECT_EQ(b.parts[0].digest->text, "sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b");
+  EXPECT_EQ(model.tensors()[1].name, "a.w");
+  EXPECT_EQ(model.tensors()[1].parts.at(0).blob->location()->offset, 128U);
+  EXPECT_EQ(model.tensors()[2].name, "e");
+  EXPECT_EQ(model.tensors()[2].shape, (Shape{0, 3}));
+}
+
+TEST(Zt1, WritingWhatWasReadGivesTheSameBytes) { EXPECT_EQ(written(read(golden_file())), golden_file()); }
+
+TEST(Zt1, AnEmptyFileIs48Bytes) {
+  const std::string file = "ZTEN1000" + hex("a2 67 76657273696f6e 65 312e312e30 67 6f626a65637473 a0") + u64le(24) + "ZTEN1000";
+  EXPECT_EQ(written(Model()), file);
+  EXPECT_EQ(file.size(), 48U);
+  EXPECT_EQ(read(file).size(), 0U);
+}
+
+// Values from a bitwise Python CRC-32C.
+TEST(Zt1, DigestsCanBeCrc32cOrLeftOut) {
+  const Model model = read(golden_file());
+  WriteOptions options;
+  options.digest = DigestAlgorithm::crc32c;
+  EXPECT_THAT(written(model, options), HasSubstr(text("digest") + text("crc32c:0xAA36F2C9")));
+  options.digest = DigestAlgorithm::none;
+  EXPECT_THAT(written(model, options), testing::Not(HasSubstr("digest")));
+  options.digest = DigestAlgorithm::xxh3;
+  EXPECT_THROW(written(model, options), Error);
+}
+
+TEST(Zt1, CompressedPartsKeepTheirContentAndDigestTheStoredBytes) {
+  const Model model = read(golden_file());
+  WriteOptions options;
+  options.zstd_level = 3;
+  const std::string file = written(model, options);
+  const Model again = read(file);
+  ASSERT_EQ(again.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Part& part = again.tensors()[i].parts[0];
+    EXPECT_EQ(read_all(*part.blob), read_all(*model.tensors()[i].parts[0].blob));
+    const Location at = *part.blob->location();
+    EXPECT_EQ(at.encoding, "zstd");
+    const std::string stored = file.substr(at.offset, at.length);
+    EXPECT_EQ(part.digest->text, "sha256:" + sha256_hex(to_bytes(stored)));
+  }
+}
+
+TEST(Zt1, EveryElementTypeOfTheTable) {
+  for (const auto& [dtype, bytes_each] : std::vector<std::pair<std::string, std::uint64_t>>{
+           {"f64", 8}, {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"f8_e4m3", 1}, {"f8_e5m2", 1}, {"complex64", 8}, {"complex128", 16}, {"i64", 8},
+           {"i32", 4}, {"i16", 2}, {"i8", 1},  {"u64", 8},  {"u32", 4},     {"u16", 2},     {"u8", 1},        {"bool", 1}}) {
+    const std::string file = dense_file(dtype, {2, 3}, std::string(6 * bytes_each, '\1'));
+    const Model model = read(file);
+    EXPECT_EQ(to_string(model.tensors().at(0).parts[0].dtype), dtype);
+    WriteOptions options;
+    options.digest = DigestAlgorithm::none;
+    EXPECT_EQ(written(model, options), file) << dtype;
+    EXPECT_THAT(refusal(dense_file(dtype, {2, 3}, std::string(6 * bytes_each - 1, '\1'))), HasSubstr("needs")) << dtype;
+  }
+}
+
+TEST(Zt1, FloatEightComplexAndNarrowIndicesComeWithAWarning) {
+  EXPECT_THAT(kZtensor1.losses(read(dense_file("f8_e4m3", {1}, "x")), {}), testing::ElementsAre(HasSubstr("cannot read float8")));
+  EXPECT_THAT(kZtensor1.losses(read(dense_file("complex64", {1}, std::string(8, 'x'))), {}), testing::ElementsAre(HasSubstr("complex")));
+  EXPECT_THAT(kZtensor1.losses(read(golden_file()), {}), IsEmpty());
+}
+
+TEST(Zt1, WhatIsNotKnownIsListedAndRefusedWhenLoaded) {
+  const Model dtype = read(dense_file("f6_e3m2", {2}, "abc"));
+  EXPECT_EQ(dtype.tensors().at(0).parts[0].dtype, DType::unknown);
+  EXPECT_EQ(dtype.tensors()[0].parts[0].dtype_name, "f6_e3m2");
+  EXPECT_THROW(written(dtype), Error);
+
+  const Model encoding = read(dense_file("f32", {2}, "abc", {{text("encoding"), text("lz4")}}));
+  try {
+    read_all(*encoding.tensors().at(0).parts[0].blob);
+    FAIL() << "read";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("\"lz4\""));
+  }
+
+  const Model layout = read(file_of("abcd", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 4)}}))));
+  EXPECT_EQ(layout.tensors().at(0).layout, Layout::other);
+  EXPECT_EQ(layout.tensors()[0].layout_name, "block_sparse");
+  EXPECT_THROW(written(layout), Error);
+}
+
+TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
+  // [[0, 1.5, 0], [2.5, 0, 0]] with u16 indices, and as coordinates.
+  const std::string values = padded(elements<float>({1.5F, 2.5F}), 64);
+  const std::string indices = padded(elements<std::uint16_t>({1, 0}), 64);
+  const std::string indptr = padded(elements<std::uint16_t>({0, 1, 2}), 64);
+  const std::string coords = padded(elements<std::uint64_t>({0, 1, 1, 0}), 64);
+  const std::string codes = padded(elements<std::int32_t>({0x76543210, 0x01234567}), 64);
+  const std::string scales = padded(elements<std::uint16_t>({0x3c00, 0x4000}), 64);
+  const std::string zeros = elements<std::uint16_t>({0x4800, 0});
+  const std::string objects = map({
+      {text("coo"), object({2, 3}, "sparse_coo", {{text("coords"), component("u64", 256, 32)}, {text("values"), component("f32", 64, 8)}})},
+      {text("csr"), object({2, 3}, "sparse_csr",
+                           {{text("indices"), component("u16", 128, 4)}, {text("indptr"), component("u16", 192, 6)}, {text("values"), component("f32", 64, 8)}})},
+      {text("q"), object({2, 8}, "quantized_group",
+                         {{text("packed_weight"), component("i32", 320, 8)}, {text("scales"), component("f16", 384, 4)}, {text("zeros"), component("f16", 448, 4)}},
+                         map({{text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}}))},
+  });
+  const Model model = read(file_of(values + indices + indptr + coords + codes + scales + zeros, objects));
+  ASSERT_EQ(model.size(), 3U);
+  EXPECT_EQ(model.find("csr")->layout, Layout::sparse_csr);
+  EXPECT_EQ(model.find("coo")->layout, Layout::sparse_coo);
+  EXPECT_EQ(model.find("q")->layout, Layout::quantized_group);
+  const Model again = read(written(model));
+  for (const Tensor& tensor : model.tensors()) {
+    const Tensor& other = *again.find(tensor.name);
+    EXPECT_EQ(other.layout, tensor.layout);
+    EXPECT_EQ(other.attributes, tensor.attributes);
+    for (const Part& part : tensor.parts) EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob)) << tensor.name << "/" << part.role;
+  }
+}
+
+TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
+  const auto csr = [](std::vector<std::uint64_t> shape, std::uint64_t values, std::uint64_t indices, std::uint64_t indptr, std::string_view type = "u16") {
+    return file_of(std::string(512, '\0'), one(object(shape, "sparse_csr",
+                                                      {{text("indices"), component(type, 64, indices)},
+                                                       {text("indptr"), component("u16", 128, indptr)},
+                                                       {text("values"), component("f32", 192, values)}})));
+  };
+  EXPECT_EQ(refusal(csr({2, 3}, 8, 4, 6)), "");
+  EXPECT_THAT(refusal(csr({2, 3, 1}, 8, 4, 6)), HasSubstr("rank 2"));
+  EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 8)), HasSubstr("indptr: expected 6 bytes, found 8"));
+  EXPECT_THAT(refusal(csr({2, 3}, 12, 4, 6)), HasSubstr("values: expected 8 bytes, found 12"));
+  EXPECT_THAT(refusal(csr({2, 3}, 8, 3, 6)), HasSubstr("no whole number"));
+  EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 6, "f16")), HasSubstr("expected an integer type, found f16"));
+  EXPECT_THAT(refusal(csr({2, 3}, 32, 16, 6)), HasSubstr("8 elements cannot lie in shape [2, 3]"));
+  EXPECT_THAT(refusal(csr({UINT64_MAX, 1}, 8, 4, 6)), HasSubstr("overflows"));
+  EXPECT_THAT(refusal(file_of(std::string(64, '\0'), one(object({2}, "sparse_coo", {{text("values"), component("f32", 64, 4)}})))), HasSubstr("needs the part coords"));
+
+  const auto quantized = [](std::uint64_t codes, std::uint64_t scales, const Entries& attributes) {
+    return file_of(std::string(512, '\0'),
+                   one(object({2, 8}, "quantized_group", {{text("packed_weight"), component("i32", 64, codes)}, {text("scales"), component("f16", 128, scales)}},
+                              map(attributes))));
+  };
+  const Entries good = {{text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}};
+  EXPECT_EQ(refusal(quantized(8, 4, good)), "");
+  EXPECT_THAT(refusal(quantized(12, 4, good)), HasSubstr("packed_weight: expected 2 elements of i32, found 12 bytes"));
+  EXPECT_THAT(refusal(quantized(8, 8, good)), HasSubstr("scales: expected 2 elements of f16, found 8 bytes"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], {text("group_size"), number(5)}, good[2]})), HasSubstr("5 does not divide the 8 codes"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], {text("group_size"), number(0)}, good[2]})), HasSubstr("group_size"));
+  EXPECT_THAT(refusal(quantized(8, 4, {{text("bits"), number(9)}, good[1], good[2]})), HasSubstr("9 is too large"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1], {text("packing"), text("9_per_i32")}})), HasSubstr("do not fit"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1], {text("packing"), text("eight")}})), HasSubstr("8_per_i32"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1]})), HasSubstr("packing"));
+}
+
+TEST(Zt1, ComponentsLieWhereTheyMay) {
+  const auto at = [](std::uint64_t offset, std::uint64_t length) {
+    return file_of(std::string(128, '\0'), one(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));
+  };
+  EXPECT_EQ(refusal(at(64, 128)), "");
+  EXPECT_EQ(refusal(at(192, 0)), "");
+  EXPECT_THAT(refusal(at(65, 8)), HasSubstr("offset: 65 is no multiple of 64"));
+  EXPECT_THAT(refusal(at(0, 8)), HasSubstr("offset: 0 lies in front of the first place, 64"));
+  EXPECT_THAT(refusal(at(64, 129)), HasSubstr("reach behind the data, which end at 192"));
+  EXPECT_THAT(refusal(at(128, UINT64_MAX)), HasSubstr("reach behind the data"));
+  EXPECT_THAT(refusal(at(UINT64_MAX - 63, 64)), HasSubstr("reach behind the data"));
+  const auto two = [](std::uint64_t first, std::uint64_t first_length, std::uint64_t second, std::uint64_t second_length) {
+    return file_of(std::string(256, '\0'), map({{text("a"), object({first_length}, "dense", {{text("data"), component("u8", first, first_length)}})},
+                                               {text("b"), object({second_length}, "dense", {{text("data"), component("i8", second, second_length)}})}}));
+  };
+  EXPECT_EQ(refusal(two(64, 64, 128, 64)), "");
+  EXPECT_EQ(refusal(two(64, 100, 64, 100)), "") << "identical ranges are shared";
+  EXPECT_THAT(refusal(two(64, 65, 128, 64)), HasSubstr("overlap those of a: data at 64"));
+  EXPECT_THAT(refusal(two(64, 100, 64, 99)), HasSubstr("overlap"));
+  EXPECT_THAT(refusal(two(128, 8, 64, 128)), HasSubstr("overlap"));
+}
+
+TEST(Zt1, BrokenManifestsAreRefused) {
+  const auto with = [](const std::string& manifest) { return padded("ZTEN1000", 64) + manifest + u64le(manifest.size()) + "ZTEN1000"; };
+  EXPECT_THAT(refusal(with(map({{text("objects"), map({})}}))), HasSubstr("\"version\" is missing"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}}))), HasSubstr("\"objects\" is missing"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("2.0")}, {text("objects"), map({})}}))), HasSubstr("expected 1.x, found \"2.0\""));
+  EXPECT_THAT(refusal(with(map({{text("version"), number(1)}, {text("objects"), map({})}}))), HasSubstr("version: expected text, found an unsigned integer"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}, {text("objects"), map({})}}) + "x")), HasSubstr("1 bytes behind the end"));
+  EXPECT_THAT(refusal(with(array({}))), HasSubstr("expected a map, found an array"));
+  EXPECT_THAT(refusal(file_of("", map({{text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
+                                       {text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}}))),
+              HasSubstr("the key \"a\" stands twice"));
+  EXPECT_THAT(refusal(file_of("", one(map({{text("format"), text("dense")}, {text("components"), map({})}})))), HasSubstr("manifest: objects: t: \"shape\" is missing"));
+  EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {{text("data"), map({{text("dtype"), text("u8")}})}})))), HasSubstr("components: data: \"offset\" is missing"));
+  EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {})))), HasSubstr("exactly the component data"));
+  EXPECT_THAT(refusal(file_of("", one(object({UINT64_MAX, 2}, "dense", {{text("data"), component("u8", 64, 0)}})))), HasSubstr("overflows"));
+  EXPECT_THAT(refusal("ZTEN1000" + std::string(100, '\0')), HasSubstr("footer magic"));
+  EXPECT_THAT(refusal("ZTEN1000"), HasSubstr("footer magic"));
+  const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
+  EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(manifest.size() + 1) + "ZTEN1000"), HasSubstr("manifest size"));
+  EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(UINT64_MAX) + "ZTEN1000"), HasSubstr("at most 1073741824 are allowed"));
+}
+
+TEST(Zt1, LenientEncodingsAreRead) {
+  const std::string object = hex("bf") + text("components") + hex("bf") + text("data") +
+                             map({{text("length"), hex("1b 00 00 00 00 00 00 00 02")}, {text("offset"), number(64)}, {text("dtype"), hex("7f 61 75 61 38 ff")}}) + hex("ff") +
+                             text("format") + text("dense") + text("shape") + hex("9f 02 ff ff");
+  const Model model = read(file_of("hi", one(object)));
+  EXPECT_EQ(model.tensors().at(0).parts[0].dtype, DType::u8);
+  EXPECT_EQ(model.tensors()[0].shape, (Shape{2}));
+}
+
+TEST(Zt1, EveryTruncationIsRefused) {
+  const std::string file = golden_file();
+  for (std::size_t length = 0; length < file.size(); ++length) EXPECT_NE(refusal(file.substr(0, length)), "") << length;
+}
+
+TEST(Zt1, AFlippedBitIsRefusedOrChangesOneThing) {
+  const std::string file = golden_file();
+  for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
+    std::string flipped = file;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    try {
+      const Model model = read(flipped);
+      for (const Tensor& tensor : model.tensors()) {
+        for (const Part& part : tensor.parts) read_all(*part.blob);
+      }
+    } catch (const Error& error) {
+      EXPECT_NE(error.kind(), ErrorKind::internal) << bit << ": " << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace poise
