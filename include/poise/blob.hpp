@@ -71,6 +71,9 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 // ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason);
 
+// Bytes that should be there and are not (the file that holds them is absent): reading them throws not_found.
+BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
+
 // A copy of all decoded bytes.
 std::vector<std::byte> read_all(const Blob& blob);
 

@@ -139,6 +139,9 @@ class Model {
   // Appends a tensor. Throws invalid_file when the name is taken.
   const Tensor& add(Tensor tensor);
 
+  // Makes room for that many tensors, so that adding them is quick.
+  void reserve(std::size_t tensors);
+
   // In file order.
   const std::deque<Tensor>& tensors() const { return tensors_; }
   std::size_t size() const { return tensors_.size(); }

@@ -80,7 +80,7 @@ struct Tensor {
   std::string name;
   Shape shape;
   Layout layout = Layout::dense;
-  std::string layout_name;  // as the file spells it, for Layout::other
+  std::string layout_name;  // as the file spells it: always for Layout::other, else where the spelling says more
   Attributes attributes;
   std::vector<Part> parts;                     // in file order, roles unique
   std::shared_ptr<const AffineSource> affine;  // set exactly for Layout::affine

@@ -3,11 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bytes/little_endian.hpp"
+
 namespace poise {
 
 bool is_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
+    if (text.size() - i >= 8 && (load_le<std::uint64_t>(text.data() + i) & 0x8080808080808080U) == 0) {  // eight ASCII characters
+      i += 8;
+      continue;
+    }
     const auto lead = static_cast<unsigned char>(text[i]);
     const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
     if (length == 0 || length > text.size() - i) return false;

@@ -1,7 +1,9 @@
 // Format: what one file format can do. One constant of this type per format folder, one row each in registry.cpp.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +30,14 @@ struct HonouredOptions {
   bool shard_size = false;
 };
 
+// Something that a look at a whole file finds and reading it as a model does not.
+struct Finding {
+  bool is_error = false;  // else a warning
+  std::string message;
+  std::string path;
+  std::optional<std::uint64_t> offset;
+};
+
 struct Format {
   FormatInfo info;
   // Other extensions that stand for it, each with its dot.
@@ -43,7 +53,18 @@ struct Format {
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
   // What of the model the written file will not hold, one sentence each. Null: it holds everything.
   std::vector<std::string> (*losses)(const Model& model, const WriteOptions& options);
+  // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
+  // nothing. Throws io.
+  std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
 };
+
+// An input with the format that is meant and the model it holds.
+struct Opened {
+  const Format* format = nullptr;
+  Input input;
+  Model model;
+};
+Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
 
 // All of them, in the order in which they sniff.
 std::span<const Format* const> all_formats();

@@ -13,15 +13,14 @@
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
+#include "formats/ztensor/zt2.hpp"
 
 namespace poise {
 namespace {
 
-// One row per format.
+// One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace,
-    &kAltV2,  // before version 1: .alt means this one
-    &kAltV1,       &kSafetensors, &kZtensor1,
+    &kHuggingFace, &kAltV2, &kAltV1, &kSafetensors, &kZtensor2, &kZtensor1,
 };
 
 const auto& infos() {
@@ -48,7 +47,7 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
   return format.read(input, options);
 }
 
-Model read_input(const Input& input, const ReadOptions& options) {
+Opened read_input(Input input, const ReadOptions& options) {
   const std::string extension = input.path.extension().string();
   for (const Format* format : kFormats) {
     if (!format->sniff(input)) continue;
@@ -57,12 +56,14 @@ Model read_input(const Input& input, const ReadOptions& options) {
     if (named && input.source && !has_extension(*format, extension)) {
       model.warnings.push_back({fmt::format("the name ends in {}, but this is {}", extension, format->info.description), input.path.string(), 0});
     }
-    return model;
+    return {format, std::move(input), std::move(model)};
   }
   refuse_what_is_no_model(input);
   // Not recognised by its content: the format its name promises says what is wrong with it.
   for (const Format* format : kFormats) {
-    if (input.source && format->read != nullptr && has_extension(*format, extension)) return format->read(input, options);
+    if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
+    Model model = format->read(input, options);
+    return {format, std::move(input), std::move(model)};
   }
   throw Error(ErrorKind::invalid_file, "this is none of the formats that Poise reads", input.path.string(), 0);
 }
@@ -101,11 +102,13 @@ std::vector<std::byte> first_bytes(const Input& input, std::size_t count) {
   return bytes;
 }
 
-Model open(const std::filesystem::path& path, const ReadOptions& options) { return read_input(make_input(path, options), options); }
+Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) { return read_input(make_input(path, options), options); }
+
+Model open(const std::filesystem::path& path, const ReadOptions& options) { return open_with_format(path, options).model; }
 
 Model open(SourcePtr source, const ReadOptions& options) {
   const std::filesystem::path path = source->name();
-  return read_input({path, std::move(source)}, options);
+  return read_input({path, std::move(source)}, options).model;
 }
 
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {

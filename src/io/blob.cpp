@@ -45,6 +45,18 @@ class OpaqueBlob final : public Blob {
   std::string reason_;
 };
 
+class MissingBlob final : public Blob {
+ public:
+  MissingBlob(std::uint64_t size, std::string reason) : size_(size), reason_(std::move(reason)) {}
+
+  std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::not_found, reason_); }
+
+ private:
+  std::uint64_t size_;
+  std::string reason_;
+};
+
 // Reads any seekable blob from front to back.
 class SeekingStream final : public BlobStream {
  public:
@@ -77,6 +89,8 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name) {
 BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason) {
   return std::make_shared<OpaqueBlob>(std::move(location), size, std::move(reason));
 }
+
+BlobPtr make_missing_blob(std::uint64_t size, std::string reason) { return std::make_shared<MissingBlob>(size, std::move(reason)); }
 
 std::vector<std::byte> read_all(const Blob& blob) {
   std::vector<std::byte> bytes(blob.size());

@@ -118,9 +118,17 @@ class ZstdStream final : public BlobStream {
   bool ended_ = false;
 };
 
+// A block of zstd's takes four bytes or more and holds at most 128 KiB: what no stored bytes can decode to is never allocated.
+std::uint64_t largest_content(const Location& location) {
+  constexpr std::uint64_t kBlockContent = 128 * 1024;
+  const std::uint64_t blocks = location.length / 4 + 1;
+  return blocks > UINT64_MAX / kBlockContent ? UINT64_MAX : blocks * kBlockContent;
+}
+
 class ZstdBlob final : public Blob {
  public:
   ZstdBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_([size] { return size; }) {
+    if (size > largest_content(location_)) Decoder(location_).fail(fmt::format("{} bytes cannot decode to {}", location_.length, size));
     if (size == 0) Decoder(location_).require_end(0);  // nobody will read it, so nobody else will notice
   }
   // `size` is called at most once at a time and may throw.

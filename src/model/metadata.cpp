@@ -211,6 +211,12 @@ Attributes text_attributes(const Model& model) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : model.attributes) entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
   Attributes result = Attributes::from_unique(std::move(entries));
+  for (const auto& [key, value] : metadata_attributes(model)) result.set(key, value);
+  return result;
+}
+
+Attributes metadata_attributes(const Model& model) {
+  Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
   if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
   if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));

@@ -11,6 +11,9 @@ namespace poise {
 // the model has.
 Attributes text_attributes(const Model& model);
 
+// Those three alone, for formats whose attributes need not be text.
+Attributes metadata_attributes(const Model& model);
+
 // The reverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file
 // naming attribute and field when one of them does not parse.
 void take_text_attributes(Model& model);

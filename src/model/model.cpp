@@ -41,13 +41,16 @@ std::string_view Vocabulary::text(std::size_t id) const {
 }
 
 const Tensor& Model::add(Tensor tensor) {
-  if (find(tensor.name) != nullptr) {
-    throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", tensor.name), origin.path.string());
+  const Tensor& added = tensors_.emplace_back(std::move(tensor));
+  if (!index_.emplace(added.name, tensors_.size() - 1).second) {
+    const std::string name = added.name;
+    tensors_.pop_back();
+    throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", name), origin.path.string());
   }
-  tensors_.push_back(std::move(tensor));
-  index_.emplace(tensors_.back().name, tensors_.size() - 1);
-  return tensors_.back();
+  return added;
 }
+
+void Model::reserve(std::size_t tensors) { index_.reserve(tensors); }
 
 const Tensor* Model::find(std::string_view name) const {
   const auto found = index_.find(name);

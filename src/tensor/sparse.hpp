@@ -3,7 +3,7 @@
 //   csr   rank 2; row r has the elements indptr[r] .. indptr[r + 1]; element i lies in column indices[i]
 //   coo   element i lies at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
 //
-// Indices are of any integer type. No element may stand twice.
+// Indices are of any integer type. No cell may stand twice.
 #pragma once
 
 #include <optional>
@@ -16,5 +16,32 @@ namespace poise {
 // What is wrong with the parts, types or sizes of a sparse tensor, in one sentence; nothing when they fit its shape. Looks
 // at no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
+
+enum class SparseRules {
+  any_order,  // zTensor 1.x: the columns of a row may stand in any order
+  ascending,  // zt.sparse_csr/1: they ascend
+};
+
+// The rules of the file a tensor was read from.
+SparseRules sparse_rules(const Tensor& tensor);
+
+// Structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts throws.
+// Memory: the index parts, unless they are mapped; for coordinates in no order 8 bytes an element more.
+// Requires: Layout::sparse_csr or sparse_coo.
+void validate_sparse(const Tensor& tensor, SparseRules rules);
+
+// The indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
+// Requires: an integer type.
+BlobPtr widen_indices(const std::string& tensor, const Part& part);
+
+// The elements of a sparse tensor as one row-major run of its values' type, zeros filled in. The indices are validated
+// when the blob is first read, which throws what validate_sparse() throws. Throws unsupported for values of less than a
+// byte. Requires: Layout::sparse_csr or sparse_coo.
+BlobPtr densify(const Tensor& tensor);
+
+// A dense tensor as csr or coo with u64 indices, its elements found again whenever parts are read; nothing when fewer than
+// `least_zeros` (0 to 1) of its elements are zero, when it has none, or when it is no matrix for csr. An element is zero when
+// all of its bits are. Reads the data once. Throws unsupported for elements of less than a byte.
+std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

@@ -311,11 +311,17 @@ bool Map::next() {
   if (in_.rules_ == Rules::deterministic) {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
-  } else if (!(text_key_ ? keys_.insert(key_) : other_keys_.insert(in_.joined_.emplace_back(encode(other_key_))))) {
+  } else if (!is_new()) {
     in_.fail(fmt::format("the key \"{}\" stands twice", printable(key_)), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is no text";
   return true;
+}
+
+bool Map::is_new() {
+  if (text_key_) return keys_.insert(key_);
+  if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
+  return other_keys_->insert(in_.joined_.emplace_back(encode(other_key_)));
 }
 
 void Map::require_ascending(std::string_view encoded) {

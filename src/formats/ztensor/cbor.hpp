@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -125,7 +126,7 @@ class KeySet {
   bool insert(std::string_view key);
 
  private:
-  static constexpr std::size_t kFew = 16;
+  static constexpr std::size_t kFew = 8;
 
   std::array<std::string_view, kFew> few_;
   std::size_t count_ = 0;                    // in few_
@@ -156,6 +157,7 @@ class Map {
   Map(Cursor& in, const Item& item);
 
   void require_ascending(std::string_view encoded);
+  bool is_new();
 
   Cursor& in_;
   bool indefinite_;
@@ -164,9 +166,9 @@ class Map {
   std::uint64_t key_position_ = 0;
   std::string_view key_;
   Value other_key_;
-  std::string_view previous_;  // deterministic: the encoded key before
-  KeySet keys_;                // lenient
-  KeySet other_keys_;          // lenient: those that are no text, encoded
+  std::string_view previous_;           // deterministic: the encoded key before
+  KeySet keys_;                         // lenient
+  std::unique_ptr<KeySet> other_keys_;  // lenient: those that are no text, encoded
 };
 
 }  // namespace poise::cbor

@@ -24,7 +24,7 @@ class Encoder {
   // The entries of a map and the items of an array follow their head; their order is the caller's business.
   void map(std::uint64_t entries) { head(5, entries); }
   void array(std::uint64_t items) { head(4, items); }
-  void text(std::string_view text);
+  void text(std::string_view text);  // throws unsupported unless it is UTF-8
   void u64(std::uint64_t number) { head(0, number); }
   // Any value; maps inside are sorted.
   void value(const Value& value);

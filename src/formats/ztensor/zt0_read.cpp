@@ -23,19 +23,6 @@ namespace {
 constexpr std::string_view kContext = "zt 0.1: index";
 constexpr std::uint64_t kMagicBytes = 8;
 
-ManifestRange find_index(const Source& source) {
-  const SourceRange range(source);
-  ByteReader reader(range, "zt 0.1");
-  reader.skip(kMagicBytes, "header magic");
-  if (reader.remaining() < 9) reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()), source.size());
-  const std::uint64_t footer = source.size() - 8;
-  reader.seek(footer);
-  const std::uint64_t length = reader.u64("index size");
-  if (length > kMaxManifestBytes) reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes) reader.fail("index size", fmt::format("{} bytes, but only {} lie before it", length, footer - kMagicBytes), footer);
-  return {footer - length, footer};
-}
-
 struct Entry {
   Object object;
   bool big_endian = false;
@@ -107,8 +94,21 @@ void swap_bytes(Tensor& tensor) {
 
 }  // namespace
 
+ManifestRange find_index0(const Source& source) {
+  const SourceRange range(source);
+  ByteReader reader(range, "zt 0.1");
+  reader.skip(kMagicBytes, "header magic");
+  if (reader.remaining() < 9) reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()), source.size());
+  const std::uint64_t footer = source.size() - 8;
+  reader.seek(footer);
+  const std::uint64_t length = reader.u64("index size");
+  if (length > kMaxManifestBytes) reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
+  if (length > footer - kMagicBytes) reader.fail("index size", fmt::format("{} bytes, but only {} lie before it", length, footer - kMagicBytes), footer);
+  return {footer - length, footer};
+}
+
 void read_version_0(Model& model, const SourcePtr& source) {
-  const ManifestRange range = find_index(*source);
+  const ManifestRange range = find_index0(*source);
   const ManifestBytes index(*source, range);
   cbor::Cursor in(index.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
   EntryParser parser(in);

@@ -25,6 +25,12 @@ inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
 // every message.
 std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
 
+// Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
+std::uint64_t manifest_begin1(const Source& source);
+
+// The same for 0.1, whose manifest is called index.
+ManifestRange find_index0(const Source& source);
+
 // A 0.1 file's objects. Requires: the source begins with kMagic0.
 void read_version_0(Model& model, const SourcePtr& source);
 

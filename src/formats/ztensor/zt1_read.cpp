@@ -12,12 +12,14 @@
 #include "formats/ztensor/zt1.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "io/source_range.hpp"
 #include "model/metadata.hpp"
@@ -52,8 +54,8 @@ bool ends_like_1_0(const Source& source) {
 }
 
 [[noreturn]] void fail_without_magic(const Source& source) {
-  throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1), source.name(),
-              source.size());
+  throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1),
+              source.name(), source.size());
 }
 
 struct Ending {
@@ -235,7 +237,9 @@ void read_version_1(Model& model, const SourcePtr& source) {
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
   model.attributes = parser.take_attributes();
-  for (Tensor& tensor : tensors_from_objects(parser.take_objects(), source, range.begin, std::string(kContext))) model.add(std::move(tensor));
+  std::vector<Tensor> tensors = tensors_from_objects(parser.take_objects(), source, range.begin, std::string(kContext));
+  model.reserve(tensors.size());
+  for (Tensor& tensor : tensors) model.add(std::move(tensor));
 }
 
 std::string magic_of(const Input& input) {
@@ -264,6 +268,14 @@ Model read(const Input& input, const ReadOptions&) {
 }
 
 }  // namespace
+
+std::uint64_t manifest_begin1(const Source& source) {
+  std::array<std::byte, kMagicBytes> magic{};
+  source.read(0, magic);
+  const bool is_0 = std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) == kMagic0;
+  return is_0 ? find_index0(source).begin : find_manifest(source).manifest.begin;
+}
+
 }  // namespace ztensor
 
 const Format kZtensor1 = {
@@ -275,6 +287,7 @@ const Format kZtensor1 = {
     .read = ztensor::read,
     .write = ztensor::write_zt1,
     .losses = ztensor::zt1_losses,
+    .audit = ztensor::audit_version_1,
 };
 
 }  // namespace poise

@@ -32,7 +32,7 @@ class TensorBuilder {
   TensorBuilder(const SourcePtr& source, std::uint64_t data_end, const std::string& context) : source_(source), data_end_(data_end), context_(context) {}
 
   Tensor build(Object&& object) {
-    std::ranges::stable_sort(object.components, {}, &Component::offset);
+    if (!std::ranges::is_sorted(object.components, {}, &Component::offset)) std::ranges::stable_sort(object.components, {}, &Component::offset);
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
@@ -43,6 +43,7 @@ class TensorBuilder {
     if (!elements) fail(tensor, object.position, fmt::format("shape: {} overflows", to_string(tensor.shape)));
     elements_ = *elements;
     sizes_known_ = true;
+    tensor.parts.reserve(object.components.size());
     for (Component& component : object.components) {
       require_place(tensor, component);
       tensor.parts.push_back(part(tensor, component));

@@ -39,7 +39,11 @@ std::string hex(std::string_view digits) {
 }
 
 std::string long_head(unsigned major, std::uint64_t argument, unsigned argument_bytes) {
-  const unsigned low = argument_bytes == 0 ? static_cast<unsigned>(argument) : argument_bytes == 1 ? 24 : argument_bytes == 2 ? 25 : argument_bytes == 4 ? 26 : 27;
+  const unsigned low = argument_bytes == 0   ? static_cast<unsigned>(argument)
+                       : argument_bytes == 1 ? 24
+                       : argument_bytes == 2 ? 25
+                       : argument_bytes == 4 ? 26
+                                             : 27;
   return static_cast<char>(major << 5 | low) + big_endian(argument, argument_bytes);
 }
 

@@ -38,8 +38,8 @@ std::string refusal(const std::string& file) {
 }
 
 std::string entry_0_1(Entries more = {}) {
-  Entries entries = {{text("name"), text("w")},         {text("offset"), number(64)}, {text("size"), number(8)}, {text("dtype"), text("float32")},
-                     {text("shape"), array({number(2)})}, {text("encoding"), text("raw")}};
+  Entries entries = {{text("name"), text("w")},        {text("offset"), number(64)},        {text("size"), number(8)},
+                     {text("dtype"), text("float32")}, {text("shape"), array({number(2)})}, {text("encoding"), text("raw")}};
   entries.insert(entries.end(), more.begin(), more.end());
   return map(entries);
 }
@@ -51,14 +51,10 @@ std::string file_0_1(const std::string& data, const std::vector<std::string>& en
 
 TEST(Zt0, TheGoldenFileIsRead) {
   const std::string file = padded("ZTEN0001", 64) + hex("00 00 80 3f 00 00 00 c0 | 1.0, -2.0") +
-                           hex("81 a7                       | one tensor of seven fields") +
-                           hex("64 6e616d65 61 77           | name: w") +
-                           hex("66 6f6666736574 18 40       | offset: 64") +
-                           hex("64 73697a65 08              | size: 8") +
-                           hex("65 6474797065 67 666c6f61743332 | dtype: float32") +
-                           hex("65 7368617065 81 02         | shape: [2]") +
-                           hex("68 656e636f64696e67 63 726177 | encoding: raw") +
-                           hex("66 6c61796f7574 65 64656e7365 | layout: dense") +
+                           hex("81 a7                       | one tensor of seven fields") + hex("64 6e616d65 61 77           | name: w") +
+                           hex("66 6f6666736574 18 40       | offset: 64") + hex("64 73697a65 08              | size: 8") +
+                           hex("65 6474797065 67 666c6f61743332 | dtype: float32") + hex("65 7368617065 81 02         | shape: [2]") +
+                           hex("68 656e636f64696e67 63 726177 | encoding: raw") + hex("66 6c61796f7574 65 64656e7365 | layout: dense") +
                            hex("48 00 00 00 00 00 00 00     | 72 bytes of index");
   const Model model = read(file);
   EXPECT_EQ(model.origin.format, "zt-0.1");
@@ -103,14 +99,15 @@ TEST(Zt0, BrokenFilesAreRefused) {
 }
 
 std::string file_1_0(const std::string& dtype, const std::string& layout, const Entries& components, bool magic) {
-  const std::string manifest =
-      map({{text("version"), text("1.0")},
-           {text("generator"), text("test")},
-           {text("attributes"), map({{text("license"), text("MIT")}})},
-           {text("tensors"), map({{text("w"), map({{text("dtype"), text(dtype)}, {text("shape"), array({number(1), number(2)})}, {text("format"), text(layout)},
-                                                   {text("components"), map(components)}})}})}});
-  return padded("ZTEN1000", 64) + padded(elements<float>({1, -2}), 64) + padded(elements<std::uint64_t>({0, 1}), 64) + elements<std::uint64_t>({0, 2}) + manifest +
-         u64le(manifest.size()) + (magic ? "ZTEN1000" : "");
+  const std::string manifest = map({{text("version"), text("1.0")},
+                                    {text("generator"), text("test")},
+                                    {text("attributes"), map({{text("license"), text("MIT")}})},
+                                    {text("tensors"), map({{text("w"), map({{text("dtype"), text(dtype)},
+                                                                            {text("shape"), array({number(1), number(2)})},
+                                                                            {text("format"), text(layout)},
+                                                                            {text("components"), map(components)}})}})}});
+  return padded("ZTEN1000", 64) + padded(elements<float>({1, -2}), 64) + padded(elements<std::uint64_t>({0, 1}), 64) + elements<std::uint64_t>({0, 2}) +
+         manifest + u64le(manifest.size()) + (magic ? "ZTEN1000" : "");
 }
 
 std::string place(const std::string& size_key, std::uint64_t offset, std::uint64_t length) {
@@ -130,9 +127,9 @@ TEST(Zt1Older, Version1Point0IsReadWithAndWithoutMagicAtTheEnd) {
 }
 
 TEST(Zt1Older, Version1Point0IndicesAreUnsigned64) {
-  const Model model = read(file_1_0(
-      "float32", "sparse_csr",
-      {{text("values"), place("size", 64, 8)}, {text("indices"), place("size", 128, 16)}, {text("indptr"), place("size", 192, 16)}}, false));
+  const Model model =
+      read(file_1_0("float32", "sparse_csr",
+                    {{text("values"), place("size", 64, 8)}, {text("indices"), place("size", 128, 16)}, {text("indptr"), place("size", 192, 16)}}, false));
   const Tensor& tensor = model.tensors().at(0);
   EXPECT_EQ(tensor.layout, Layout::sparse_csr);
   EXPECT_EQ(tensor.require("indptr").dtype, DType::u64);
@@ -146,8 +143,11 @@ TEST(Zt1Older, EveryTruncationOf1Point0IsRefused) {
 
 std::string file_1_2(const std::string& attributes, const std::string& data, const std::string& component) {
   const std::string manifest =
-      map({{text("version"), text("1.2.0")}, {text("attributes"), attributes},
-           {text("objects"), map({{text("w"), map({{text("shape"), array({number(2)})}, {text("format"), text("dense")}, {text("components"), map({{text("data"), component}})}})}})}});
+      map({{text("version"), text("1.2.0")},
+           {text("attributes"), attributes},
+           {text("objects"),
+            map({{text("w"),
+                  map({{text("shape"), array({number(2)})}, {text("format"), text("dense")}, {text("components"), map({{text("data"), component}})}})}})}});
   return padded("ZTEN1000", 64) + data + manifest + u64le(manifest.size()) + "ZTEN1000";
 }
 
@@ -176,7 +176,8 @@ TEST(Zt1Older, Version1Point2SaysTheUncompressedLength) {
   const std::string frame = hex("28 b5 2f fd 00 58 41 00 00 00 00 80 3f 00 00 00 c0");
   const auto file = [&](std::uint64_t size) {
     return file_1_2(map({}), frame,
-                    component_1_2({{text("dtype"), text("f32")}}, frame.size(), {{text("uncompressed_length"), number(size)}, {text("encoding"), text("zstd")}, {text("digest"), hex("f6")}}));
+                    component_1_2({{text("dtype"), text("f32")}}, frame.size(),
+                                  {{text("uncompressed_length"), number(size)}, {text("encoding"), text("zstd")}, {text("digest"), hex("f6")}}));
   };
   const Model model = read(file(8));
   EXPECT_EQ(read_all(*model.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));

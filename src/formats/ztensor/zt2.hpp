@@ -1,0 +1,83 @@
+// zTensor 2 (formats.md section 3): read, verified and written, in canonical form unless asked for something else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/format.hpp"
+#include "formats/ztensor/manifest_bytes.hpp"
+#include "formats/ztensor/object.hpp"
+
+namespace poise {
+
+extern const Format kZtensor2;
+
+namespace ztensor {
+
+inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
+inline constexpr std::uint64_t kLeastAlignment2 = 4096;
+inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
+inline constexpr std::uint64_t kFooterBytes2 = 40;
+inline constexpr std::uint64_t kLeastFileBytes2 = 48;
+inline constexpr std::uint64_t kMaxManifestBytes2 = std::uint64_t{1} << 30;
+inline constexpr std::size_t kMaxRank2 = 64;
+inline constexpr std::size_t kMaxNameBytes2 = 1024;
+
+struct Shard {
+  std::string name;
+  std::uint64_t size = 0;
+  std::string digest;
+};
+
+struct Manifest2 {
+  Attributes attributes;
+  std::vector<Shard> shards;
+  std::vector<Object> objects;
+};
+
+// Where the manifest lies; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
+// wrong, or the bytes do not have the hash the footer says; unsupported for another version.
+ManifestRange find_manifest2(const Source& source);
+
+// Throws invalid_file naming the key and its offset when a rule of the manifest is broken.
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range);
+
+// The file a shard is found in: "model-00001.zt" beside "model.zt".
+std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
+
+// Checks what a layout of version 2 calls for in a tensor whose sizes and types are known; unknown layouts and logical types
+// pass. Throws invalid_file (without path).
+void check_layout2(const Tensor& tensor);
+
+// A tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical type.
+struct StoredPart {
+  std::string role;
+  std::string dtype;
+  std::string type;  // empty: none
+  BlobPtr blob;
+};
+struct StoredTensor {
+  std::string name;
+  Shape shape;
+  std::string layout;
+  Attributes attributes;
+  std::vector<StoredPart> parts;  // sorted by role
+};
+// Throws unsupported when version 2 cannot hold it.
+StoredTensor to_stored2(const Tensor& tensor);
+
+// The reverse, for a tensor that has been read with version 2's layout, roles and attributes.
+void from_stored2(Tensor& tensor);
+
+// The deterministic CBOR value that names the model's content, whatever the file looks like:
+// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}].
+std::string content_value2(const Model& model, const std::function<std::string(const Tensor&, const Part&)>& digest);
+
+void write_zt2(const Model& model, Output& output, const WriteOptions& options);
+std::vector<std::string> zt2_losses(const Model& model, const WriteOptions& options);
+
+}  // namespace ztensor
+}  // namespace poise

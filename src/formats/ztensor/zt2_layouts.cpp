@@ -1,0 +1,230 @@
+// What the layout profiles of zTensor 2 call for, and the way between them and Poise's tensors.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/zt2.hpp"
+#include "tensor/group_quantize.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+constexpr std::string_view kCsr = "zt.sparse_csr/1";
+constexpr std::string_view kCoo = "zt.sparse_coo/1";
+constexpr std::string_view kQuantGroup = "zt.quant_group/1";
+constexpr std::string_view kMx = "zt.mx/1";
+
+[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout_name, problem));
+}
+
+std::uint64_t required_number(const Tensor& tensor, std::string_view key) {
+  const Value* value = tensor.attributes.find(key);
+  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  if (number == nullptr) fail(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
+  return *number;
+}
+
+void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
+  if (bytes != part.blob->size())
+    fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
+}
+
+void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
+  for (const std::string_view role : roles) {
+    if (tensor.part(role) == nullptr) fail(tensor, fmt::format("the part {} is missing", role));
+  }
+  if (tensor.parts.size() != roles.size()) fail(tensor, fmt::format("{} parts, expected {}", tensor.parts.size(), roles.size()));
+}
+
+void check_dense(const Tensor& tensor) {
+  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "dense holds exactly the part data");
+  if (tensor.parts[0].dtype != DType::unknown) require_size(tensor, tensor.parts[0], packed_bytes(tensor.parts[0].dtype, tensor.elements()));
+}
+
+// Indices are plain u32 or u64, all of one type.
+void check_sparse(const Tensor& tensor) {
+  DType index = DType::unknown;
+  for (const Part& part : tensor.parts) {
+    if (part.role == "values") continue;
+    if (part.dtype != DType::u32 && part.dtype != DType::u64) fail(tensor, fmt::format("{}: expected u32 or u64, found {}", part.role, part.dtype_name));
+    if (index != DType::unknown && part.dtype != index)
+      fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index), part.dtype_name));
+    index = part.dtype;
+  }
+  if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);
+}
+
+// MX: low-precision elements with a power-of-two scale for each block along one axis.
+void check_mx(const Tensor& tensor) {
+  constexpr std::array kElements = {DType::f4_e2m1, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::unknown};
+  require_roles(tensor, {"data", "scales"});
+  const Part& data = tensor.require("data");
+  const Part& scales = tensor.require("scales");
+  const Value* form = tensor.attributes.find("scale_form");
+  if (form == nullptr || *form != Value("e8m0_exponent")) fail(tensor, "attribute scale_form: expected e8m0_exponent");
+  if (scales.dtype != DType::f8_e8m0) fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.dtype_name));
+  if (std::ranges::find(kElements, data.dtype) == kElements.end()) fail(tensor, fmt::format("data: {} is no MX element", data.dtype_name));
+  if (tensor.shape.empty()) fail(tensor, "a scalar has no blocks");
+  const std::uint64_t axis = tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : required_number(tensor, "axis");
+  if (axis >= tensor.shape.size()) fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
+  const std::uint64_t block = required_number(tensor, "block_size");
+  if (block < 2 || tensor.shape[axis] % block != 0)
+    fail(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block, tensor.shape[axis], axis));
+  if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
+  require_size(tensor, scales, tensor.elements() / block);
+}
+
+// gguf.<type>/1: blocks of ggml's as they are.
+void check_gguf(const Tensor& tensor) {
+  require_roles(tensor, {"data"});
+  const Part& data = tensor.require("data");
+  if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.dtype_name));
+  const std::uint64_t elements = required_number(tensor, "elems_per_block");
+  const std::uint64_t bytes = required_number(tensor, "block_bytes");
+  if (elements == 0 || tensor.elements() % elements != 0)
+    fail(tensor, fmt::format("attribute elems_per_block: {} does not divide {} elements", elements, tensor.elements()));
+  if (bytes == 0) fail(tensor, "attribute block_bytes: 0");
+  require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
+}
+
+bool is_gguf(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
+
+bool has_unknown_type(const Tensor& tensor) {
+  return std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+}
+
+Value zero_point(const GroupScheme& scheme) {
+  switch (scheme.zeros) {
+    case GroupScheme::Zeros::none: return Attributes{{"form", "none"}};
+    case GroupScheme::Zeros::fixed: return Attributes{{"form", "implied"}, {"value", scheme.zero}};
+    case GroupScheme::Zeros::plain: return Attributes{{"form", "tensor"}, {"packing", "plain"}};
+    case GroupScheme::Zeros::packed: return Attributes{{"form", "tensor"}, {"packing", "same_as_data"}};
+  }
+  return {};
+}
+
+std::string_view unsigned_word(DType word) {
+  switch (info(word).bits) {
+    case 8: return "u8";
+    case 16: return "u16";
+    case 32: return "u32";
+    default: return "u64";
+  }
+}
+
+std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
+  if (scheme.power_of_two) return "e8m0_exponent";
+  return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
+}
+
+// zTensor 1.1's attributes in the words of zt.quant_group/1. What else stands in them stays.
+Attributes quant_group_attributes(const Tensor& tensor) {
+  const Value* packing = tensor.attributes.find("packing");
+  const GroupScheme scheme = group_scheme(tensor);
+  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;
+  const auto refuse = [&](std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem)); };
+  if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
+  if (scheme.per_word * scheme.bits != info(scheme.word).bits)
+    refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
+  if (scheme.bits == 1 || scheme.bits == 7) refuse(fmt::format("codes of {} bits have no place there", scheme.bits));
+  Attributes attributes = tensor.attributes;
+  attributes.set("axis", static_cast<std::uint64_t>(scheme.axis));
+  attributes.set("packing", Attributes{{"word", unsigned_word(scheme.word)},
+                                       {"order", scheme.high_bits_first ? "msb_first" : "lsb_first"},
+                                       {"per_word", std::uint64_t{scheme.per_word}}});
+  attributes.set("scale_form", scale_form(scheme, tensor.require("scales")));
+  attributes.set("zero_point", zero_point(scheme));
+  return attributes;
+}
+
+// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" (see parse_manifest2).
+void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
+  if (part.dtype != DType::unknown) {
+    stored.dtype = info(part.dtype).zt2;
+    stored.type = info(part.dtype).zt2_type;
+  } else if (const auto colon = part.dtype_name.find(':'); colon != std::string::npos && dtype_from_storage(part.dtype_name.substr(0, colon), "")) {
+    stored.dtype = part.dtype_name.substr(0, colon);
+    stored.type = part.dtype_name.substr(colon + 1);
+  }
+  if (stored.dtype.empty())
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
+}
+
+// Layout ids are namespaced and versioned; only such a one can have come from a file that states all of its rules.
+bool is_profile(std::string_view layout) {
+  const auto dot = layout.find('.');
+  const auto slash = layout.rfind('/');
+  return dot != std::string_view::npos && slash != std::string_view::npos && dot < slash && slash + 1 < layout.size();
+}
+
+std::string layout_id(const Tensor& tensor) {
+  switch (tensor.layout) {
+    case Layout::dense: return "dense";
+    case Layout::sparse_csr: return std::string(kCsr);
+    case Layout::sparse_coo: return std::string(kCoo);
+    case Layout::quantized_group: return std::string(kQuantGroup);
+    case Layout::affine:
+    case Layout::other: break;
+  }
+  if (is_profile(tensor.layout_name)) return tensor.layout_name;
+  throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: Poise does not know its layout \"{}\"", tensor.name, tensor.layout_name));
+}
+
+}  // namespace
+
+void check_layout2(const Tensor& tensor) {
+  if (tensor.layout == Layout::dense) return check_dense(tensor);
+  if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) return check_sparse(tensor);
+  if (tensor.layout == Layout::quantized_group && !has_unknown_type(tensor)) group_scheme(tensor);
+  if (tensor.layout_name == kMx) return check_mx(tensor);
+  if (is_gguf(tensor.layout_name)) return check_gguf(tensor);
+}
+
+void from_stored2(Tensor& tensor) {
+  if (tensor.layout_name == "dense") {
+    tensor.layout = Layout::dense;
+  } else if (tensor.layout_name == kCsr) {
+    tensor.layout = Layout::sparse_csr;
+  } else if (tensor.layout_name == kCoo) {
+    tensor.layout = Layout::sparse_coo;
+  } else if (tensor.layout_name == kQuantGroup) {
+    tensor.layout = Layout::quantized_group;
+    for (Part& part : tensor.parts) {
+      if (part.role == "data") part.role = "packed_weight";
+    }
+  } else {
+    tensor.layout = Layout::other;
+  }
+  check_layout2(tensor);
+  if (tensor.layout == Layout::dense) tensor.layout_name.clear();
+  if (!has_unknown_type(tensor)) from_stored_affine(tensor);
+}
+
+StoredTensor to_stored2(const Tensor& original) {
+  const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
+  StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
+  if (tensor.layout == Layout::quantized_group) stored.attributes = quant_group_attributes(tensor);
+  const bool sparse = tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
+  const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
+  for (const Part& part : tensor.parts) {
+    StoredPart& target = stored.parts.emplace_back();
+    target.role = tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? "data" : part.role;
+    target.blob = part.blob;
+    set_types(tensor, part, target);
+    if (sparse && part.role != "values" && !narrow) {
+      target.dtype = "u64";
+      target.blob = widen_indices(tensor.name, part);
+    }
+  }
+  std::ranges::sort(stored.parts, {}, &StoredPart::role);
+  return stored;
+}
+
+}  // namespace poise::ztensor

@@ -1,0 +1,284 @@
+// The manifest of zTensor 2, in core deterministic CBOR:
+//
+//   {"shards": {name: {"size", "digest"}}?,
+//    "objects": {name: {"parts": {role: {"blob": [offset, length], "type"?, "dtype", "shard"?, "digest"?, "encoding"?,
+//                                        "decoded_length"?}}, "shape": [..], "layout", "attributes"?}},
+//    "attributes": {..}?}
+//
+// Keys that are not known are passed over, at every level.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "formats/ztensor/cbor.hpp"
+#include "formats/ztensor/zt2.hpp"
+#include "io/digest.hpp"
+#include "io/source_range.hpp"
+#include "tensor/part_digest.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+constexpr std::array kStorageTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
+                                      DType::i16, DType::i8,  DType::u64, DType::u32,  DType::u16, DType::u8};
+constexpr std::size_t kMaxShardNameBytes = 64;
+
+bool is_storage_type(std::string_view name) {
+  return std::ranges::any_of(kStorageTypes, [&](DType dtype) { return info(dtype).zt2 == name; });
+}
+
+bool is_lower_hex(std::string_view digits) {
+  return std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+// "algorithm:digits"; the algorithms that are known have digits of one length.
+bool is_digest(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view name = text.substr(0, colon);
+  const std::string_view digits = text.substr(colon + 1);
+  if (!std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); })) return false;
+  if (digits.empty() || !is_lower_hex(digits)) return false;
+  return name == "xxh3" ? digits.size() == 16 : name == "sha256" ? digits.size() == 64 : true;
+}
+
+bool is_shard_name(std::string_view name) {
+  const auto allowed = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= kMaxShardNameBytes && name.front() != '.' && std::ranges::all_of(name, allowed);
+}
+
+class ManifestParser {
+ public:
+  explicit ManifestParser(cbor::Cursor& in) : in_(in) {}
+
+  Manifest2 parse() {
+    Manifest2 manifest;
+    bool has_objects = false;
+    for (auto root = in_.map(); root.next();) {
+      if (root.key() == "objects") {
+        has_objects = true;
+        parse_objects(manifest);
+      } else if (root.key() == "shards") {
+        parse_shards(manifest);
+      } else if (root.key() == "attributes") {
+        manifest.attributes = attributes();
+      } else {
+        in_.skip();
+      }
+    }
+    in_.finish();
+    if (!has_objects) in_.fail("\"objects\" is missing", in_.position());
+    return manifest;
+  }
+
+ private:
+  std::string name(const cbor::Map& map) const {
+    const std::string_view key = map.key();
+    if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
+    if (key.empty() || key.size() > kMaxNameBytes2)
+      in_.fail(fmt::format("a name has 1 to {} bytes, this one {}", kMaxNameBytes2, key.size()), map.key_position());
+    if (key.find('\0') != std::string_view::npos) in_.fail("a name holds no NUL", map.key_position());
+    return std::string(key);
+  }
+
+  Attributes attributes() {
+    std::vector<Attributes::Entry> entries;
+    for (auto map = in_.map(); map.next();) {
+      std::string key = name(map);
+      entries.emplace_back(std::move(key), in_.value());
+    }
+    return Attributes::from_unique(std::move(entries));
+  }
+
+  void parse_shards(Manifest2& manifest) {
+    for (auto map = in_.map(); map.next();) {
+      if (!map.has_text_key() || !is_shard_name(map.key())) {
+        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot", kMaxShardNameBytes),
+                 map.key_position());
+      }
+      manifest.shards.push_back(shard(std::string(map.key())));
+    }
+  }
+
+  Shard shard(std::string name) {
+    const std::uint64_t begin = in_.position();
+    Shard shard{std::move(name), 0, {}};
+    bool has_size = false;
+    for (auto map = in_.map(); map.next();) {
+      if (map.key() == "size") {
+        has_size = true;
+        shard.size = in_.u64();
+      } else if (map.key() == "digest") {
+        shard.digest = digest();
+      } else {
+        in_.skip();
+      }
+    }
+    if (!has_size) in_.fail("\"size\" is missing", begin);
+    if (shard.digest.empty()) in_.fail("\"digest\" is missing", begin);
+    if (shard.size < kLeastFileBytes2)
+      in_.fail(fmt::format("size: no file has less than {} bytes, this one is to have {}", kLeastFileBytes2, shard.size), begin);
+    return shard;
+  }
+
+  std::string digest() {
+    const std::uint64_t begin = in_.position();
+    const std::string_view text = in_.text();
+    if (!is_digest(text)) in_.fail("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits", begin);
+    return std::string(text);
+  }
+
+  void parse_objects(Manifest2& manifest) {
+    auto map = in_.map();
+    manifest.objects.reserve(map.size_hint());
+    while (map.next()) {
+      Object& object = manifest.objects.emplace_back();
+      object.name = name(map);
+      object.position = in_.position();
+      parse_object(object);
+    }
+  }
+
+  void parse_object(Object& object) {
+    bool has_shape = false;
+    bool has_parts = false;
+    object.layout.clear();
+    for (auto map = in_.map(); map.next();) {
+      if (map.key() == "shape") {
+        has_shape = true;
+        for (auto dimensions = in_.array(); dimensions.next();) object.shape.push_back(in_.u64());
+      } else if (map.key() == "layout") {
+        object.layout = in_.text();
+        if (object.layout.empty()) in_.fail("expected the name of a layout", map.key_position());
+      } else if (map.key() == "attributes") {
+        object.attributes = attributes();
+      } else if (map.key() == "parts") {
+        has_parts = true;
+        parse_parts(object);
+      } else {
+        in_.skip();
+      }
+    }
+    if (!has_shape) in_.fail("\"shape\" is missing", object.position);
+    if (object.layout.empty()) in_.fail("\"layout\" is missing", object.position);
+    if (!has_parts || object.components.empty()) in_.fail("\"parts\" is missing or empty", object.position);
+    if (object.shape.size() > kMaxRank2) in_.fail(fmt::format("shape: rank {}, at most {} is allowed", object.shape.size(), kMaxRank2), object.position);
+    if (!element_count(object.shape)) in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
+  }
+
+  void parse_parts(Object& object) {
+    auto map = in_.map();
+    object.components.reserve(map.size_hint());
+    while (map.next()) {
+      Component& part = object.components.emplace_back();
+      part.role = name(map);
+      part.position = in_.position();
+      parse_part(part);
+    }
+  }
+
+  void parse_part(Component& part) {
+    bool has_blob = false;
+    bool has_encoding = false;
+    std::string_view dtype;
+    std::string_view type;
+    for (auto map = in_.map(); map.next();) {
+      const std::string_view key = map.key();
+      if (key == "dtype") {
+        dtype = in_.text();
+      } else if (key == "type") {
+        type = in_.text();
+        if (type.empty()) in_.fail("expected the name of a logical type", map.key_position());
+      } else if (key == "blob") {
+        has_blob = true;
+        parse_blob(part);
+      } else if (key == "shard") {
+        part.shard = in_.text();
+        if (part.shard.empty()) in_.fail("expected the name of a shard", map.key_position());
+      } else if (key == "encoding") {
+        has_encoding = true;
+        part.encoding = in_.text();
+      } else if (key == "decoded_length") {
+        part.decoded_length = in_.u64();
+      } else if (key == "digest") {
+        part.digest = digest();
+      } else {
+        in_.skip();
+      }
+    }
+    if (dtype.empty()) in_.fail("\"dtype\" is missing", part.position);
+    if (!has_blob) in_.fail("\"blob\" is missing", part.position);
+    if (has_encoding != part.decoded_length.has_value()) in_.fail("\"encoding\" and \"decoded_length\" go together", part.position);
+    resolve_type(part, dtype, type);
+  }
+
+  void parse_blob(Component& part) {
+    const std::uint64_t begin = in_.position();
+    std::vector<std::uint64_t> numbers;
+    for (auto items = in_.array(); items.next();) numbers.push_back(in_.u64());
+    if (numbers.size() != 2) in_.fail(fmt::format("expected [offset, length], found {} numbers", numbers.size()), begin);
+    part.offset = numbers[0];
+    part.length = numbers[1];
+  }
+
+  void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
+    if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is none of the twelve", dtype), part.position);
+    const auto resolved = dtype_from_storage(dtype, type);
+    if (const auto known = dtype_from(&DTypeInfo::zt2_type, type); known && !resolved) {
+      in_.fail(fmt::format("type: {} is stored as {}, not as {}", type, info(*known).zt2, dtype), part.position);
+    }
+    part.dtype = resolved.value_or(DType::unknown);
+    part.dtype_name = type.empty() ? std::string(dtype) : resolved ? std::string(to_string(*resolved)) : fmt::format("{}:{}", dtype, type);
+  }
+
+  cbor::Cursor& in_;
+};
+
+}  // namespace
+
+ManifestRange find_manifest2(const Source& source) {
+  const SourceRange range(source);
+  ByteReader reader(range, "zt 2");
+  if (source.size() < kLeastFileBytes2)
+    reader.fail("file size", fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2), source.size());
+  if (reader.text(kMagic2.size(), "header magic") != kMagic2) reader.fail("header magic", "expected 89 5a 54 32 0d 0a 1a 0a", 0);
+  const std::uint64_t footer = source.size() - kFooterBytes2;
+  reader.seek(footer);
+  const std::uint64_t offset = reader.u64("manifest_offset");
+  const std::uint64_t length = reader.u64("manifest_length");
+  const std::uint64_t hash = reader.u64("manifest_hash");
+  const std::uint32_t version = reader.u32("version");
+  reader.skip(4, "reserved");
+  if (reader.text(kMagic2.size(), "footer magic") != kMagic2) {
+    reader.fail("footer magic", "expected 89 5a 54 32 0d 0a 1a 0a as the last 8 bytes: the file is cut off or damaged", source.size() - kMagic2.size());
+  }
+  if (version != 2) throw Error(ErrorKind::unsupported, fmt::format("zt 2: version: expected 2, found {}", version), source.name(), footer + 24);
+  if (length == 0) {
+    if (offset != 0 || hash != 0) reader.fail("manifest_length", "0, but offset or hash are not 0 as a data shard has them", footer + 8);
+    return {};
+  }
+  if (length > kMaxManifestBytes2) reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes2), footer + 8);
+  if (offset % kLeastAlignment2 != 0 || offset < kLeastAlignment2)
+    reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
+  if (offset > footer || length > footer - offset)
+    reader.fail("manifest_offset", fmt::format("{} bytes at {} reach behind the data, which end at {}", length, offset, footer), footer);
+  const ManifestBytes bytes(source, {offset, offset + length});
+  if (xxh3_64(bytes.bytes()) != hash) reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
+  return {offset, offset + length};
+}
+
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range) {
+  const ManifestBytes bytes(source, range);
+  cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zt 2: manifest", cbor::Rules::deterministic);
+  return ManifestParser(in).parse();
+}
+
+std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard) {
+  return root.parent_path() / fmt::format("{}-{}.zt", root.stem().string(), shard);
+}
+
+}  // namespace poise::ztensor

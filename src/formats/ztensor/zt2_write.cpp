@@ -1,0 +1,368 @@
+// Writes zTensor 2. Canonical form unless options say otherwise: blobs on multiples of 64 KiB in the order of (object, part),
+// byte-identical parts stored once, an xxh3 digest on every part, no shards. The same tensors give the same file.
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/ztensor/cbor_encoder.hpp"
+#include "formats/ztensor/normal_form.hpp"
+#include "formats/ztensor/zt2.hpp"
+#include "io/digest.hpp"
+#include "io/hashing_sink.hpp"
+#include "io/meter.hpp"
+#include "io/pump.hpp"
+#include "io/same_bytes.hpp"
+#include "io/zstd.hpp"
+#include "io/zstd_seekable.hpp"
+#include "model/metadata.hpp"
+#include "tensor/part_digest.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+constexpr std::size_t kMaxAttributeDepth = 28;  // an object's attributes begin at the fourth level of the manifest's 32
+
+void write_text(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
+
+void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
+  ByteWriter footer;
+  footer.u64(offset);
+  footer.u64(manifest.size());
+  footer.u64(manifest.empty() ? 0 : xxh3_64(std::as_bytes(std::span(manifest))));
+  footer.u32(2);
+  footer.u32(0);
+  footer.text(kMagic2);
+  sink.write(footer.bytes());
+}
+
+// What the manifest says of a part that has been written.
+struct Reference {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  // stored
+  std::string shard;
+  bool encoded = false;
+  std::string digest;
+};
+
+// The files of one save: the main one, or data shards that are begun when the one before is full.
+class Heap {
+ public:
+  Heap(Output& output, const WriteOptions& options)
+      : output_(output),
+        shard_size_(options.shard_size),
+        shard_digest_(options.digest == DigestAlgorithm::sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3) {
+    write_text(output_.main(), kMagic2);
+  }
+
+  // Where the next blob goes, which will take about that many bytes.
+  Sink& sink_for(std::uint64_t bytes) {
+    if (!shard_size_) return output_.main();
+    const std::uint64_t room = *shard_size_ - std::min(*shard_size_, kFooterBytes2 + (hashing_ ? hashing_->position() : 0));
+    if (hashing_ && bytes > room) finish_shard();
+    if (!hashing_) begin_shard();
+    return *hashing_;
+  }
+
+  // The name of the shard that is being written; empty for the main file.
+  std::string shard() const { return hashing_ ? shards_.back().name : std::string(); }
+
+  std::vector<Shard> finish() {
+    if (hashing_) finish_shard();
+    return std::move(shards_);
+  }
+
+ private:
+  void begin_shard() {
+    Shard& shard = shards_.emplace_back();
+    shard.name = fmt::format("{:05}", shards_.size());
+    const std::string file = shard_path(output_.name(), shard.name).string();
+    hasher_ = make_hasher(shard_digest_);
+    hashing_.emplace(output_.sibling(file), *hasher_);
+    write_text(*hashing_, kMagic2);
+  }
+
+  void finish_shard() {
+    write_footer(*hashing_, 0, {});
+    shards_.back().size = hashing_->position();
+    shards_.back().digest = digest_text(shard_digest_, *hasher_);
+    hashing_.reset();
+  }
+
+  Output& output_;
+  std::optional<std::uint64_t> shard_size_;
+  DigestAlgorithm shard_digest_;
+  std::vector<Shard> shards_;
+  std::unique_ptr<Hasher> hasher_;
+  std::optional<HashingSink> hashing_;  // the shard that is open
+};
+
+// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, so that
+// tensors are as a rule read once.
+class SharedBlobs {
+ public:
+  explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
+    for (const StoredTensor& tensor : tensors) {
+      for (const StoredPart& part : tensor.parts) ++sizes_[part.blob->size()];
+    }
+  }
+
+  const Reference* find(const Blob& blob) {
+    if (sizes_[blob.size()] < 2) return nullptr;
+    key_ = {blob.size(), hash_of_beginning(blob)};
+    for (const auto& [written, reference] : written_[key_]) {
+      if (same_bytes(*written, blob)) return &reference;
+    }
+    return nullptr;
+  }
+
+  // Requires: find() was called with this blob just before.
+  void add(const Blob& blob, const Reference& reference) {
+    if (sizes_[blob.size()] >= 2) written_[key_].emplace_back(&blob, reference);
+  }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+
+  std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have it
+  std::map<Key, std::vector<std::pair<const Blob*, Reference>>> written_;
+  Key key_;
+};
+
+class BlobWriter {
+ public:
+  BlobWriter(Heap& heap, const WriteOptions& options, std::uint64_t total)
+      : heap_(heap),
+        alignment_(options.align.value_or(kCanonicalAlignment2)),
+        algorithm_(options.digest.value_or(DigestAlgorithm::xxh3)),
+        zstd_level_(options.zstd_level),
+        meter_(options.progress, total) {
+    if (algorithm_ == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
+    if (alignment_ < kLeastAlignment2 || !std::has_single_bit(alignment_)) {
+      throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment_));
+    }
+    if (zstd_level_) require_zstd_level(*zstd_level_);
+  }
+
+  std::uint64_t alignment() const { return alignment_; }
+
+  Reference write(const std::string& name, const Blob& blob) {
+    Sink& sink = heap_.sink_for(blob.size() + alignment_);
+    sink.pad_to(alignment_);
+    Reference reference;
+    reference.offset = sink.position();
+    reference.shard = heap_.shard();
+    const auto hasher = make_hasher(algorithm_);
+    if (zstd_level_) {
+      reference.encoded = true;
+      write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher.get());
+    } else {
+      pump(blob, sink, meter_, name, hasher.get());
+    }
+    reference.length = sink.position() - reference.offset;
+    if (hasher) reference.digest = digest_text(algorithm_, *hasher);
+    return reference;
+  }
+
+  void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
+
+ private:
+  Heap& heap_;
+  std::uint64_t alignment_;
+  DigestAlgorithm algorithm_;
+  std::optional<int> zstd_level_;
+  Meter meter_;
+};
+
+// The keys stand in the order of their encodings: by length, then bytewise.
+void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference) {
+  const auto count = [](bool present) { return present ? 1U : 0U; };
+  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!reference.digest.empty()) + 2 * count(reference.encoded));
+  out.text("blob");
+  out.array(2);
+  out.u64(reference.offset);
+  out.u64(reference.length);
+  if (!part.type.empty()) {
+    out.text("type");
+    out.text(part.type);
+  }
+  out.text("dtype");
+  out.text(part.dtype);
+  if (!reference.shard.empty()) {
+    out.text("shard");
+    out.text(reference.shard);
+  }
+  if (!reference.digest.empty()) {
+    out.text("digest");
+    out.text(reference.digest);
+  }
+  if (reference.encoded) {
+    out.text("encoding");
+    out.text(kZstdSeekable);
+    out.text("decoded_length");
+    out.u64(part.blob->size());
+  }
+}
+
+std::string encode_object(const StoredTensor& tensor, const std::vector<Reference>& references) {
+  std::vector<std::size_t> order(tensor.parts.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order,
+                    [&](std::size_t a, std::size_t b) { return cbor::key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding); });
+  cbor::Encoder out(cbor::KeyOrder::by_encoding);
+  out.map(tensor.attributes.empty() ? 3 : 4);
+  out.text("parts");
+  out.map(order.size());
+  for (const std::size_t i : order) {
+    out.text(tensor.parts[i].role);
+    encode_part(out, tensor.parts[i], references[i]);
+  }
+  out.text("shape");
+  out.array(tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
+  out.text("layout");
+  out.text(tensor.layout);
+  if (!tensor.attributes.empty()) {
+    out.text("attributes");
+    out.value(tensor.attributes);
+  }
+  return out.take();
+}
+
+struct ByEncoding {
+  bool operator()(std::string_view a, std::string_view b) const { return cbor::key_before(a, b, cbor::KeyOrder::by_encoding); }
+};
+using EncodedObjects = std::map<std::string_view, std::string, ByEncoding>;
+
+std::string encode_manifest(const Attributes& attributes, const std::vector<Shard>& shards, const EncodedObjects& objects) {
+  cbor::Encoder out(cbor::KeyOrder::by_encoding);
+  out.map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
+  if (!shards.empty()) {
+    out.text("shards");
+    Attributes table;
+    for (const Shard& shard : shards) table.set(shard.name, Attributes{{"size", shard.size}, {"digest", shard.digest}});
+    out.value(table);
+  }
+  out.text("objects");
+  out.map(objects.size());
+  for (const auto& [name, object] : objects) {
+    out.text(name);
+    out.encoded(object);
+  }
+  if (!attributes.empty()) {
+    out.text("attributes");
+    out.value(attributes);
+  }
+  return out.take();
+}
+
+void require_name(std::string_view what, std::string_view name) {
+  if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name)) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("zTensor 2 cannot hold the {} \"{}\": names are 1 to {} bytes of UTF-8 without NUL", what, name.substr(0, 100), kMaxNameBytes2));
+}
+
+std::size_t depth_of(const Value& value) {
+  std::size_t deepest = 0;
+  if (const auto* items = value.get_if<Value::Array>()) {
+    for (const Value& item : *items) deepest = std::max(deepest, depth_of(item));
+  } else if (const auto* map = value.get_if<Attributes>()) {
+    for (const auto& [key, item] : *map) deepest = std::max(deepest, depth_of(item));
+  } else if (const auto* pairs = value.get_if<Value::Pairs>()) {
+    for (const auto& [key, item] : *pairs) deepest = std::max({deepest, depth_of(key), depth_of(item)});
+  } else {
+    return 0;
+  }
+  return deepest + 1;
+}
+
+void require_attributes(const Attributes& attributes) {
+  for (const auto& [key, value] : attributes) {
+    require_name("attribute", key);
+    if (depth_of(value) >= kMaxAttributeDepth)
+      throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep", key));
+  }
+}
+
+void require_holdable(const StoredTensor& tensor) {
+  require_name("tensor", tensor.name);
+  if (tensor.shape.size() > kMaxRank2)
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its rank is {}", tensor.name, tensor.shape.size()));
+  if (tensor.parts.empty()) throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
+  for (const StoredPart& part : tensor.parts) require_name("part", part.role);
+  require_attributes(tensor.attributes);
+}
+
+std::vector<StoredTensor> stored_tensors(const Model& model) {
+  std::vector<StoredTensor> tensors;
+  for (const Tensor& tensor : model.tensors()) {
+    // The profiles ask for more than other formats: columns in order, no cell twice.
+    if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) validate_sparse(tensor, SparseRules::ascending);
+    require_holdable(tensors.emplace_back(to_stored2(tensor)));
+  }
+  std::ranges::sort(tensors, {}, &StoredTensor::name);
+  return tensors;
+}
+
+Attributes root_attributes(const Model& model) {
+  Attributes attributes = model.attributes;
+  for (const auto& [key, value] : metadata_attributes(model)) attributes.set(key, value);
+  require_attributes(attributes);
+  return attributes;
+}
+
+}  // namespace
+
+void write_zt2(const Model& model, Output& output, const WriteOptions& options) {
+  const Attributes attributes = root_attributes(model);
+  const std::vector<StoredTensor> tensors = stored_tensors(model);
+  std::uint64_t total = 0;
+  for (const StoredTensor& tensor : tensors) {
+    for (const StoredPart& part : tensor.parts) total += part.blob->size();
+  }
+  Heap heap(output, options);
+  BlobWriter writer(heap, options, total);
+  SharedBlobs shared(tensors);
+  EncodedObjects objects;
+  for (const StoredTensor& tensor : tensors) {
+    std::vector<Reference> references;
+    for (const StoredPart& part : tensor.parts) {
+      if (const Reference* same = shared.find(*part.blob)) {
+        references.push_back(*same);
+        writer.skip(tensor.name, *part.blob);
+      } else {
+        references.push_back(writer.write(tensor.name, *part.blob));
+        shared.add(*part.blob, references.back());
+      }
+    }
+    objects.emplace(tensor.name, encode_object(tensor, references));
+  }
+  const std::vector<Shard> shards = heap.finish();
+  const std::string manifest = encode_manifest(attributes, shards, objects);
+  if (manifest.size() > kMaxManifestBytes2) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  Sink& sink = output.main();
+  sink.pad_to(writer.alignment());
+  const std::uint64_t offset = sink.position();
+  write_text(sink, manifest);
+  write_footer(sink, offset, manifest);
+}
+
+std::vector<std::string> zt2_losses(const Model& model, const WriteOptions&) {
+  std::vector<std::string> losses;
+  for (const Tensor& tensor : model.tensors()) {
+    if (!surely_normal(tensor.name)) {
+      losses.push_back(fmt::format("the file may not be canonical: the name {} is written as it is, and may not be in Unicode's normal form C", tensor.name));
+    }
+  }
+  return losses;
+}
+
+}  // namespace poise::ztensor

@@ -1,0 +1,283 @@
+#include "io/zstd_seekable.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/little_endian.hpp"
+#include "io/zstd.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
+constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
+constexpr std::uint64_t kFooterBytes = 9;
+constexpr std::uint64_t kSkippableHeaderBytes = 8;
+constexpr std::uint32_t kMaxFrameBytes = 16 << 20;
+constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write: one chunk of work
+constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // up to this size decoding a frame for a piece of it is no waste
+
+struct Frame {
+  std::uint64_t offset = 0;  // from the first stored byte
+  std::uint32_t stored = 0;
+  std::uint32_t content = 0;
+};
+
+class SeekTable {
+ public:
+  SeekTable(const Location& at, std::uint64_t size) : at_(at), size_(size) {
+    if (at.length < kSkippableHeaderBytes + kFooterBytes) fail("it is too short for a seek table");
+    read_footer();
+    read_entries();
+  }
+
+  const std::vector<Frame>& frames() const { return frames_; }
+  std::uint32_t frame_bytes() const { return frames_.empty() ? 0 : frames_[0].content; }
+
+ private:
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kZstdSeekable, problem), at_.source->name(), at_.offset);
+  }
+
+  void read_footer() {
+    std::array<std::byte, kFooterBytes> footer{};
+    at_.source->read(at_.offset + at_.length - kFooterBytes, footer);
+    if (load_le<std::uint32_t>(&footer[5]) != kTableMagic) fail("the seek table's magic number is missing at its end");
+    const auto descriptor = std::to_integer<unsigned>(footer[4]);
+    if ((descriptor & 0x7fU) != 0) fail("the seek table's descriptor has reserved bits set");
+    entry_bytes_ = (descriptor & 0x80U) != 0 ? 12 : 8;
+    count_ = load_le<std::uint32_t>(footer.data());
+    const std::uint64_t table = count_ * entry_bytes_ + kFooterBytes;
+    if (table > at_.length - kSkippableHeaderBytes) fail(fmt::format("a seek table of {} frames does not fit into {} bytes", count_, at_.length));
+    table_begin_ = at_.length - table;
+    std::array<std::byte, kSkippableHeaderBytes> header{};
+    at_.source->read(at_.offset + table_begin_ - kSkippableHeaderBytes, header);
+    if (load_le<std::uint32_t>(header.data()) != kSkippableMagic || load_le<std::uint32_t>(&header[4]) != table) fail("the seek table is no skippable frame");
+  }
+
+  void read_entries() {
+    std::vector<std::byte> entries(static_cast<std::size_t>(count_ * entry_bytes_));
+    at_.source->read(at_.offset + table_begin_, entries);
+    frames_.reserve(static_cast<std::size_t>(count_));
+    std::uint64_t offset = 0;
+    std::uint64_t content = 0;
+    for (std::size_t at = 0; at < entries.size(); at += static_cast<std::size_t>(entry_bytes_)) {
+      const Frame frame{offset, load_le<std::uint32_t>(&entries[at]), load_le<std::uint32_t>(&entries[at + 4])};
+      if (frame.content > kMaxFrameBytes) fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxFrameBytes));
+      frames_.push_back(frame);
+      offset += frame.stored;
+      content += frame.content;
+    }
+    for (std::size_t i = 0; i < frames_.size(); ++i) {
+      const bool last = i + 1 == frames_.size();
+      if (last ? frames_[i].content > frames_[0].content : frames_[i].content != frames_[0].content) {
+        fail(fmt::format("frame {} holds {} bytes, expected {} as in the first", i, frames_[i].content, frames_[0].content));
+      }
+    }
+    if (offset != table_begin_ - kSkippableHeaderBytes)
+      fail(fmt::format("the frames take {} bytes, but {} lie before the seek table", offset, table_begin_ - kSkippableHeaderBytes));
+    if (content != size_) fail(fmt::format("the frames hold {} bytes, {} expected", content, size_));
+  }
+
+  Location at_;
+  std::uint64_t size_;
+  std::uint64_t count_ = 0;
+  std::uint64_t entry_bytes_ = 8;
+  std::uint64_t table_begin_ = 0;  // of the entries
+  std::vector<Frame> frames_;
+};
+
+struct FreeDecoder {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+struct FreeEncoder {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+};
+
+class SeekableBlob final : public Blob {
+ public:
+  SeekableBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_(size) {
+    if (size == 0) table();  // nobody will read it, so nobody else will notice
+  }
+
+  std::uint64_t size() const override { return size_; }
+  std::optional<Location> location() const override { return location_; }
+  // Larger frames are for streams: each read of a piece would decode a whole one.
+  bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
+  std::unique_ptr<BlobStream> stream() const override;
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> content;
+    while (!out.empty()) {
+      const std::size_t index = offset / table().frame_bytes();
+      const std::uint64_t inside = offset % table().frame_bytes();
+      const Frame& frame = table().frames()[index];
+      const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), frame.content - inside));
+      if (count == frame.content) {
+        decode(index, out.first(count));
+      } else {
+        content.resize(frame.content);
+        decode(index, content);
+        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(inside), count, out.begin());
+      }
+      out = out.subspan(count);
+      offset += count;
+    }
+  }
+
+  const SeekTable& table() const {
+    const std::lock_guard lock(mutex_);
+    if (!table_) table_.emplace(location_, size_);
+    return *table_;
+  }
+
+  // Requires: out is as large as the frame's content.
+  void decode(std::size_t index, std::span<std::byte> out) const {
+    const Frame& frame = table().frames()[index];
+    std::vector<std::byte> copy;
+    std::span<const std::byte> stored;
+    if (location_.source->mapped()) {
+      stored = location_.source->bytes().subspan(location_.offset + frame.offset, frame.stored);
+    } else {
+      copy.resize(frame.stored);
+      location_.source->read(location_.offset + frame.offset, copy);
+      stored = copy;
+    }
+    const auto fail = [&](std::string_view problem) {
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: frame {}: {}", kZstdSeekable, index, problem), location_.source->name(),
+                  location_.offset + frame.offset);
+    };
+    constexpr unsigned kChecksumFlag = 4;
+    constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
+    if (stored.size() < 5 || load_le<std::uint32_t>(stored.data()) != kFrameMagic) fail("it does not begin with zstd's magic number");
+    if ((std::to_integer<unsigned>(stored[4]) & kChecksumFlag) == 0) fail("it has no checksum");
+    if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) fail(fmt::format("it does not fill its {} bytes exactly", stored.size()));
+    const std::unique_ptr<ZSTD_DCtx, FreeDecoder> context(ZSTD_createDCtx());
+    if (!context) throw std::bad_alloc();
+    const std::size_t got = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
+    if (ZSTD_isError(got)) fail(ZSTD_getErrorName(got));
+    if (got != out.size()) fail(fmt::format("it decodes to {} bytes, {} expected", got, out.size()));
+  }
+
+ private:
+  Location location_;
+  std::uint64_t size_;
+  mutable std::mutex mutex_;
+  mutable std::optional<SeekTable> table_;  // never changes once it is there
+};
+
+// Decodes each frame once.
+class FrameStream final : public BlobStream {
+ public:
+  explicit FrameStream(const SeekableBlob& blob) : blob_(blob) {}
+
+  std::size_t read(std::span<std::byte> out) override {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      if (position_ == content_.size()) {
+        if (next_ == blob_.table().frames().size()) break;
+        content_.resize(blob_.table().frames()[next_].content);
+        blob_.decode(next_++, content_);
+        position_ = 0;
+      }
+      const std::size_t count = std::min(content_.size() - position_, out.size() - done);
+      std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(position_), count, out.begin() + static_cast<std::ptrdiff_t>(done));
+      position_ += count;
+      done += count;
+    }
+    return done;
+  }
+
+ private:
+  const SeekableBlob& blob_;
+  std::size_t next_ = 0;
+  std::vector<std::byte> content_;
+  std::size_t position_ = 0;
+};
+
+std::unique_ptr<BlobStream> SeekableBlob::stream() const { return std::make_unique<FrameStream>(*this); }
+
+struct Work {
+  std::uint64_t offset = 0;
+  std::vector<std::byte> content;
+  std::vector<std::byte> stored;
+};
+
+void compress(Work& work, int level) {
+  const std::unique_ptr<ZSTD_CCtx, FreeEncoder> context(ZSTD_createCCtx());
+  if (!context) throw std::bad_alloc();
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
+  work.stored.resize(ZSTD_compressBound(work.content.size()));
+  const std::size_t length = ZSTD_compress2(context.get(), work.stored.data(), work.stored.size(), work.content.data(), work.content.size());
+  if (ZSTD_isError(length)) throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(length)));
+  work.stored.resize(length);
+}
+
+}  // namespace
+
+BlobPtr make_zstd_seekable_blob(Location location, std::uint64_t size) { return std::make_shared<SeekableBlob>(std::move(location), size); }
+
+void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+  namespace tbb = oneapi::tbb;
+  require_zstd_level(level);
+  const bool seekable = blob.map().has_value() || blob.seekable();
+  const auto stream = seekable ? nullptr : blob.stream();
+  ByteWriter table;
+  std::uint32_t frames = 0;
+  std::uint64_t next = 0;
+  const auto cut = [&](tbb::flow_control& control) -> Work {
+    if (next == blob.size()) {
+      control.stop();
+      return {};
+    }
+    Work work;
+    work.offset = next;
+    work.content.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kFrameBytes, blob.size() - next)));
+    next += work.content.size();
+    if (!seekable && stream->read(work.content) != work.content.size())
+      throw Error(ErrorKind::internal, fmt::format("a blob ended before its {} bytes", blob.size()));
+    return work;
+  };
+  const auto make = [&](Work work) {
+    if (seekable) blob.read(work.offset, work.content);
+    compress(work, level);
+    return work;
+  };
+  const auto put = [&](const Work& work) {
+    if (hasher != nullptr) hasher->update(work.content);
+    sink.write(work.stored);
+    table.u32(static_cast<std::uint32_t>(work.stored.size()));
+    table.u32(static_cast<std::uint32_t>(work.content.size()));
+    ++frames;
+    meter.advance(work.content.size(), item);
+  };
+  const auto tokens = static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1);
+  tbb::parallel_pipeline(tokens, tbb::make_filter<void, Work>(tbb::filter_mode::serial_in_order, cut) &
+                                     tbb::make_filter<Work, Work>(tbb::filter_mode::parallel, make) &
+                                     tbb::make_filter<Work, void>(tbb::filter_mode::serial_in_order, put));
+  ByteWriter head;
+  head.u32(kSkippableMagic);
+  head.u32(static_cast<std::uint32_t>(table.size() + kFooterBytes));
+  table.u32(frames);
+  table.u8(0);
+  table.u32(kTableMagic);
+  sink.write(head.bytes());
+  sink.write(table.bytes());
+}
+
+}  // namespace poise

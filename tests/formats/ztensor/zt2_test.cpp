@@ -1,0 +1,390 @@
+// The golden file was laid out by an independent Python script from the format's rules; its digests are xxhsum's and hashlib's.
+#include "formats/ztensor/zt2.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/verify.hpp>
+
+#include "formats/ztensor/zt1.hpp"
+#include "formats/ztensor/zt2_file.hpp"
+#include "io/digest.hpp"
+
+namespace poise {
+namespace {
+
+using namespace ztensor_test;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Model read(const std::string& file, const std::string& name = "test.zt") { return open(ztensor_test::source(file, name)); }
+
+std::string written(const Model& model, const WriteOptions& options = {}) {
+  MemoryOutput output("test.zt");
+  write_model(model, kZtensor2, output, options);
+  return ztensor_test::to_string(output.take());
+}
+
+Tensor dense(std::string name, Shape shape, DType dtype, const std::string& data) {
+  return make_dense(std::move(name), std::move(shape), dtype, make_memory_blob(to_bytes(data), "memory"));
+}
+
+std::string bytes_of(const Model& model, std::string_view tensor, std::string_view role = "data") {
+  return ztensor_test::to_string(read_all(*model.find(tensor)->require(role).blob));
+}
+
+// Five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8], copy.of.b f32 [2, 1], e f32 [0, 3].
+Model golden_model() {
+  Model model;
+  model.attributes = {{"license", "MIT"}, {"epoch", 3}};
+  model.add(dense("e", {0, 3}, DType::f32, ""));
+  model.add(dense("copy.of.b", {2, 1}, DType::f32, elements<float>({1, -2})));
+  model.add(dense("b", {2}, DType::f32, elements<float>({1, -2})));
+  model.add(dense("a.w", {2, 2}, DType::u16, elements<std::uint16_t>({1, 2, 3, 65535})));
+  model.add(dense("c", {8}, DType::boolean, hex("01 00 00 01 01 00 01 00")));
+  return model;
+}
+
+std::string golden_file() {
+  const auto data = [](std::string_view dtype, std::uint64_t offset, std::uint64_t length, std::string_view digest, Entries more = {}) {
+    more.emplace_back(text("digest"), text(digest));
+    return Entries{{text("data"), part(dtype, offset, length, more)}};
+  };
+  File2 file;
+  file.blobs = {{65536, hex("01 00 02 00 03 00 ff ff")}, {131072, hex("00 00 80 3f 00 00 00 c0")}, {196608, hex("01 00 00 01 01 00 01 00")}};
+  file.manifest_offset = 262144;
+  file.manifest = manifest({{text("b"), object({2}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))},
+                            {text("c"), object({8}, "dense", data("u8", 196608, 8, "xxh3:716d7f42253a2042", {{text("type"), text("bool")}}))},
+                            {text("e"), object({0, 3}, "dense", data("f32", 262144, 0, "xxh3:2d06800538d394c2"))},
+                            {text("a.w"), object({2, 2}, "dense", data("u16", 65536, 8, "xxh3:65d7497036ad434c"))},
+                            {text("copy.of.b"), object({2, 1}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))}},
+                           {{text("attributes"), sorted({{text("license"), text("MIT")}, {text("epoch"), number(3)}})}});
+  return file.bytes();
+}
+
+TEST(Zt2, TheGoldenFileIsWhatThePythonScriptMade) {
+  EXPECT_EQ(golden_file().size(), 262687U);
+  EXPECT_EQ(sha256_hex(to_bytes(golden_file())), "cfabd8876a0f2709daf9ff196da8393251264cbd4c9e16940c9eda12af2ed0a1");
+}
+
+TEST(Zt2, TheGoldenFileIsReadFieldByField) {
+  const Model model = read(golden_file());
+  EXPECT_EQ(model.origin.format, "zt-v2");
+  EXPECT_EQ(model.attributes, (Attributes{{"epoch", 3}, {"license", "MIT"}}));
+  EXPECT_THAT(model.warnings, IsEmpty());
+  ASSERT_EQ(model.size(), 5U);
+  EXPECT_EQ(model.tensors()[0].name, "a.w");
+  EXPECT_EQ(model.tensors()[1].name, "b");
+  EXPECT_EQ(model.tensors()[2].name, "copy.of.b");
+  EXPECT_EQ(model.tensors()[3].name, "c");
+  EXPECT_EQ(model.tensors()[4].name, "e");
+  EXPECT_EQ(model.find("c")->parts.at(0).dtype, DType::boolean);
+  EXPECT_EQ(bytes_of(model, "b"), elements<float>({1, -2}));
+  EXPECT_TRUE(model.find("b")->parts[0].blob->map()) << "raw bytes are borrowed";
+  EXPECT_EQ(model.find("b")->parts[0].digest->algorithm, DigestAlgorithm::xxh3);
+  EXPECT_FALSE(model.find("b")->parts[0].digest->over_stored);
+  EXPECT_EQ(model.find("copy.of.b")->parts[0].blob->location()->offset, 131072U);
+}
+
+TEST(Zt2, TheCanonicalFormIsWritten) { EXPECT_EQ(written(golden_model()), golden_file()); }
+
+TEST(Zt2, TheSameTensorsGiveTheSameFileInAnyOrder) {
+  const Model model = golden_model();
+  Model reversed;
+  reversed.attributes = {{"epoch", 3}, {"license", "MIT"}};
+  for (std::size_t i = model.size(); i-- > 0;) reversed.add(model.tensors()[i]);
+  EXPECT_EQ(written(reversed), golden_file());
+  EXPECT_EQ(written(read(golden_file())), golden_file());
+}
+
+TEST(Zt2, AFileWithoutTensorsIsTheManifestAlone) {
+  File2 file;
+  file.manifest = manifest({});
+  EXPECT_EQ(written(Model()), file.bytes());
+  EXPECT_EQ(read(file.bytes()).size(), 0U);
+}
+
+TEST(Zt2, EveryElementTypeRoundTrips) {
+  for (const auto& [dtype, storage, type, bits] :
+       std::vector<std::tuple<DType, std::string, std::string, unsigned>>{{DType::f64, "f64", "", 64},
+                                                                          {DType::f32, "f32", "", 32},
+                                                                          {DType::f16, "f16", "", 16},
+                                                                          {DType::bf16, "bf16", "", 16},
+                                                                          {DType::i64, "i64", "", 64},
+                                                                          {DType::i32, "i32", "", 32},
+                                                                          {DType::i16, "i16", "", 16},
+                                                                          {DType::i8, "i8", "", 8},
+                                                                          {DType::u64, "u64", "", 64},
+                                                                          {DType::u32, "u32", "", 32},
+                                                                          {DType::u16, "u16", "", 16},
+                                                                          {DType::u8, "u8", "", 8},
+                                                                          {DType::boolean, "u8", "bool", 8},
+                                                                          {DType::f8_e4m3, "u8", "f8_e4m3fn", 8},
+                                                                          {DType::f8_e5m2, "u8", "f8_e5m2", 8},
+                                                                          {DType::f8_e4m3fnuz, "u8", "f8_e4m3fnuz", 8},
+                                                                          {DType::f8_e5m2fnuz, "u8", "f8_e5m2fnuz", 8},
+                                                                          {DType::f8_e8m0, "u8", "f8_e8m0", 8},
+                                                                          {DType::f4_e2m1, "u8", "f4_e2m1", 4},
+                                                                          {DType::complex64, "f32", "complex64", 64},
+                                                                          {DType::complex128, "f64", "complex128", 128}}) {
+    const std::string data((5 * bits + 7) / 8, '\1');
+    Model model;
+    model.add(dense("t", {5}, dtype, data));
+    const std::string file = written(model);
+    EXPECT_THAT(file, HasSubstr(text("dtype") + text(storage))) << type;
+    if (!type.empty()) {
+      EXPECT_THAT(file, HasSubstr(text("type") + text(type)));
+    }
+    const Model again = read(file);
+    EXPECT_EQ(again.find("t")->parts.at(0).dtype, dtype);
+    EXPECT_EQ(bytes_of(again, "t"), data);
+  }
+}
+
+TEST(Zt2, AlignmentCanBeChosen) {
+  WriteOptions options;
+  options.align = 4096;
+  const std::string file = written(golden_model(), options);
+  const Model model = read(file);
+  EXPECT_EQ(model.find("a.w")->parts[0].blob->location()->offset, 4096U);
+  EXPECT_EQ(model.find("b")->parts[0].blob->location()->offset, 8192U);
+  EXPECT_EQ(file.size() / 4096, 4U);
+  for (const std::uint64_t wrong : {0, 1, 64, 2048, 12288}) {
+    options.align = wrong;
+    EXPECT_THROW(written(golden_model(), options), Error) << wrong;
+  }
+}
+
+TEST(Zt2, DigestsCanBeSha256OrLeftOut) {
+  WriteOptions options;
+  options.digest = DigestAlgorithm::sha256;
+  // hashlib's, of the two floats.
+  EXPECT_THAT(written(golden_model(), options), HasSubstr(text("sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b")));
+  options.digest = DigestAlgorithm::none;
+  EXPECT_THAT(written(golden_model(), options), testing::Not(HasSubstr("digest")));
+  options.digest = DigestAlgorithm::crc32c;
+  EXPECT_THROW(written(golden_model(), options), Error);
+}
+
+TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
+  Model model;
+  std::string data(5'000'001, '\0');
+  std::mt19937 random(3);
+  for (char& c : data) c = static_cast<char>(random() % 3);
+  model.add(dense("big", {data.size()}, DType::u8, data));
+  model.add(dense("small", {3}, DType::u8, "abc"));
+  model.add(dense("zero", {0}, DType::u8, ""));
+  WriteOptions options;
+  options.zstd_level = 3;
+  const std::string file = written(model, options);
+  EXPECT_LT(file.size(), data.size() / 2);
+  const Model again = read(file);
+  EXPECT_EQ(bytes_of(again, "big"), data);
+  EXPECT_EQ(bytes_of(again, "small"), "abc");
+  EXPECT_EQ(bytes_of(again, "zero"), "");
+  const Part& big = again.find("big")->parts.at(0);
+  EXPECT_EQ(big.digest->text, xxh3_digest(data));
+  EXPECT_EQ(big.blob->location()->encoding, "zt.zstd-seekable/1");
+  EXPECT_TRUE(big.blob->seekable());
+  std::vector<std::byte> piece(2'000'000);
+  big.blob->read(1'048'570, piece);
+  EXPECT_EQ(ztensor_test::to_string(piece), data.substr(1'048'570, 2'000'000));
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() : path_(std::filesystem::path(testing::TempDir()) / ("poise_zt2_" + std::to_string(std::random_device()()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void store(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+std::string load(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
+  const TemporaryDirectory directory;
+  Model model;
+  for (int i = 0; i < 5; ++i) model.add(dense("t" + std::to_string(i), {100'000}, DType::u8, std::string(100'000, static_cast<char>('a' + i))));
+  model.add(dense("t9", {100'000}, DType::u8, std::string(100'000, 'a')));
+  WriteOptions options;
+  options.shard_size = 300'000;
+  save(model, directory / "model.zt", "zt", options);
+  const Model again = open(directory / "model.zt");
+  ASSERT_EQ(again.size(), 6U);
+  EXPECT_EQ(again.origin.files.size(), 4U) << "the root and three shards";
+  EXPECT_THAT(again.warnings, IsEmpty());
+  for (const Tensor& tensor : model.tensors()) EXPECT_EQ(bytes_of(again, tensor.name), bytes_of(model, tensor.name));
+  const std::string shard = load(directory / "model-00002.zt");
+  EXPECT_LE(shard.size(), 300'000U);
+  EXPECT_EQ(shard.substr(shard.size() - 40, 24), std::string(24, '\0')) << "a data shard has no manifest";
+  EXPECT_THAT(load(directory / "model.zt"), HasSubstr(text("digest") + text(xxh3_digest(shard))));
+  EXPECT_EQ(verify(directory / "model.zt").errors(), 0U);
+  EXPECT_EQ(verify(directory / "model.zt").digests, 6U);
+
+  std::string damaged = shard;
+  damaged[10] = 'x';  // padding: only the shard's own digest sees it
+  store(directory / "model-00002.zt", damaged);
+  EXPECT_THAT(verify(directory / "model.zt").faults, testing::Contains(testing::Field(&Fault::message, HasSubstr("shard 00002: the digest is"))));
+
+  store(directory / "model-00002.zt", shard.substr(1));
+  EXPECT_THROW(open(directory / "model.zt"), Error);
+
+  std::filesystem::remove(directory / "model-00002.zt");
+  const Model partial = open(directory / "model.zt");
+  ASSERT_EQ(partial.size(), 6U);
+  EXPECT_THAT(partial.warnings, testing::ElementsAre(testing::Field(&Warning::message, HasSubstr("the shard 00002 is not here"))));
+  EXPECT_EQ(bytes_of(partial, "t0"), std::string(100'000, 'a'));
+  EXPECT_THROW(bytes_of(partial, "t3"), Error);
+  EXPECT_GT(verify(directory / "model.zt").errors(), 0U);
+}
+
+// Tensors that begin alike are told apart by all of their bytes.
+TEST(Zt2, OnlyIdenticalBytesAreShared) {
+  std::string one(200'000, 'x');
+  std::string other = one;
+  other.back() = 'y';
+  Model model;
+  model.add(dense("a", {200'000}, DType::u8, one));
+  model.add(dense("b", {200'000}, DType::u8, other));
+  model.add(dense("c", {200'000}, DType::i8, one));
+  const Model again = read(written(model));
+  EXPECT_EQ(bytes_of(again, "a"), one);
+  EXPECT_EQ(bytes_of(again, "b"), other);
+  EXPECT_NE(again.find("a")->parts[0].blob->location()->offset, again.find("b")->parts[0].blob->location()->offset);
+  EXPECT_EQ(again.find("a")->parts[0].blob->location()->offset, again.find("c")->parts[0].blob->location()->offset);
+}
+
+TEST(Zt2, WhatItCannotHoldIsRefused) {
+  const auto refusal = [](Tensor tensor) {
+    Model model;
+    model.add(std::move(tensor));
+    try {
+      written(model);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal(dense("", {1}, DType::u8, "x")), HasSubstr("names are 1 to 1024 bytes"));
+  EXPECT_THAT(refusal(dense(std::string(1025, 'x'), {1}, DType::u8, "x")), HasSubstr("names are 1 to 1024 bytes"));
+  EXPECT_THAT(refusal(dense(std::string("a\0b", 3), {1}, DType::u8, "x")), HasSubstr("without NUL"));
+  EXPECT_THAT(refusal(dense("\xff", {1}, DType::u8, "x")), HasSubstr("UTF-8"));
+  EXPECT_THAT(refusal(dense("t", Shape(65, 1), DType::u8, "x")), HasSubstr("rank is 65"));
+  EXPECT_EQ(refusal(dense(std::string(1024, 'x'), Shape(64, 1), DType::u8, "x")), "");
+  Tensor strange = dense("t", {1}, DType::u8, "x");
+  strange.layout = Layout::other;
+  strange.layout_name = "blocky";
+  EXPECT_THAT(refusal(strange), HasSubstr("does not know its layout \"blocky\""));
+  Value deep = 1;
+  for (int i = 0; i < 40; ++i) deep = Value::Array{deep};
+  Tensor nested = dense("t", {1}, DType::u8, "x");
+  nested.attributes.set("deep", deep);
+  EXPECT_THAT(refusal(nested), HasSubstr("nests too deep"));
+}
+
+TEST(Zt2, AttributesOfEveryKindSurvive) {
+  Value deep = 1;
+  for (int i = 0; i < 27; ++i) deep = Value::Array{deep};
+  const Attributes attributes = {{"array", Value::Array{1, -2, "three"}},
+                                 {"bytes", to_bytes("\x00\x01")},
+                                 {"deep", deep},
+                                 {"false", false},
+                                 {"float", 0.1},
+                                 {"half", 1.5},
+                                 {"map", Attributes{{"b", 2}, {"aa", 1}}},
+                                 {"negative", std::int64_t{INT64_MIN}},
+                                 {"null", nullptr},
+                                 {"pairs", Value::Pairs{{1, 2}, {"x", 3}}},
+                                 {"text", "\u00fc"},
+                                 {"unsigned", std::uint64_t{UINT64_MAX}}};
+  Model model;
+  model.attributes = attributes;
+  Tensor tensor = dense("t", {1}, DType::u8, "x");
+  tensor.attributes = attributes;
+  model.add(std::move(tensor));
+  const Model again = read(written(model));
+  for (const auto& [key, value] : attributes) {
+    if (key == "map") continue;
+    EXPECT_EQ(*again.attributes.find(key), value) << key;
+    EXPECT_EQ(*again.find("t")->attributes.find(key), value) << key;
+  }
+  EXPECT_EQ(*again.attributes.find("map"), Value(Attributes{{"b", 2}, {"aa", 1}})) << "sorted by encoding: the shorter key first";
+  EXPECT_EQ(written(again), written(model));
+}
+
+TEST(Zt2, NamesThatMayNotBeNormalAreReported) {
+  Model model;
+  model.add(dense("caf\u00e9", {1}, DType::u8, "x"));
+  model.add(dense("\u5c64", {1}, DType::u8, "x"));
+  EXPECT_THAT(kZtensor2.losses(model, {}), IsEmpty());
+  model.add(dense("cafe\u0301", {1}, DType::u8, "x"));
+  EXPECT_THAT(kZtensor2.losses(model, {}), testing::ElementsAre(HasSubstr("may not be canonical")));
+}
+
+TEST(Zt2, EveryTruncationIsRefused) {
+  const std::string file = golden_file();
+  for (std::size_t length = 0; length < file.size(); length += length < 262000 && length > 100 ? 997 : 1) {
+    EXPECT_THROW(read(file.substr(0, length)), Error) << length;
+  }
+}
+
+// Every bit of the manifest and the footer is protected but the reserved field, which readers ignore; a flipped bit of a
+// tensor is seen by its digest.
+TEST(Zt2, AFlippedBitOfManifestOrFooterIsRefused) {
+  const std::string file = golden_file();
+  const std::size_t reserved = file.size() - 12;
+  for (std::size_t byte = 262144; byte < file.size(); ++byte) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string flipped = file;
+      flipped[byte] = static_cast<char>(flipped[byte] ^ 1 << bit);
+      if (byte >= reserved && byte < reserved + 4) {
+        EXPECT_EQ(read(flipped).size(), 5U);
+      } else {
+        EXPECT_THROW(read(flipped), Error) << byte;
+      }
+    }
+  }
+}
+
+TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
+  const TemporaryDirectory directory;
+  store(directory / "good.zt", golden_file());
+  const VerifyReport good = verify(directory / "good.zt");
+  EXPECT_THAT(good.faults, IsEmpty());
+  EXPECT_EQ(good.digests, 5U);
+  std::string flipped = golden_file();
+  flipped[65536] = static_cast<char>(flipped[65536] ^ 1);
+  store(directory / "bad.zt", flipped);
+  const VerifyReport bad = verify(directory / "bad.zt");
+  ASSERT_EQ(bad.faults.size(), 1U);
+  EXPECT_THAT(bad.faults[0].message, HasSubstr("tensor a.w: data: the digest is xxh3:"));
+  EXPECT_EQ(bad.faults[0].offset, 65536U);
+  std::string padding = golden_file();
+  padding[70000] = 'x';
+  store(directory / "padding.zt", padding);
+  const VerifyReport warned = verify(directory / "padding.zt");
+  ASSERT_EQ(warned.faults.size(), 1U);
+  EXPECT_EQ(warned.faults[0].severity, Fault::Severity::warning);
+  EXPECT_EQ(warned.faults[0].offset, 70000U);
+}
+
+}  // namespace
+}  // namespace poise
