@@ -63,11 +63,13 @@ class Heap {
     write_text(output_.main(), kMagic2);
   }
 
-  // Where the next blob goes, which will take about that many bytes.
-  Sink& sink_for(std::uint64_t bytes) {
+  // Where the next blob goes, which will take that many bytes or, compressed, fewer.
+  Sink& sink_for(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
-    const std::uint64_t room = *shard_size_ - std::min(*shard_size_, kFooterBytes2 + (hashing_ ? hashing_->position() : 0));
-    if (hashing_ && bytes > room) finish_shard();
+    if (hashing_) {
+      const std::uint64_t begin = (hashing_->position() + alignment - 1) / alignment * alignment;
+      if (begin + bytes + kFooterBytes2 > *shard_size_) finish_shard();
+    }
     if (!hashing_) begin_shard();
     return *hashing_;
   }
@@ -155,7 +157,7 @@ class BlobWriter {
   std::uint64_t alignment() const { return alignment_; }
 
   Reference write(const std::string& name, const Blob& blob) {
-    Sink& sink = heap_.sink_for(blob.size() + alignment_);
+    Sink& sink = heap_.sink_for(blob.size(), alignment_);
     sink.pad_to(alignment_);
     Reference reference;
     reference.offset = sink.position();
@@ -267,7 +269,7 @@ std::string encode_manifest(const Attributes& attributes, const std::vector<Shar
 void require_name(std::string_view what, std::string_view name) {
   if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name)) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("zTensor 2 cannot hold the {} \"{}\": names are 1 to {} bytes of UTF-8 without NUL", what, name.substr(0, 100), kMaxNameBytes2));
+              fmt::format("names are 1 to {} bytes of UTF-8 without NUL: zTensor 2 cannot hold the {} \"{}\"", kMaxNameBytes2, what, name.substr(0, 100)));
 }
 
 std::size_t depth_of(const Value& value) {
