@@ -119,6 +119,7 @@ void add_convert(CLI::App& app) {
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");
+  add_storage_options(*command, convert_options.write);
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {

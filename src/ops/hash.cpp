@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/ztensor/zt2.hpp"
 #include "io/digest.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
@@ -54,6 +55,7 @@ ModelHash hash(const Model& model, const Progress& progress) {
     result.parts.push_back(std::move(job.result));
   }
   result.model = sha256_hex(std::as_bytes(std::span(lines)));
+  if (model.origin.format == "zt-v2") result.content = ztensor::content_digest2(model);
   return result;
 }
 

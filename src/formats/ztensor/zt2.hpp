@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,9 +71,11 @@ StoredTensor to_stored2(const Tensor& tensor);
 // The reverse, for a tensor that has been read with version 2's layout, roles and attributes.
 void from_stored2(Tensor& tensor);
 
-// The deterministic CBOR value that names the model's content, whatever the file looks like:
-// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}].
-std::string content_value2(const Model& model, const std::function<std::string(const Tensor&, const Part&)>& digest);
+// The digest that names the content of a model whatever file it lies in: of the deterministic CBOR value
+// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Parts are named by the
+// digests of the file, or by xxh3 where it has none; the result is sha256 when all of those are, else xxh3. Throws
+// unsupported when version 2 cannot hold the model, and what reading the parts throws.
+std::string content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
 std::vector<std::string> zt2_losses(const Model& model, const WriteOptions& options);

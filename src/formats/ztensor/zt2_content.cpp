@@ -1,0 +1,67 @@
+// The content digest of zTensor 2: a name for tensors that offsets, alignment, compression and shards have no part in.
+#include <algorithm>
+
+#include "formats/ztensor/cbor_encoder.hpp"
+#include "formats/ztensor/zt2.hpp"
+#include "io/pump.hpp"
+#include "tensor/part_digest.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+std::string computed_digest(const Blob& blob) {
+  const auto hasher = make_hasher(DigestAlgorithm::xxh3);
+  stream_chunks(blob, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
+  return digest_text(DigestAlgorithm::xxh3, *hasher);
+}
+
+// What the file says of the decoded bytes of a part that is stored as it is.
+const Digest* known_digest(const Tensor& tensor, const StoredPart& stored) {
+  const auto part = std::ranges::find(tensor.parts, stored.blob, &Part::blob);
+  const bool known = part != tensor.parts.end() && part->digest && !part->digest->over_stored && part->digest->algorithm != DigestAlgorithm::none;
+  return known ? &*part->digest : nullptr;
+}
+
+class Content {
+ public:
+  void add(const Tensor& tensor) {
+    const StoredTensor stored = to_stored2(tensor);
+    Attributes parts;
+    for (const StoredPart& part : stored.parts) parts.set(part.role, describe(tensor, part));
+    Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())}, {"layout", stored.layout}, {"parts", std::move(parts)}};
+    if (!stored.attributes.empty()) object.set("attributes", stored.attributes);
+    objects_.emplace_back(stored.name, std::move(object));
+  }
+
+  std::string digest() && {
+    const bool sha256 = !objects_.empty() && all_sha256_;
+    const std::string value = cbor::encode(Value::Array{"zt.content/1", Attributes::from_unique(std::move(objects_))});
+    const DigestAlgorithm algorithm = sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3;
+    const auto hasher = make_hasher(algorithm);
+    hasher->update(std::as_bytes(std::span(value)));
+    return digest_text(algorithm, *hasher);
+  }
+
+ private:
+  Value describe(const Tensor& tensor, const StoredPart& part) {
+    Attributes description{{"dtype", part.dtype}};
+    if (!part.type.empty()) description.set("type", part.type);
+    const Digest* known = known_digest(tensor, part);
+    all_sha256_ = all_sha256_ && known != nullptr && known->algorithm == DigestAlgorithm::sha256;
+    description.set("digest", known != nullptr ? known->text : computed_digest(*part.blob));
+    return description;
+  }
+
+  std::vector<Attributes::Entry> objects_;
+  bool all_sha256_ = true;
+};
+
+}  // namespace
+
+std::string content_digest2(const Model& model) {
+  Content content;
+  for (const Tensor& tensor : model.tensors()) content.add(tensor);
+  return std::move(content).digest();
+}
+
+}  // namespace poise::ztensor
