@@ -1,6 +1,7 @@
 // convert: a file in one format becomes a file in another; tensors are selected and cast on the way.
 //
-// Bytes move once, from the input to the output, in constant memory.
+// Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format cannot hold
+// become dense: sparse ones with the type of their values, quantized ones f32.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,12 @@ struct ConvertOptions {
   // them; bf16 becomes f16 where it cannot.
   std::optional<DType> dtype;
 
-  // Floating-point tensors become codes with one scale each; those of fewer than two dimensions become f32. Excludes dtype.
+  // Floating-point tensors become codes; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize;
+
+  // Dense tensors become sparse_csr (matrices only) or sparse_coo when at least this part of their elements is zero.
+  std::optional<Layout> sparse;
+  double min_sparsity = 0.5;
 
   // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say; the
   // first pattern that matches counts. Tensors of fewer than two dimensions become f32 where the type is quantized.

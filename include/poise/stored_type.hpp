@@ -1,4 +1,5 @@
-// StoredType: how a tensor's elements are to be stored - as floating-point numbers, or as codes with one scale per tensor.
+// StoredType: how a tensor's elements are to be stored - as floating-point numbers, as codes with one scale per tensor, or as
+// codes with a scale and a zero point per group.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,29 @@ enum class ScaleRule : std::uint8_t {
   least_squares,  // symmetric, clipped where the squared error is least
 };
 
-struct StoredType {
-  DType dtype = DType::f32;              // f32, f16, bf16, qint8 or qint4
-  ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
+// Groups of a row's neighbours share a scale and a zero point: value = (code - zero) * scale, both float16, codes unsigned
+// (zTensor 1.1's quantized_group).
+struct Groups {
+  unsigned bits = 0;  // 4 or 8; 0: no groups
+  // Codes in a group. Rows that are no multiple of it take the half, or the half of that, and so on.
+  std::uint64_t size = 128;
+  friend bool operator==(const Groups&, const Groups&) = default;
+};
 
-  bool quantized() const { return dtype == DType::qint8 || dtype == DType::qint4; }
+// True for sizes that groups can have: whole 32-bit words of codes, up to 2^20 codes. Requires: bits is 4 or 8.
+bool is_group_size(const Groups& groups);
+
+struct StoredType {
+  DType dtype = DType::f32;              // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are
+  ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
+  Groups groups = {};
+
+  bool grouped() const { return groups.bits != 0; }
+  bool quantized() const { return grouped() || dtype == DType::qint8 || dtype == DType::qint4; }
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-// "f16", "qint8", "qint4:range", "qint8:mse".
+// "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64".
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 std::string to_string(const StoredType& type);
 

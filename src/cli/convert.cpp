@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -63,7 +64,8 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type = equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
   if (!type) {
-    throw CLI::ValidationError("--keep", fmt::format("\"{}\": expected GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse)", text));
+    throw CLI::ValidationError(
+        "--keep", fmt::format("\"{}\": expected GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)", text));
   }
   return {text.substr(0, equals), *type};
 }
@@ -71,23 +73,48 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
 StoredType parse_quantize(const std::string& text) {
   const auto type = stored_type_from_name(text);
   if (!type || !type->quantized()) {
-    throw CLI::ValidationError("--quantize", fmt::format("\"{}\": expected qint8 or qint4, alone or with :range or :mse", text));
+    throw CLI::ValidationError("--quantize", fmt::format("\"{}\": expected qint8 or qint4, alone or with :range or :mse, or group8 or group4", text));
   }
   return *type;
 }
 
+void set_group_size(std::optional<StoredType>& type, std::uint64_t size) {
+  if (!type || !type->grouped()) throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
+  type->groups.size = size;
+  if (!is_group_size(type->groups)) throw CLI::ValidationError("--group-size", fmt::format("{}: expected a multiple of {}", size, 32 / type->groups.bits));
+}
+
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
   const auto set_quantize = [&options](const std::string& text) { options.quantize = parse_quantize(text); };
+  auto* quantize = command
+                       .add_option_function<std::string>(
+                           "--quantize", set_quantize,
+                           "Store matrices as codes. qint8, qint4 (alt, zt): one scale a tensor, by the largest magnitude, from smallest to largest value "
+                           "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. Vectors become f32")
+                       ->type_name("qint8|qint4[:range|:mse]|group8|group4");
   command
-      .add_option_function<std::string>("--quantize", set_quantize,
-                                        "Store matrices as codes with one scale each: by the largest magnitude, from smallest to largest value (:range), "
-                                        "or by the scale of least squared error (:mse). Vectors become f32")
-      ->type_name("qint8|qint4[:range|:mse]");
+      .add_option_function<std::uint64_t>(
+          "--group-size", [&options](std::uint64_t size) { set_group_size(options.quantize, size); },
+          "Codes that share a scale; halved for rows that are no multiple of it (default: 128)")
+      ->needs(quantize)
+      ->type_name("N");
   const auto add_keep = [&options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) options.keep.push_back(parse_keep(text));
   };
   command.add_option_function<std::vector<std::string>>("--keep", add_keep, "Type for tensors whose name matches, whatever --dtype and --quantize say")
       ->type_name("GLOB=TYPE");
+}
+
+void add_sparse_options(CLI::App& command, ConvertOptions& options) {
+  static const std::map<std::string, Layout> kLayouts{{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}};
+  auto* sparse = command.add_option("--sparse", options.sparse, "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)")
+                     ->transform(CLI::CheckedTransformer(kLayouts).description(""))
+                     ->type_name("csr|coo");
+  command.add_option("--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that")
+      ->needs(sparse)
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->type_name("0..1")
+      ->capture_default_str();
 }
 
 void add_card_options(CLI::App& command, Card& card) {
@@ -119,6 +146,7 @@ void add_convert(CLI::App& app) {
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");
+  add_sparse_options(*command, convert_options);
   add_storage_options(*command, convert_options.write);
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);

@@ -30,6 +30,13 @@ struct HonouredOptions {
   bool shard_size = false;
 };
 
+// The layouts beside dense that a format can hold.
+struct HeldLayouts {
+  bool affine = false;
+  bool groups = false;
+  bool sparse = false;
+};
+
 // Something that a look at a whole file finds and reading it as a model does not.
 struct Finding {
   bool is_error = false;  // else a warning
@@ -45,6 +52,7 @@ struct Format {
   HonouredOptions options;
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
   bool holds_bf16;
+  HeldLayouts layouts = {};
 
   // Is this certainly meant to be a file of this format? Looks at a few bytes, never throws for what they say.
   bool (*sniff)(const Input& input);

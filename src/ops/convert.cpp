@@ -51,6 +51,7 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   if (format.losses != nullptr) report.losses = format.losses(transformed.model, options.write);
   for (const auto& [types, cast] : transformed.casts) {
     const CastStats stats = cast->total();
+    if (stats.values == 0) continue;  // nobody asked for the elements: metadata alone, or codes that are float32 already
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
   }
   for (const QuantizedTensor& tensor : transformed.quantized) {

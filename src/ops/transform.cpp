@@ -1,11 +1,16 @@
 #include "ops/transform.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "ops/glob.hpp"
 #include "tensor/dense.hpp"
+#include "tensor/group_quantize.hpp"
+#include "tensor/group_scheme.hpp"
+#include "tensor/sparse.hpp"
 
 namespace poise {
 namespace {
@@ -52,6 +57,14 @@ class Selection {
 
 bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo; }
+
+bool holds(const Format& target, const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) return target.layouts.affine;
+  if (tensor.layout == Layout::quantized_group) return target.layouts.groups;
+  return !is_sparse(tensor) || target.layouts.sparse;
+}
+
 // Decides what floating-point tensors become.
 class Types {
  public:
@@ -60,12 +73,11 @@ class Types {
       throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
     }
     if (options.quantize && !options.quantize->quantized()) {
-      throw Error(ErrorKind::bad_argument, fmt::format("tensors are quantized to qint8 or qint4, not {}", to_string(options.quantize->dtype)));
+      throw Error(ErrorKind::bad_argument, fmt::format("tensors are quantized to qint8, qint4, group8 or group4, not {}", to_string(options.quantize->dtype)));
     }
     if (options.dtype) require_castable(*options.dtype);
-    for (const ConvertOptions::Keep& keep : options.keep) {
-      if (!keep.type.quantized()) require_castable(keep.type.dtype);
-    }
+    if (options.quantize) require_possible(*options.quantize);
+    for (const ConvertOptions::Keep& keep : options.keep) require_possible(keep.type);
   }
 
   // Nothing when the tensor stays as it is.
@@ -76,9 +88,7 @@ class Types {
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
     const StoredType result = type->quantized() && tensor.shape.size() < 2 ? StoredType{} : *type;
-    const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
-    const bool same = one_part && tensor.parts.front().dtype == result.dtype;
-    return same ? std::nullopt : std::optional(result);
+    return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
 
   void require_all_used() const {
@@ -90,6 +100,21 @@ class Types {
  private:
   static void require_castable(DType dtype) {
     if (!is_castable(dtype)) throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
+  }
+
+  void require_possible(const StoredType& type) const {
+    if (!type.quantized()) return require_castable(type.dtype);
+    if (type.grouped() ? target_.layouts.groups : target_.layouts.affine) return;
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target_.info.name, to_string(type)));
+  }
+
+  static bool is_stored_so(const Tensor& tensor, const StoredType& type) {
+    if (tensor.layout == Layout::quantized_group && type.grouped()) {
+      const GroupScheme scheme = group_scheme(tensor);
+      return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
+    }
+    const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
+    return one_part && !type.grouped() && tensor.parts.front().dtype == type.dtype;
   }
 
   std::optional<StoredType> kept_type(const std::string& name) {
@@ -106,7 +131,8 @@ class Types {
     if (options_.quantize) return options_.quantize;
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
-    const bool replaced = tensor.layout == Layout::dense && tensor.parts.front().dtype == DType::bf16 && !target_.holds_bf16;
+    const bool dense = tensor.layout == Layout::dense || !holds(target_, tensor);
+    const bool replaced = dense && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return replaced ? std::optional(StoredType{DType::f16}) : std::nullopt;
   }
 
@@ -118,16 +144,51 @@ class Types {
 Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, std::vector<QuantizedTensor>& done) {
   const auto report = std::make_shared<QuantizationReport>();
   Tensor quantized = quantize(tensor, type, report);
-  done.push_back({tensor.name, type, tensor.size_bytes(), quantized.size_bytes(), report});
+  StoredType actual = type;
+  if (type.grouped()) actual.groups.size = group_scheme(quantized).group_size;
+  done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes(), report});
   return quantized;
 }
 
-Tensor cast_tensor(const Tensor& tensor, DType to, CastReports& casts) {
-  auto& report = casts[{tensor.parts.front().dtype, to}];
+std::shared_ptr<CastReport> report_for(CastReports& casts, DType from, DType to) {
+  auto& report = casts[{from, to}];
   if (!report) report = std::make_shared<CastReport>();
-  Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to, report));
+  return report;
+}
+
+Tensor cast_tensor(const Tensor& tensor, DType to, CastReports& casts) {
+  Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to, report_for(casts, element_type(tensor), to)));
   if (tensor.layout == Layout::dense) cast.attributes = tensor.attributes;  // other layouts' describe their codes
   return cast;
+}
+
+// A sparse tensor stays one; its values are cast.
+Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastReports& casts) {
+  const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
+  if (!type || type->quantized() || values->dtype == type->dtype) return tensor;
+  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, type->dtype, report_for(casts, values->dtype, type->dtype));
+  values->dtype = type->dtype;
+  values->dtype_name = to_string(type->dtype);
+  values->digest.reset();
+  return tensor;
+}
+
+// The tensor as it is, but for a layout that was asked for or that the target does not have.
+Tensor laid_out(const Tensor& tensor, const Format& target, const ConvertOptions& options) {
+  if (!holds(target, tensor)) return make_dense_tensor(tensor);
+  if (!options.sparse || tensor.layout != Layout::dense || tensor.parts.front().dtype == DType::unknown) return tensor;
+  return sparsify(tensor, *options.sparse, options.min_sparsity).value_or(tensor);
+}
+
+void require_sparse_possible(const Format& target, const ConvertOptions& options) {
+  if (!options.sparse) return;
+  if (!target.layouts.sparse) throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
+  if (*options.sparse != Layout::sparse_csr && *options.sparse != Layout::sparse_coo) {
+    throw Error(ErrorKind::bad_argument, fmt::format("{} is no sparse layout", to_string(*options.sparse)));
+  }
+  if (!(options.min_sparsity >= 0 && options.min_sparsity <= 1)) {
+    throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", options.min_sparsity));
+  }
 }
 
 void replace_fields(Card& card, const Card& with) {
@@ -154,6 +215,7 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   result.model.vocabulary = std::move(model.vocabulary);
   result.model.attributes = std::move(model.attributes);
   result.model.warnings = std::move(model.warnings);
+  require_sparse_possible(target, options);
   Selection selection(options);
   Types types(target, options);
   for (const Tensor& tensor : model.tensors()) {
@@ -162,12 +224,14 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
       continue;
     }
     const auto type = types.wanted(tensor);
-    if (!type) {
-      result.model.add(tensor);
+    if (is_sparse(tensor) && target.layouts.sparse) {
+      result.model.add(cast_values(tensor, type, result.casts));
+    } else if (!type) {
+      result.model.add(laid_out(tensor, target, options));
     } else if (type->quantized()) {
       result.model.add(quantize_tensor(tensor, *type, result.quantized));
     } else {
-      result.model.add(cast_tensor(tensor, type->dtype, result.casts));
+      result.model.add(laid_out(cast_tensor(tensor, type->dtype, result.casts), target, options));
     }
   }
   selection.require_all_used();

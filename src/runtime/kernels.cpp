@@ -94,34 +94,41 @@ struct Load4Bytes : Scaled {
   }
 };
 
+// Element i of packed nibbles.
+HWY_INLINE unsigned Nibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
+
+// Packed nibbles from element i on, which is even unless vectors have one lane.
+HWY_INLINE auto LoadNibbles(Bytes row, std::size_t i) {
+  const hn::Rebind<std::uint8_t, Floats> codes;
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(codes, static_cast<std::uint8_t>(Nibble(row, i)));
+#else
+  const hn::Half<decltype(codes)> pairs;
+  const hn::Repartition<std::uint16_t, decltype(codes)> words;  // bytes have no shifts
+  const auto low_half = hn::Set(codes, 15);
+  const auto both = hn::ZeroExtendVector(codes, LoadU(pairs, row + i / 2));
+  const auto low = hn::And(both, low_half);
+  const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);
+  return hn::InterleaveLower(codes, low, high);
+#endif
+}
+
 // Requires: rows begin on whole bytes.
 template <bool kSigned>
 struct Load4 : Scaled {
   using Scaled::Scaled;
   static std::size_t bytes(std::size_t count) { return (count + 1) / 2; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    const hn::Rebind<std::uint8_t, Floats> codes;
-#if HWY_TARGET == HWY_SCALAR
-    const auto nibbles = hn::Set(codes, static_cast<std::uint8_t>(nibble(row, i)));
-#else
-    const hn::Half<decltype(codes)> pairs;
-    const hn::Repartition<std::uint16_t, decltype(codes)> words;  // bytes have no shifts
-    const auto low_half = hn::Set(codes, 15);
-    const auto both = hn::ZeroExtendVector(codes, LoadU(pairs, row + i / 2));
-    const auto low = hn::And(both, low_half);
-    const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);
-    const auto nibbles = hn::InterleaveLower(codes, low, high);
-#endif
+    const auto nibbles = LoadNibbles(row, i);
     if constexpr (kSigned) {
       return apply(SignExtend(nibbles));
     } else {
       return apply(nibbles);
     }
   }
-  static unsigned nibble(Bytes data, std::size_t i) { return i % 2 == 0 ? data[i / 2] & 15U : data[i / 2] >> 4U; }
   // One element alone; the same rounding as above.
   float element(Bytes data, std::size_t i) const {
-    const int code = static_cast<int>(nibble(data, i));
+    const int code = static_cast<int>(Nibble(data, i));
     HWY_ALIGN float lanes[kMaxLanes];
     const auto value = hn::Set(Floats(), static_cast<float>(kSigned ? (code ^ 8) - 8 : code));
     hn::Store(MulAdd(value, hn::Set(Floats(), scale), hn::Set(Floats(), offset)), Floats(), lanes);
@@ -235,6 +242,75 @@ void DecodeRows(const StoredRows& matrix, std::size_t first, std::size_t count, 
   }
 }
 
+// The unsigned codes of group-quantized rows as float32.
+struct Codes8 {
+  static std::size_t bytes(std::size_t count) { return count; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i)));
+  }
+};
+
+struct Codes4 {
+  static std::size_t bytes(std::size_t count) { return count / 2; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadNibbles(row, i)));
+  }
+};
+
+// float16 numbers to float32, a handful at a time.
+constexpr std::size_t kGroupsAtATime = 64;
+HWY_INLINE void WidenHalves(const std::byte* from, std::size_t first, std::size_t count, float* out) {
+  const LoadF16 loader{StoredRows()};
+  const auto row = reinterpret_cast<Bytes>(from) + LoadF16::bytes(first);
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(loader(row, i), Floats(), out + i);
+  if (i == count) return;
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(LoadTail(loader, row, i, count - i), Floats(), buffer);
+  std::memcpy(out + i, buffer, sizeof(float) * (count - i));
+}
+
+// Calls use(i, values) for the vectors of a row from left to right. Requires: groups of whole vectors.
+template <typename Codes, typename Use>
+HWY_INLINE void VisitGroups(const StoredRows& matrix, std::size_t r, const Use& use) {
+  const Codes codes;
+  const std::size_t lanes = hn::Lanes(Floats());
+  const std::size_t groups = matrix.columns / matrix.group_size;
+  const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Codes::bytes(matrix.columns);
+  float scales[kGroupsAtATime];
+  float zeros[kGroupsAtATime];
+  for (std::size_t first = 0; first < groups; first += kGroupsAtATime) {
+    const std::size_t count = std::min(kGroupsAtATime, groups - first);
+    WidenHalves(matrix.scales, r * groups + first, count, scales);
+    WidenHalves(matrix.zeros, r * groups + first, count, zeros);
+    for (std::size_t g = 0; g < count; ++g) {
+      const auto scale = hn::Set(Floats(), scales[g]);
+      const auto zero = hn::Set(Floats(), zeros[g]);
+      const std::size_t begin = (first + g) * matrix.group_size;
+      for (std::size_t i = begin; i < begin + matrix.group_size; i += lanes) use(i, hn::Mul(hn::Sub(codes(row, i), zero), scale));
+    }
+  }
+}
+
+template <typename Codes>
+void DecodeGroups(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
+  for (std::size_t r = 0; r < count; ++r, out += matrix.columns) {
+    VisitGroups<Codes>(matrix, first + r, [&](std::size_t i, auto values) HWY_ATTR { hn::StoreU(values, Floats(), out + i); });
+  }
+}
+
+template <typename Codes>
+void MultiplyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+  for (std::size_t r = first; r < last; ++r) {
+    auto sum = hn::Zero(Floats());
+    VisitGroups<Codes>(matrix, r, [&](std::size_t i, auto values) HWY_ATTR { sum = MulAdd(values, Load(x + i), sum); });
+    y[r] = Sum(sum);
+  }
+}
+
 void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
   const bool odd = matrix.columns % 2 != 0;
   switch (matrix.storage) {
@@ -247,6 +323,8 @@ void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, floa
     case Storage::u4: return odd ? DecodeOddRows<Load4<false>>(matrix, first, count, out) : DecodeRows<Load4<false>>(matrix, first, count, out);
     case Storage::i4_bytes: return DecodeRows<Load4Bytes<true>>(matrix, first, count, out);
     case Storage::u4_bytes: return DecodeRows<Load4Bytes<false>>(matrix, first, count, out);
+    case Storage::group8: return DecodeGroups<Codes8>(matrix, first, count, out);
+    case Storage::group4: return DecodeGroups<Codes4>(matrix, first, count, out);
   }
 }
 
@@ -273,6 +351,8 @@ void MultiplyVector(const StoredRows& matrix, std::size_t first, std::size_t las
     case Storage::u4: return MultiplyRows<Load4<false>>(matrix, first, last, x, y);
     case Storage::i4_bytes: return MultiplyRows<Load4Bytes<true>>(matrix, first, last, x, y);
     case Storage::u4_bytes: return MultiplyRows<Load4Bytes<false>>(matrix, first, last, x, y);
+    case Storage::group8: return MultiplyGroups<Codes8>(matrix, first, last, x, y);
+    case Storage::group4: return MultiplyGroups<Codes4>(matrix, first, last, x, y);
   }
 }
 

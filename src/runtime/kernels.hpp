@@ -21,15 +21,21 @@ enum class Storage : std::uint8_t {
   u4,        // the same, unsigned
   i4_bytes,  // one code a byte, in the low nibble
   u4_bytes,
+  group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
+  group4,  // the same, two codes a byte, the even element in the low nibble
 };
 
-// A matrix, row by row without gaps. Integer codes stand for code * scale + offset.
+// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
+// the columns and is a multiple of 16.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;
   std::size_t columns = 0;
   float scale = 1;
   float offset = 0;
+  std::size_t group_size = 0;         // of group8 and group4
+  const std::byte* scales = nullptr;  // one a group, row by row
+  const std::byte* zeros = nullptr;
 };
 
 // Rows [first, first + count) as float32: out [count, columns].

@@ -12,6 +12,7 @@
 
 #include "runtime/kernels.hpp"
 #include "tensor/dense.hpp"
+#include "tensor/group_scheme.hpp"
 
 namespace poise {
 namespace {
@@ -42,18 +43,31 @@ class Bytes {
   std::span<const std::byte> view_;
 };
 
+// How the kernels see a tensor, and the blobs they read; scales and zeros are those of groups.
+struct StoredForm {
+  StoredRows rows;
+  BlobPtr data;
+  BlobPtr scales = nullptr;
+  BlobPtr zeros = nullptr;
+};
+
 class StoredMatrix final : public Matrix {
  public:
-  StoredMatrix(std::size_t rows, std::size_t columns, BlobPtr blob, StoredRows stored) : Matrix(rows, columns), bytes_(std::move(blob)), stored_(stored) {
-    stored_.data = bytes_.view().data();
+  StoredMatrix(std::size_t rows, std::size_t columns, const StoredForm& form) : Matrix(rows, columns), data_(form.data), stored_(form.rows) {
+    stored_.data = data_.view().data();
     stored_.columns = columns;
+    if (!form.scales) return;
+    stored_.scales = scales_.emplace(form.scales).view().data();
+    stored_.zeros = zeros_.emplace(form.zeros).view().data();
   }
 
   void decode(std::size_t first, std::size_t count, float* out) const override { decode_rows(stored_, first, count, out); }
   void multiply(std::size_t first, std::size_t last, const float* x, float* y) const override { multiply_vector(stored_, first, last, x, y); }
 
  private:
-  Bytes bytes_;
+  Bytes data_;
+  std::optional<Bytes> scales_;
+  std::optional<Bytes> zeros_;
   StoredRows stored_;
 };
 
@@ -82,11 +96,30 @@ StoredRows affine_storage(const Tensor& tensor, const Part& data) {
   return stored;
 }
 
-// How the kernels see a tensor, and the blob they read. What has no kernel of its own is made float32, which takes memory.
-std::pair<StoredRows, BlobPtr> stored_form(const Tensor& tensor) {
+// Groups as quantize_groups() makes them; nothing for other schemes.
+std::optional<StoredForm> group_storage(const Tensor& tensor) {
+  const GroupScheme scheme = group_scheme(tensor);
+  const std::size_t last = tensor.shape.size() - 1;
+  const bool in_bytes = (scheme.bits == 4 || scheme.bits == 8) && scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first;
+  const bool in_rows = scheme.axis == last && scheme.packing_axis == last && scheme.group_size > 0 && scheme.group_size % 16 == 0;
+  if (!in_bytes || !in_rows || scheme.zeros != GroupScheme::Zeros::plain || scheme.power_of_two) return std::nullopt;
+  const Part& scales = tensor.require("scales");
+  const Part& zeros = tensor.require("zeros");
+  if (scales.dtype != DType::f16 || zeros.dtype != DType::f16) return std::nullopt;
+  StoredRows rows;
+  rows.storage = scheme.bits == 8 ? Storage::group8 : Storage::group4;
+  rows.group_size = static_cast<std::size_t>(scheme.group_size);
+  return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros.blob};
+}
+
+// What has no kernel of its own is made float32, which takes memory.
+StoredForm stored_form(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
     const Part& data = tensor.require("data");
     return {affine_storage(tensor, data), data.blob};
+  }
+  if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
+    if (const auto form = group_storage(tensor)) return *form;
   }
   if (tensor.layout == Layout::dense) {
     const Part& data = tensor.require("data");
@@ -104,10 +137,12 @@ std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
     case Storage::bf16: return 2 * elements;
     case Storage::i8:
     case Storage::u8:
+    case Storage::group8:
     case Storage::i4_bytes:
     case Storage::u4_bytes: return elements;
     case Storage::i4:
-    case Storage::u4: break;
+    case Storage::u4:
+    case Storage::group4: break;
   }
   return elements / 2 + elements % 2;
 }
@@ -116,11 +151,11 @@ std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  const auto [stored, blob] = stored_form(tensor);
-  const std::uint64_t needed = stored_bytes(stored.storage, tensor.elements());
-  if (blob->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, blob->size(), needed));
+  const StoredForm form = stored_form(tensor);
+  const std::uint64_t needed = stored_bytes(form.rows.storage, tensor.elements());
+  if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
-  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), blob, stored);
+  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), form);
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

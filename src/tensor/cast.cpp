@@ -12,12 +12,13 @@
 
 #include "bytes/little_endian.hpp"
 #include "tensor/cast_kernels.hpp"
+#include "tensor/counted_blocks.hpp"
 #include "tensor/float_formats.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // elements converted at a time: source, float32 and result stay in the first cache
+constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements converted at a time: source, float32 and result stay in the first cache
 
 void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
   std::array<float, 256> table{};
@@ -35,25 +36,28 @@ class CastBlob final : public Blob {
         from_bytes_(info(from).bits / 8),
         to_bytes_(info(to).bits / 8),
         elements_(data_->size() / from_bytes_),
-        report_(std::move(report)) {}
+        report_(std::move(report)),
+        counted_(elements_) {}
 
   std::uint64_t size() const override { return elements_ * to_bytes_; }
   bool seekable() const override { return data_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out);
-    CastStats stats;
+    CastStats total;
     Block block(*this);
     while (!out.empty()) {
+      CastStats stats;
       const std::uint64_t element = offset / to_bytes_;
       const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
       const std::span<const std::byte> made = block.make(element, skipped + out.size(), stats).subspan(skipped);
+      if (counted_.first_time(element)) total.merge(stats);
       const std::size_t count = std::min(made.size(), out.size());
       std::copy_n(made.begin(), count, out.begin());
       offset += count;
       out = out.subspan(count);
     }
-    if (report_) report_->add(stats);
+    if (report_) report_->add(total);
   }
 
  private:
@@ -66,7 +70,12 @@ class CastBlob final : public Blob {
   void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out) const {
     const std::size_t count = out.size() / sizeof(float);
     widen(from_, all.data() + offset / sizeof(float) * from_bytes_, std::span(reinterpret_cast<float*>(out.data()), count));
-    if (report_) report_->add({.values = count});
+    if (!report_) return;
+    CastStats stats;  // nothing is lost
+    for (std::size_t i = 0; i < count; i += kBlock) {
+      if (counted_.first_time(offset / sizeof(float) + i)) stats.values += std::min(kBlock, count - i);
+    }
+    report_->add(stats);
   }
 
   // The buffers one reader needs to convert a block.
@@ -156,6 +165,7 @@ class CastBlob final : public Blob {
   std::size_t to_bytes_;
   std::uint64_t elements_;
   std::shared_ptr<CastReport> report_;
+  mutable CountedBlocks counted_;
 };
 
 }  // namespace

@@ -12,6 +12,14 @@ namespace poise {
 // True for tensors whose elements are real floating-point numbers: those that dense_blob() takes.
 bool has_float_elements(const Tensor& tensor);
 
+// The type that the elements have without a cast: of sparse tensors that of their values, f32 where codes stand for numbers.
+// Requires: Layout::dense, sparse or quantized.
+DType element_type(const Tensor& tensor);
+
+// The same elements of element_type() as a dense tensor, computed when they are read. Sparse tensors may have elements of any
+// type. Requires: the same.
+Tensor make_dense_tensor(const Tensor& tensor);
+
 // The elements, computed when they are read. `to` is f32, f16 or bf16. `report` (may be null) learns what the cast lost.
 // Reading throws unsupported, naming tensor and index, when a finite value overflows `to`.
 // Requires: has_float_elements(tensor).

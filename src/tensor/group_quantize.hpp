@@ -1,41 +1,28 @@
-// Group quantization: integer codes packed into words, with a scale and perhaps a zero point for each group of codes.
-//
-//   value = (code - zero) * scale
-//
-// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes; both are read
-// into a GroupScheme. The parts are packed_weight, scales and, where the scheme has them, zeros.
+// group_quantize: floating-point tensors as codes with a scale and a zero point per group, and groups as numbers again.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
+#include <memory>
 
+#include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
+
+#include "tensor/quantize.hpp"
 
 namespace poise {
 
-struct GroupScheme {
-  enum class Zeros : std::uint8_t {
-    none,    // every zero point is 0
-    fixed,   // every zero point is `zero`
-    plain,   // one element per group
-    packed,  // one code per group, packed like the codes
-  };
+// The size that groups of a row get: `groups.size`, or the half of it, or the half of that, as long as it makes whole groups
+// of whole words. Nothing when none does.
+std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row);
 
-  unsigned bits = 0;
-  std::uint64_t group_size = 0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
-  std::size_t axis = 0;
-  std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
-  DType word = DType::unknown;   // an integer type
-  unsigned per_word = 0;
-  bool high_bits_first = false;  // the code with the lowest index fills the word's high bits
-  bool power_of_two = false;     // a scale is a byte e that stands for 2^(e - 127)
-  Zeros zeros = Zeros::none;
-  std::int64_t zero = 0;
-};
+// The same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in float16, with
+// min at most and max at least 0; zero = round(-min / scale). Nothing is computed now; the first to read a part makes one
+// pass to find scales and zeros, which are kept (4 bytes a group). That throws unsupported, naming tensor and index, when an
+// element is not finite, or too large for a float16 scale. Throws unsupported when no group size fits the rows.
+// Requires: has_float_elements(tensor), rank >= 1.
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report);
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
-// make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.
-GroupScheme group_scheme(const Tensor& tensor);
+// The elements of a group-quantized tensor as float32, computed when they are read.
+// Requires: Layout::quantized_group that group_scheme() takes.
+BlobPtr make_group_decoded_blob(const Tensor& tensor);
 
 }  // namespace poise

@@ -6,14 +6,16 @@
 #include <span>
 
 #include "tensor/affine.hpp"
+#include "tensor/counted_blocks.hpp"
 #include "tensor/dense.hpp"
+#include "tensor/group_quantize.hpp"
 #include "tensor/quantize_kernels.hpp"
 #include "tensor/scale_search.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // elements at a time: numbers and codes stay in the first cache; even, for packing
+constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements at a time: numbers and codes stay in the first cache
 
 class ScaleOfElements final : public AffineSource {
  public:
@@ -41,7 +43,7 @@ class Encoder {
   QuantizationError encode(std::span<const float> numbers, std::span<std::byte> codes) const {
     if (affine_.delta == 0) return encode_nothing(numbers, codes);
     if (format_.is_unsigned) return encode_range(numbers, codes);
-    return quantize_symmetric(numbers.data(), numbers.size(), affine_.delta, format_.largest(), codes.data());
+    return quantize_linear(numbers.data(), numbers.size(), affine_.delta, {-format_.largest(), format_.largest(), 0}, codes.data());
   }
 
  private:
@@ -87,7 +89,8 @@ class QuantizedBlob final : public Blob {
         dtype_(dtype),
         codes_a_byte_(8 / info(dtype).bits),
         affine_(std::move(affine)),
-        report_(std::move(report)) {}
+        report_(std::move(report)),
+        counted_(count_) {}
 
   std::uint64_t size() const override { return (count_ + codes_a_byte_ - 1) / codes_a_byte_; }
   bool seekable() const override { return elements_->seekable(); }
@@ -103,12 +106,9 @@ class QuantizedBlob final : public Blob {
       const auto block = std::span(numbers).first(count);
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      if (codes_a_byte_ == 1) {
-        error.merge(encoder.encode(block, out.first(count)));
-      } else {
-        error.merge(encoder.encode(block, std::span(codes).first(count)));
-        pack_nibbles(codes.data(), count, out.data());
-      }
+      const QuantizationError lost = encoder.encode(block, codes_a_byte_ == 1 ? out.first(count) : std::span(codes).first(count));
+      if (codes_a_byte_ == 2) pack_nibbles(codes.data(), count, out.data());
+      if (counted_.first_time(first)) error.merge(lost);
       offset += bytes;
       out = out.subspan(bytes);
     }
@@ -122,6 +122,7 @@ class QuantizedBlob final : public Blob {
   std::size_t codes_a_byte_;
   std::shared_ptr<const AffineSource> affine_;
   std::shared_ptr<QuantizationReport> report_;
+  mutable CountedBlocks counted_;
 };
 
 }  // namespace
@@ -137,6 +138,7 @@ QuantizationError QuantizationReport::total() const {
 }
 
 Tensor quantize(const Tensor& tensor, const StoredType& type, std::shared_ptr<QuantizationReport> report) {
+  if (type.grouped()) return quantize_groups(tensor, type.groups, std::move(report));
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
   Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine, std::move(report)));

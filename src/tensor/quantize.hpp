@@ -20,7 +20,7 @@ class QuantizationReport {
   QuantizationError error_;
 };
 
-// The same elements as an affine tensor; qint4 codes are packed. Nothing is computed now: the first to ask for the scale
+// The same elements as an affine tensor, whose qint4 codes are packed, or as one of groups. Nothing is computed now: the first to ask for the scale
 // or a byte makes one pass over the elements to find the scale. That throws unsupported, naming tensor and index, when an
 // element is infinite or NaN. `report` (may be null) learns what reading the codes lost.
 // Requires: has_float_elements(tensor) and type.quantized().

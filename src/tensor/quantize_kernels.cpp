@@ -39,15 +39,18 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
 
 // Quantizes whole vectors; returns how many elements that were. The squares come in units of delta^2: those of the numbers
 // might leave the range of float32. Few enough are added up before they go into the sums in double.
-std::size_t QuantizeSymmetric(const float* in, std::size_t count, float delta, float limit, std::byte* codes, QuantizationError& sums) {
+std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes, QuantizationError& sums) {
   constexpr std::size_t kVectorsPerSum = 256;
   const Floats floats;
-  const hn::Rebind<std::int8_t, Floats> bytes;
+  const Words words;
+  const hn::RebindToSigned<Floats> integers;
+  const hn::Rebind<std::uint8_t, Floats> bytes;
   const std::size_t lanes = hn::Lanes(floats);
+  const auto zero = hn::Set(integers, range.zero);
   const auto scale = hn::Set(floats, delta);
   const auto units = hn::Set(floats, 1.0F / delta);
-  const auto highest = hn::Set(floats, limit);
-  const auto lowest = hn::Set(floats, -limit);
+  const auto highest = hn::Set(floats, static_cast<float>(range.highest));
+  const auto lowest = hn::Set(floats, static_cast<float>(range.lowest));
   auto worst = hn::Zero(floats);
   std::size_t i = 0;
   while (i + lanes <= count) {
@@ -57,7 +60,8 @@ std::size_t QuantizeSymmetric(const float* in, std::size_t count, float delta, f
       const auto number = hn::LoadU(floats, in + i);
       const auto exact = hn::Div(number, scale);
       const auto code = hn::Round(hn::Max(lowest, hn::Min(highest, exact)));
-      hn::StoreU(hn::DemoteTo(bytes, hn::ConvertTo(hn::RebindToSigned<Floats>(), code)), bytes, reinterpret_cast<std::int8_t*>(codes) + i);
+      const auto stored = hn::BitCast(words, hn::Add(hn::ConvertTo(integers, code), zero));
+      hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes) + i);
       const auto error = hn::Sub(number, hn::Mul(code, scale));
       worst = hn::Max(worst, hn::Abs(error));
       const auto relative = hn::Mul(error, units);
@@ -100,17 +104,16 @@ namespace poise {
 namespace {
 
 HWY_EXPORT(FindExtremes);
-HWY_EXPORT(QuantizeSymmetric);
+HWY_EXPORT(QuantizeLinear);
 HWY_EXPORT(PackNibbles);
 
 // One number after the other: tails, and scales whose reciprocal float32 does not hold.
-QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, int limit, std::byte* codes) {
+QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
   QuantizationError error;
   error.values = count;
-  const auto highest = static_cast<float>(limit);
   for (std::size_t i = 0; i < count; ++i) {
-    const float code = std::nearbyint(std::clamp(in[i] / delta, -highest, highest));
-    codes[i] = static_cast<std::byte>(static_cast<int>(code));
+    const float code = std::nearbyint(std::clamp(in[i] / delta, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
+    codes[i] = static_cast<std::byte>(static_cast<int>(code) + range.zero);
     const auto value = static_cast<double>(in[i]);
     const double lost = value - static_cast<double>(code * delta);
     error.worst = std::max(error.worst, std::abs(lost));
@@ -136,15 +139,15 @@ Extremes find_extremes(const float* in, std::size_t count) {
   return extremes;
 }
 
-QuantizationError quantize_symmetric(const float* in, std::size_t count, float delta, int limit, std::byte* codes) {
+QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
   std::size_t done = 0;
   QuantizationError error;
   if (std::isnormal(1.0F / delta)) {
-    done = HWY_DYNAMIC_DISPATCH(QuantizeSymmetric)(in, count, delta, static_cast<float>(limit), codes, error);
+    done = HWY_DYNAMIC_DISPATCH(QuantizeLinear)(in, count, delta, range, codes, error);
     error.squared_error *= static_cast<double>(delta) * static_cast<double>(delta);
     error.squared_values *= static_cast<double>(delta) * static_cast<double>(delta);
   }
-  error.merge(quantize_scalar(in + done, count - done, delta, limit, codes + done));
+  error.merge(quantize_scalar(in + done, count - done, delta, range, codes + done));
   return error;
 }
 

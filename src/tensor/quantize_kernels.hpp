@@ -20,9 +20,16 @@ struct Extremes {
 // Requires: count > 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// code = round-half-even(x / delta), clamped to [-limit, limit], as two's complement, one to a byte. Returns what is lost.
-// Requires: x are finite, delta > 0.
-QuantizationError quantize_symmetric(const float* in, std::size_t count, float delta, int limit, std::byte* codes);
+// The codes that numbers may become.
+struct CodeRange {
+  int lowest = 0;
+  int highest = 0;
+  int zero = 0;  // added to each in the end
+};
+
+// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: the low byte of that, one to a byte. Returns what
+// is lost. Requires: x are finite, delta > 0.
+QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes);
 
 // Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero beside
 // it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -18,11 +19,28 @@ constexpr std::array<Spelling, 3> kSpellings = {{
     {ScaleRule::least_squares, ":mse"},
 }};
 
+constexpr std::string_view kGroupName = "group";
+constexpr std::uint64_t kMostInAGroup = 1 << 20;
+
 bool is_storable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::qint8 || dtype == DType::qint4; }
+
+// "4", "8", "4:64": what stands behind "group".
+std::optional<StoredType> groups_from_name(std::string_view name) {
+  if (name.empty() || (name.front() != '4' && name.front() != '8')) return std::nullopt;
+  StoredType type{DType::i32, ScaleRule::largest, {name.front() == '4' ? 4U : 8U}};
+  if (name.size() == 1) return type;
+  const auto [stop, error] = std::from_chars(name.data() + 2, name.data() + name.size(), type.groups.size);
+  const bool whole = name.size() > 2 && name[1] == ':' && error == std::errc() && stop == name.data() + name.size();
+  if (!whole || !is_group_size(type.groups)) return std::nullopt;
+  return type;
+}
 
 }  // namespace
 
+bool is_group_size(const Groups& groups) { return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMostInAGroup; }
+
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
+  if (name.starts_with(kGroupName)) return groups_from_name(name.substr(kGroupName.size()));
   const std::size_t colon = std::min(name.find(':'), name.size());
   const auto dtype = dtype_from_name(name.substr(0, colon));
   if (!dtype || !is_storable(*dtype)) return std::nullopt;
@@ -34,6 +52,10 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
 }
 
 std::string to_string(const StoredType& type) {
+  if (type.grouped()) {
+    const std::string size = type.groups.size == Groups().size ? "" : ":" + std::to_string(type.groups.size);
+    return std::string(kGroupName) + std::to_string(type.groups.bits) + size;
+  }
   const auto spelling = std::ranges::find(kSpellings, type.scale, &Spelling::scale);
   return std::string(to_string(type.dtype)) + std::string(type.quantized() ? spelling->suffix : "");
 }

@@ -85,6 +85,8 @@ struct RandomMatrix {
           put(static_cast<std::uint8_t>(code));
           values.push_back(is_unsigned ? static_cast<double>(code & 255U) * 0.125 - 0.75 : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
           break;
+        case Storage::group8:
+        case Storage::group4: break;  // RandomGroups below
         case Storage::i4:
         case Storage::u4:
         case Storage::i4_bytes:
@@ -112,6 +114,67 @@ struct RandomMatrix {
   std::vector<double> values;  // [rows, columns]
   StoredRows stored;
 };
+
+// Group-quantized rows: value = (code - zero) * scale with scales and zeros that float16 holds exactly.
+struct RandomGroups {
+  RandomGroups(Storage storage, std::size_t rows, std::size_t columns, std::size_t group_size, std::mt19937& random)
+      : codes(rows * columns / (storage == Storage::group4 ? 2 : 1)) {
+    const unsigned largest = storage == Storage::group4 ? 15 : 255;
+    const auto put_half = [](std::vector<std::byte>& bytes, unsigned bits) {
+      bytes.push_back(static_cast<std::byte>(bits & 255U));
+      bytes.push_back(static_cast<std::byte>(bits >> 8U));
+    };
+    for (std::size_t i = 0; i < rows * columns; ++i) {
+      if (i % group_size == 0) {
+        put_half(scales, 0x2c00U + static_cast<unsigned>(random() % 8) * 64U);  // 2^-4 and more
+        put_half(zeros, 0x4000U + static_cast<unsigned>(random() % 4) * 256U);  // 2 to 3.5
+      }
+      const auto number = [&](const std::vector<std::byte>& bytes) {
+        return half(std::to_integer<unsigned>(bytes[bytes.size() - 2]) | std::to_integer<unsigned>(bytes.back()) << 8U);
+      };
+      const unsigned code = static_cast<unsigned>(random()) & largest;
+      if (storage == Storage::group8) codes[i] = static_cast<std::byte>(code);
+      if (storage == Storage::group4) codes[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? code : code << 4U);
+      values.push_back((code - number(zeros)) * number(scales));
+    }
+    stored = {.storage = storage, .data = codes.data(), .columns = columns, .group_size = group_size, .scales = scales.data(), .zeros = zeros.data()};
+  }
+
+  std::vector<std::byte> codes;
+  std::vector<std::byte> scales;
+  std::vector<std::byte> zeros;
+  std::vector<double> values;
+  StoredRows stored;
+};
+
+TEST_P(Kernels, ProductsOfGroups) {
+  std::mt19937 random(4);
+  for (const Storage storage : {Storage::group8, Storage::group4}) {
+    for (const std::size_t group_size : {16U, 32U, 128U}) {
+      for (const std::size_t groups : {1U, 3U, 70U}) {
+        const std::size_t rows = 5;
+        const std::size_t columns = group_size * groups;
+        SCOPED_TRACE(fmt::format("storage {}, {} groups of {}", static_cast<int>(storage), groups, group_size));
+        const RandomGroups matrix(storage, rows, columns, group_size, random);
+        std::vector<float> decoded(rows * columns);
+        decode_rows(matrix.stored, 0, rows, decoded.data());
+        for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
+        const std::vector<float> x = random_floats(columns, random);
+        std::vector<float> together(rows);
+        multiply_batch(decoded.data(), rows, columns, x.data(), 1, together.data(), rows);
+        std::vector<float> y(rows, -1);
+        multiply_vector(matrix.stored, 0, 2, x.data(), y.data());
+        multiply_vector(matrix.stored, 2, rows, x.data(), y.data());
+        for (std::size_t r = 0; r < rows; ++r) {
+          double expected = 0;
+          for (std::size_t i = 0; i < columns; ++i) expected += matrix.values[r * columns + i] * static_cast<double>(x[i]);
+          EXPECT_NEAR(static_cast<double>(y[r]), expected, 1e-3 * (1 + std::abs(expected)));
+          EXPECT_EQ(y[r], together[r]);
+        }
+      }
+    }
+  }
+}
 
 const std::vector<Storage> kStorages = {Storage::f32, Storage::f16, Storage::bf16,     Storage::i8,      Storage::u8,
                                         Storage::i4,  Storage::u4,  Storage::i4_bytes, Storage::u4_bytes};

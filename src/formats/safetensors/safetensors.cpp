@@ -157,7 +157,7 @@ Model read(const Input& input, const ReadOptions&) {
 std::string_view spelling(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("safetensors holds dense tensors only: {} is {}; --dtype f32 or f16 makes it dense", tensor.name, to_string(tensor.layout)));
+                fmt::format("safetensors holds dense tensors only: {} is {}", tensor.name, to_string(tensor.layout)));
   }
   const DType dtype = tensor.require("data").dtype;
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;

@@ -283,6 +283,7 @@ const Format kZtensor1 = {
     .extensions = {},
     .options = {.zstd_level = true, .digest = true},
     .holds_bf16 = true,
+    .layouts = {.affine = true, .groups = true, .sparse = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .write = ztensor::write_zt1,

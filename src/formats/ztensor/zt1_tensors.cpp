@@ -11,7 +11,7 @@
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/zstd.hpp"
-#include "tensor/group_quantize.hpp"
+#include "tensor/group_scheme.hpp"
 #include "tensor/part_digest.hpp"
 #include "tensor/sparse.hpp"
 

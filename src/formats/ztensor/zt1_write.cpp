@@ -15,6 +15,7 @@
 #include "io/pump.hpp"
 #include "io/zstd.hpp"
 #include "model/metadata.hpp"
+#include "tensor/group_scheme.hpp"
 #include "tensor/part_digest.hpp"
 
 namespace poise::ztensor {
@@ -136,6 +137,28 @@ void require_known_layout(const Tensor& tensor) {
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: Poise does not know its layout \"{}\"", tensor.name, tensor.layout_name));
 }
 
+// Version 2's description of groups in the words of version 1.1. What else stands in the attributes stays.
+Tensor groups_of_version_1(Tensor tensor) {
+  const Value* packing = tensor.attributes.find("packing");
+  if (packing == nullptr || packing->get_if<Attributes>() == nullptr) return tensor;
+  const GroupScheme scheme = group_scheme(tensor);
+  const auto refuse = [&](std::string_view what) {
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}; --dtype f32 makes it dense", tensor.name, what));
+  };
+  if (scheme.high_bits_first) refuse("codes with the high bits first");
+  if (scheme.axis + 1 != tensor.shape.size() || scheme.group_size == 0) refuse("groups along another axis than the last");
+  if (scheme.power_of_two) refuse("scales that are powers of two");
+  if (scheme.zeros == GroupScheme::Zeros::fixed || scheme.zeros == GroupScheme::Zeros::packed) refuse("zero points that are not one number per group");
+  for (const std::string_view key : {"axis", "scale_form", "zero_point"}) tensor.attributes.erase(key);
+  tensor.attributes.set("packing", fmt::format("{}_per_{}", scheme.per_word, to_string(tensor.require("packed_weight").dtype)));
+  return tensor;
+}
+
+Tensor stored_form(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) return to_stored_affine(tensor);
+  return tensor.layout == Layout::quantized_group ? groups_of_version_1(tensor) : tensor;
+}
+
 }  // namespace
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
@@ -151,7 +174,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   ComponentWriter writer(sink, options, total);
   std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
   for (const Tensor& tensor : model.tensors()) {
-    const Tensor stored = tensor.layout == Layout::affine ? to_stored_affine(tensor) : tensor;
+    const Tensor stored = stored_form(tensor);
     std::vector<Component> components;
     for (const Part& part : stored.parts) components.push_back(writer.write(stored, part));
     objects.emplace(tensor.name, encode_object(stored, std::move(components)));

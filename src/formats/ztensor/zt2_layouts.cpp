@@ -9,7 +9,7 @@
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "tensor/group_quantize.hpp"
+#include "tensor/group_scheme.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise::ztensor {

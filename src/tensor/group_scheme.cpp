@@ -1,0 +1,217 @@
+#include "tensor/group_scheme.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+
+namespace poise {
+namespace {
+
+using Zeros = GroupScheme::Zeros;
+
+class SchemeReader {
+ public:
+  explicit SchemeReader(const Tensor& tensor) : tensor_(tensor) {}
+
+  GroupScheme read() {
+    if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
+    scheme_.bits = static_cast<unsigned>(number(tensor_.attributes, "bits", 8));
+    if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
+    scheme_.group_size = number(tensor_.attributes, "group_size", UINT64_MAX);
+    scheme_.axis = axis();
+    const Value* packing = tensor_.attributes.find("packing");
+    if (packing != nullptr && packing->get_if<Attributes>() != nullptr) {
+      read_version_2(*packing->get_if<Attributes>());
+    } else {
+      read_version_1(packing);
+    }
+    check_groups();
+    check_parts();
+    return scheme_;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor_.name, what, problem));
+  }
+
+  std::uint64_t number(const Attributes& map, std::string_view key, std::uint64_t limit) const {
+    const Value* value = map.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+    if (found == nullptr) fail(key, "expected an unsigned integer");
+    if (*found > limit) fail(key, fmt::format("{} is too large, at most {} is possible", *found, limit));
+    return *found;
+  }
+
+  const std::string& text(const Attributes& map, std::string_view key) const {
+    const Value* value = map.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<std::string>();
+    if (found == nullptr) fail(key, "expected text");
+    return *found;
+  }
+
+  const Attributes& map(std::string_view key) const {
+    const Value* value = tensor_.attributes.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<Attributes>();
+    if (found == nullptr) fail(key, "expected a map");
+    return *found;
+  }
+
+  std::size_t axis() const {
+    const std::uint64_t last = tensor_.shape.size() - 1;
+    return tensor_.attributes.find("axis") == nullptr ? last : number(tensor_.attributes, "axis", last);
+  }
+
+  unsigned word_bits() const { return info(scheme_.word).bits; }
+
+  // "8_per_i32"; scales and zeros are plain, one per group.
+  void read_version_1(const Value* packing) {
+    const auto* spelling = packing == nullptr ? nullptr : packing->get_if<std::string>();
+    if (spelling == nullptr || !read_packing(*spelling)) {
+      fail("packing", fmt::format("expected text such as 8_per_i32{}{}", spelling == nullptr ? "" : ", found ", spelling == nullptr ? "" : *spelling));
+    }
+    if (scheme_.per_word > word_bits() / scheme_.bits) {
+      fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits, to_string(scheme_.word)));
+    }
+    if (scheme_.group_size == 0) fail("group_size", "a group has one code or more");
+    scheme_.zeros = tensor_.part("zeros") == nullptr ? Zeros::none : Zeros::plain;
+    scheme_.packing_axis = scheme_.axis;
+    if (const std::uint64_t along = tensor_.shape[scheme_.axis]; along % scheme_.per_word != 0) {
+      fail("packing", fmt::format("the {} codes along axis {} do not fill whole words of {}", along, scheme_.axis, scheme_.per_word));
+    }
+  }
+
+  bool read_packing(std::string_view spelling) {
+    constexpr std::string_view kMiddle = "_per_";
+    const auto middle = spelling.find(kMiddle);
+    if (middle == std::string_view::npos) return false;
+    const auto [stop, error] = std::from_chars(spelling.data(), spelling.data() + middle, scheme_.per_word);
+    scheme_.word = dtype_from_name(spelling.substr(middle + kMiddle.size())).value_or(DType::unknown);
+    return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
+  }
+
+  void read_version_2(const Attributes& packing) {
+    constexpr std::array kWidths = {2U, 3U, 4U, 5U, 6U, 8U};
+    if (std::ranges::find(kWidths, scheme_.bits) == kWidths.end()) fail("bits", fmt::format("expected 2, 3, 4, 5, 6 or 8, found {}", scheme_.bits));
+    if (tensor_.attributes.find("axis") == nullptr) fail("axis", "expected an unsigned integer");
+    const std::string& word = text(packing, "word");
+    const auto dtype = dtype_from_name(word);
+    if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer) fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
+    scheme_.word = *dtype;
+    if (word_bits() % scheme_.bits != 0) fail("packing: word", fmt::format("{} bits do not divide the word {}", scheme_.bits, word));
+    scheme_.per_word = static_cast<unsigned>(number(packing, "per_word", 64));
+    if (scheme_.per_word * scheme_.bits != word_bits()) {
+      fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits, scheme_.bits, word, scheme_.per_word));
+    }
+    const std::string& order = text(packing, "order");
+    if (order != "lsb_first" && order != "msb_first") fail("packing: order", fmt::format("expected lsb_first or msb_first, found \"{}\"", order));
+    scheme_.high_bits_first = order == "msb_first";
+    scheme_.packing_axis = tensor_.shape.size() - 1;
+    read_scale_form(text(tensor_.attributes, "scale_form"));
+    read_zero_point(map("zero_point"));
+  }
+
+  void read_scale_form(const std::string& form) {
+    if (form == "e8m0_exponent") {
+      scheme_.power_of_two = true;
+    } else if (form != "f32_factors" && form != "f16_factors") {
+      fail("scale_form", fmt::format("expected f32_factors, f16_factors or e8m0_exponent, found \"{}\"", form));
+    }
+  }
+
+  void read_zero_point(const Attributes& zero_point) {
+    const std::string& form = text(zero_point, "form");
+    if (form == "none") {
+      scheme_.zeros = Zeros::none;
+    } else if (form == "implied") {
+      scheme_.zeros = Zeros::fixed;
+      scheme_.zero = fixed_zero(zero_point.find("value"));
+    } else if (form == "tensor") {
+      const std::string& packing = text(zero_point, "packing");
+      if (packing != "same_as_data" && packing != "plain") fail("zero_point: packing", fmt::format("expected same_as_data or plain, found \"{}\"", packing));
+      scheme_.zeros = packing == "plain" ? Zeros::plain : Zeros::packed;
+    } else {
+      fail("zero_point: form", fmt::format("expected none, implied or tensor, found \"{}\"", form));
+    }
+  }
+
+  std::int64_t fixed_zero(const Value* value) const {
+    if (value != nullptr) {
+      if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT64_MAX) return static_cast<std::int64_t>(*number);
+      if (const auto* number = value->get_if<std::int64_t>()) return *number;
+    }
+    fail("zero_point: value", "expected an integer");
+  }
+
+  // codes, and groups over all lanes
+  void check_groups() {
+    const std::uint64_t along = tensor_.shape[scheme_.axis];
+    if (scheme_.group_size != 0 && along % scheme_.group_size != 0) {
+      fail("group_size", fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
+    }
+    codes_ = tensor_.elements();
+    if (scheme_.group_size == 0) {
+      // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them apart.
+      const Part& scales = require("scales");
+      const bool one_per_code = scales.dtype != DType::unknown && packed_bytes(scales.dtype, along) != scales.blob->size();
+      scheme_.group_size = one_per_code ? 1 : 0;
+    }
+    groups_ = scheme_.group_size == 0 ? along : codes_ / scheme_.group_size;
+  }
+
+  void check_parts() const {
+    const bool has_zeros = scheme_.zeros == Zeros::plain || scheme_.zeros == Zeros::packed;
+    for (const Part& part : tensor_.parts) {
+      if (part.role != "packed_weight" && part.role != "scales" && !(has_zeros && part.role == "zeros")) fail(part.role, "the scheme has no such part");
+    }
+    check_words("packed_weight", codes_);
+    const Part& scales = require("scales");
+    if (scheme_.power_of_two ? scales.dtype != DType::f8_e8m0 : !is_floating(scales.dtype)) {
+      fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type", scales.dtype_name));
+    }
+    check_elements(scales, groups_);
+    if (scheme_.zeros == Zeros::packed) check_words("zeros", groups_);
+    if (scheme_.zeros == Zeros::plain) {
+      const Part& zeros = require("zeros");
+      if (!is_floating(zeros.dtype) && !is_integer(zeros.dtype)) fail("zeros", fmt::format("expected a number type, found {}", zeros.dtype_name));
+      check_elements(zeros, groups_);
+    }
+  }
+
+  const Part& require(std::string_view role) const {
+    const Part* part = tensor_.part(role);
+    if (part == nullptr) fail(role, "the part is missing");
+    return *part;
+  }
+
+  void check_words(std::string_view role, std::uint64_t codes) const {
+    const Part& part = require(role);
+    if (!is_integer(part.dtype) || info(part.dtype).bits != word_bits()) {
+      fail(role, fmt::format("expected words of {} bits, found {}", word_bits(), part.dtype_name));
+    }
+    if (codes % scheme_.per_word != 0) fail(role, fmt::format("{} codes do not fill whole words of {}", codes, scheme_.per_word));
+    check_elements(part, codes / scheme_.per_word);
+  }
+
+  void check_elements(const Part& part, std::uint64_t elements) const {
+    const auto bytes = packed_bytes(part.dtype, elements);
+    if (bytes != part.blob->size()) fail(part.role, fmt::format("expected {} elements of {}, found {} bytes", elements, part.dtype_name, part.blob->size()));
+  }
+
+  const Tensor& tensor_;
+  GroupScheme scheme_;
+  std::uint64_t codes_ = 0;
+  std::uint64_t groups_ = 0;
+};
+
+}  // namespace
+
+GroupScheme group_scheme(const Tensor& tensor) { return SchemeReader(tensor).read(); }
+
+}  // namespace poise

@@ -1,0 +1,41 @@
+// Group quantization: integer codes packed into words, with a scale and perhaps a zero point for each group of codes.
+//
+//   value = (code - zero) * scale
+//
+// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes; both are read
+// into a GroupScheme. The parts are packed_weight, scales and, where the scheme has them, zeros.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+struct GroupScheme {
+  enum class Zeros : std::uint8_t {
+    none,    // every zero point is 0
+    fixed,   // every zero point is `zero`
+    plain,   // one element per group
+    packed,  // one code per group, packed like the codes
+  };
+
+  unsigned bits = 0;
+  std::uint64_t group_size = 0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
+  std::size_t axis = 0;
+  std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
+  DType word = DType::unknown;   // an integer type
+  unsigned per_word = 0;
+  bool high_bits_first = false;  // the code with the lowest index fills the word's high bits
+  bool power_of_two = false;     // a scale is a byte e that stands for 2^(e - 127)
+  Zeros zeros = Zeros::none;
+  std::int64_t zero = 0;
+};
+
+// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
+// make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.
+GroupScheme group_scheme(const Tensor& tensor);
+
+}  // namespace poise
