@@ -12,6 +12,7 @@
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 
 // One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2, &kAltV1, &kSafetensors, &kZtensor2, &kZtensor1,
+    &kHuggingFace, &kAltV2, &kAltV1, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat,
 };
 
 const auto& infos() {

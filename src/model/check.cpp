@@ -8,11 +8,12 @@
 #include <poise/error.hpp>
 
 #include "model/roles.hpp"
+#include "model/tiny_llama.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::int64_t kMaxSize = std::int64_t{1} << 31;
+constexpr std::int64_t kMaxSize = INT32_MAX;  // formats hold these numbers in 32 bits
 constexpr std::int64_t kMaxLayers = 65536;
 
 std::string file_and_name(const Tensor& tensor) {
@@ -22,12 +23,25 @@ std::string file_and_name(const Tensor& tensor) {
   return tensor.name;
 }
 
-void check_vocabulary(const Model& model, std::vector<std::string>& faults) {
+// What a model's type says about its tensors.
+struct Family {
+  std::string_view embedding;  // its rows are tokens
+  std::string_view layers;     // begins the names of the layers' tensors
+  std::vector<ExpectedTensor> (*tensors)(const Config& config);
+};
+
+const Family& family_of(const Model& model) {
+  static constexpr Family kLlama = {"model.embed_tokens.weight", "model.layers.", expected_tensors};
+  static constexpr Family kTiny = {kTinyLlamaEmbedding, kTinyLlamaLayers, tiny_llama_tensors};
+  return model.card.model_type == kTinyLlama ? kTiny : kLlama;
+}
+
+void check_vocabulary(const Model& model, const Family& family, std::vector<std::string>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
-  if (const Tensor* embedding = model.find("model.embed_tokens.weight"); embedding != nullptr && embedding->shape.size() == 2) {
+  if (const Tensor* embedding = model.find(family.embedding); embedding != nullptr && embedding->shape.size() == 2) {
     if (vocabulary.size() > embedding->shape[0]) {
-      faults.push_back(fmt::format("the vocabulary has {} tokens, but model.embed_tokens.weight only {} rows", size, embedding->shape[0]));
+      faults.push_back(fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding, embedding->shape[0]));
     }
   }
   const auto check_id = [&](std::string_view field, std::int64_t id) {
@@ -40,21 +54,21 @@ void check_vocabulary(const Model& model, std::vector<std::string>& faults) {
 }
 
 // The configuration's vocab_size, or where the format has none the embedding's rows.
-std::int64_t rows_of_embedding(const Model& model) {
+std::int64_t rows_of_embedding(const Model& model, const Family& family) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
-  const Tensor* embedding = model.find("model.embed_tokens.weight");
+  const Tensor* embedding = model.find(family.embedding);
   return embedding != nullptr && embedding->shape.size() == 2 ? static_cast<std::int64_t>(embedding->shape[0]) : 0;
 }
 
-void check_tensors(const Model& model, std::vector<std::string>& faults) {
+void check_tensors(const Model& model, const Family& family, std::vector<std::string>& faults) {
   Config config = *model.config;
-  config.vocab_size = rows_of_embedding(model);
-  // A layer has nine tensors; this bounds the list below by what the file holds.
+  config.vocab_size = rows_of_embedding(model, family);
+  // Every layer has tensors; this bounds the list below by what the file holds.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > model.size()) {
     faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
     return;
   }
-  for (const ExpectedTensor& expected : expected_tensors(config)) {
+  for (const ExpectedTensor& expected : family.tensors(config)) {
     const Tensor* tensor = model.find(expected.name);
     if (tensor == nullptr) {
       faults.push_back(fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
@@ -64,9 +78,10 @@ void check_tensors(const Model& model, std::vector<std::string>& faults) {
     }
   }
   for (const Tensor& tensor : model.tensors()) {
-    const TensorRole role = role_from_name(tensor.name);
-    if (role.component == Component::layers && role.block >= config.num_hidden_layers) {
-      faults.push_back(fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), role.block, config.num_hidden_layers));
+    if (!tensor.name.starts_with(family.layers)) continue;
+    const auto layer = split_number(std::string_view(tensor.name).substr(family.layers.size()));
+    if (layer && layer->number >= config.num_hidden_layers) {
+      faults.push_back(fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
     }
   }
 }
@@ -98,12 +113,14 @@ std::vector<std::string> check_config(const Config& config) {
 }
 
 std::vector<std::string> check_consistency(const Model& model) {
+  const Family& family = family_of(model);
   std::vector<std::string> faults;
   if (model.config) {
     faults = check_config(*model.config);
-    if (faults.empty() && model.size() > 0) check_tensors(model, faults);
+    if (faults.empty() && model.card.model_type == kTinyLlama) faults = check_tiny_llama_config(*model.config);
+    if (faults.empty() && model.size() > 0) check_tensors(model, family, faults);
   }
-  if (model.vocabulary) check_vocabulary(model, faults);
+  if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;
 }
 

@@ -8,7 +8,7 @@
 
 namespace poise {
 
-// Every disagreement of a Mistral or Llama model, one sentence each; empty when it can run. A model without configuration
+// Every disagreement of a Mistral, Llama or Tiny Llama model, one sentence each; empty when it can run. A model without configuration
 // or tensors has nothing to disagree about.
 std::vector<std::string> check_consistency(const Model& model);
 

@@ -7,6 +7,8 @@
 
 #include <poise/error.hpp>
 
+#include "model/tiny_llama.hpp"
+
 namespace poise {
 namespace {
 
@@ -89,21 +91,18 @@ float rope_theta(const Keys& keys, const std::string& path) {
   return theta;
 }
 
-Config tiny_llama_config(const Keys& keys) {
-  Config config;
-  config.hidden_act = keys.text("hidden_act").value_or("gelu_tanh");
-  config.hidden_size = keys.required("hidden_size");
-  config.num_hidden_layers = keys.required("num_hidden_layers");
-  config.num_attention_heads = keys.required("num_attention_heads");
-  config.num_key_value_heads = config.num_attention_heads;
-  config.intermediate_size = keys.required("intermediate_size");
-  config.max_position_embeddings = keys.required("max_position_embeddings");
-  config.vocab_size = keys.required("vocab_size");
-  config.head_dim = config.num_attention_heads > 0 ? config.hidden_size / config.num_attention_heads : 0;
-  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(1e-5F);
-  config.rope_theta = keys.number("rope_theta").value_or(10000.0F);
-  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
-  config.dropout = keys.number("dropout").value_or(0.0F);
+Config read_tiny_llama(const Keys& keys) {
+  Config config = tiny_llama_config({.model_dim = keys.required("hidden_size"),
+                                     .layers = keys.required("num_hidden_layers"),
+                                     .heads = keys.required("num_attention_heads"),
+                                     .ffn_hidden_dim = keys.required("intermediate_size"),
+                                     .positions = keys.required("max_position_embeddings"),
+                                     .vocabulary = keys.required("vocab_size"),
+                                     .dropout = keys.number("dropout").value_or(0.0F)});
+  config.hidden_act = keys.text("hidden_act").value_or(config.hidden_act);
+  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(config.rms_norm_eps);
+  config.rope_theta = keys.number("rope_theta").value_or(config.rope_theta);
+  config.initializer_range = keys.number("initializer_range").value_or(config.initializer_range);
   return config;
 }
 
@@ -112,7 +111,7 @@ Config tiny_llama_config(const Keys& keys) {
 Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
   const Keys keys(map, path);
   model_type = keys.text("model_type").value_or(model_type);
-  if (model_type == "tiny_llama") return tiny_llama_config(keys);
+  if (model_type == kTinyLlama) return read_tiny_llama(keys);
   const bool mistral = model_type == "mistral";
   Config config;
   config.hidden_act = keys.text("hidden_act").value_or("silu");

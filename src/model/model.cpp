@@ -6,6 +6,8 @@
 
 #include <poise/error.hpp>
 
+#include "model/tiny_llama.hpp"
+
 namespace poise {
 
 std::string_view to_string(TokenType type) {
@@ -81,7 +83,7 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
   map.set("rope_theta", shortest(config.rope_theta));
   map.set("rms_norm_eps", shortest(config.rms_norm_eps));
   map.set("initializer_range", shortest(config.initializer_range));
-  if (config.dropout != 0.0F) map.set("dropout", shortest(config.dropout));
+  if (config.dropout != 0.0F || model_type == kTinyLlama) map.set("dropout", shortest(config.dropout));
   return map;
 }
 

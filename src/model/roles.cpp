@@ -31,17 +31,14 @@ constexpr std::array<LayerTensor, 9> kLayerTensors = {{
 
 constexpr std::string_view kLayers = "model.layers.";
 
-TensorRole layer_role(std::string_view rest) {
+TensorRole layer_role(std::string_view numbered) {
   TensorRole role;
-  std::int32_t block = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), block);
-  if (error != std::errc() || block < 0 || end == rest.data() + rest.size() || *end != '.') return role;
-  if (fmt::format("{}", block).size() != static_cast<std::size_t>(end - rest.data())) return role;  // "007" is not a layer
-  const std::string_view name = rest.substr(static_cast<std::size_t>(end - rest.data()) + 1);
+  const auto split = split_number(numbered);
+  if (!split) return role;
   role.component = Component::layers;
-  role.block = block;
+  role.block = split->number;
   for (const LayerTensor& row : kLayerTensors) {
-    if (row.name == name) {
+    if (row.name == split->rest) {
       role.layer = row.layer;
       role.projection = row.projection;
     }
@@ -94,6 +91,15 @@ Shape layer_shape(const Config& config, const LayerTensor& row) {
 }  // namespace
 
 bool TensorRole::known() const { return component != Component::other && layer != LayerPart::other; }
+
+std::optional<NumberedName> split_number(std::string_view name) {
+  std::int32_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || number < 0 || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  const auto digits = static_cast<std::size_t>(end - name.data());
+  if (fmt::format("{}", number).size() != digits) return std::nullopt;
+  return NumberedName{number, name.substr(digits + 1)};
+}
 
 TensorRole role_from_name(std::string_view name) {
   if (name == "model.embed_tokens.weight") return {Component::embed_tokens, -1, LayerPart::weight, Projection::none};

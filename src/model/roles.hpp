@@ -31,6 +31,14 @@ struct TensorRole {
 
 TensorRole role_from_name(std::string_view name);
 
+// "17.self_attn.q_proj.weight": a layer's number and what follows its dot. Nothing when there is no number, or one with
+// superfluous zeros.
+struct NumberedName {
+  std::int32_t number;
+  std::string_view rest;
+};
+std::optional<NumberedName> split_number(std::string_view name);
+
 // A weight that a model of this configuration must have.
 struct ExpectedTensor {
   std::string name;

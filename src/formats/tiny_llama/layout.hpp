@@ -1,0 +1,29 @@
+// The layout of a Tiny Llama weight file:
+//
+//   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max sequence
+//              length S, vocabulary size V, f32 dropout rate
+//   the rest   arrays, one behind the other in the order of model/tiny_llama.hpp: a matrix is u64 rows, u64 columns, its
+//              float32 values row by row; a vector is u64 size, its values
+//
+// Little-endian, no padding; the file ends with the last value, so that the header decides its size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <poise/model.hpp>
+
+namespace poise::tiny_llama {
+
+inline constexpr std::uint32_t kMagic = 0x544C4C4D;         // on the disk "MLLT"
+inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // on the disk "TLLM"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kHeaderBytes = 36;
+
+// Bytes before an array's values.
+inline std::uint64_t dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
+
+// The exact size of the file; nothing when it does not fit 64 bits. Requires: the configuration has been checked.
+std::optional<std::uint64_t> file_size(const Config& config);
+
+}  // namespace poise::tiny_llama

@@ -1,0 +1,32 @@
+#include "formats/tiny_llama/tiny_llama.hpp"
+
+#include "bytes/little_endian.hpp"
+#include "formats/tiny_llama/layout.hpp"
+#include "formats/tiny_llama/read.hpp"
+#include "formats/tiny_llama/write.hpp"
+
+namespace poise {
+namespace {
+
+// A swapped magic number is recognised, too, so that the reader can explain what is wrong.
+bool sniff(const Input& input) {
+  const auto bytes = first_bytes(input, sizeof tiny_llama::kMagic);
+  if (bytes.size() < sizeof tiny_llama::kMagic) return false;
+  const auto magic = load_le<std::uint32_t>(bytes.data());
+  return magic == tiny_llama::kMagic || magic == tiny_llama::kSwappedMagic;
+}
+
+}  // namespace
+
+const Format kTinyLlamaFormat = {
+    .info = {"tllm", "a Tiny Llama weight file", ".tllm", true, true},
+    .extensions = {},
+    .options = {},
+    .holds_bf16 = true,  // it does not; but f16 would be no better, and refusing the type that the file has is clearer
+    .sniff = sniff,
+    .read = tiny_llama::read,
+    .write = tiny_llama::write,
+    .losses = tiny_llama::losses,
+};
+
+}  // namespace poise

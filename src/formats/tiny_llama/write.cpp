@@ -1,0 +1,117 @@
+#include "formats/tiny_llama/write.hpp"
+
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/tiny_llama/layout.hpp"
+#include "io/meter.hpp"
+#include "io/pump.hpp"
+#include "model/check.hpp"
+#include "model/tiny_llama.hpp"
+
+namespace poise::tiny_llama {
+namespace {
+
+[[noreturn]] void refuse(std::string_view reason) { throw Error(ErrorKind::unsupported, fmt::format("this cannot be a Tiny Llama weight file: {}", reason)); }
+
+// Values that are no float32, or more or fewer than the shape says.
+void check_values(const Tensor& tensor, std::vector<std::string>& faults) {
+  if (tensor.layout != Layout::dense) {
+    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only; --dtype f32 makes it that", tensor.name, to_string(tensor.layout)));
+    return;
+  }
+  const Part& data = tensor.require("data");
+  if (data.dtype != DType::f32) {
+    faults.push_back(fmt::format("tensor {} is {}: the file holds float32 only; --dtype f32 makes it that", tensor.name, to_string(data.dtype)));
+  } else if (data.blob->size() != tensor.elements() * sizeof(float)) {
+    faults.push_back(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
+                                 tensor.elements() * sizeof(float)));
+  }
+}
+
+bool is_listed_already(const Tensor& tensor, const Config& config) {
+  if (!tensor.name.starts_with(kTinyLlamaLayers)) return false;
+  const auto layer = split_number(std::string_view(tensor.name).substr(kTinyLlamaLayers.size()));
+  return layer && layer->number >= config.num_hidden_layers;
+}
+
+// Tensors that the configuration does not call for, and values that are not the file's.
+void check_tensors(const Model& model, std::vector<std::string>& faults) {
+  std::set<std::string, std::less<>> names;
+  for (ExpectedTensor& tensor : tiny_llama_tensors(*model.config)) names.insert(std::move(tensor.name));
+  for (const Tensor& tensor : model.tensors()) {
+    if (names.contains(tensor.name)) {
+      check_values(tensor, faults);
+    } else if (!is_listed_already(tensor, *model.config)) {
+      faults.push_back(fmt::format("tensor {} has no place in the file; --skip {} leaves it out", tensor.name, tensor.name));
+    }
+  }
+}
+
+std::vector<std::string> faults_of(const Model& model) {
+  const Config& config = *model.config;
+  std::vector<std::string> faults = check_consistency(model);
+  const bool sizes_make_sense = check_config(config).empty() && check_tiny_llama_config(config).empty();
+  if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size()) check_tensors(model, faults);
+  return faults;
+}
+
+void require_writable(const Model& model) {
+  const std::string& type = model.card.model_type;
+  if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
+  if (!model.config) refuse("the model has no configuration, and the file begins with one");
+  if (type.empty()) refuse("the model does not say what it is; --model-type tiny_llama says it");
+  std::vector<std::string> faults = faults_of(model);
+  if (faults.empty() && !file_size(*model.config)) faults.emplace_back("it would have more than 2^64 bytes");
+  // An empty model agrees with any configuration; here it lacks every tensor.
+  if (model.size() == 0) faults.emplace_back("the model has no tensors");
+  if (faults.size() == 1) refuse(faults.front());
+  if (!faults.empty()) refuse(fmt::format("{} faults:\n  {}", faults.size(), fmt::join(faults, "\n  ")));
+}
+
+void add_header(ByteWriter& writer, const Config& config) {
+  writer.u32(kMagic);
+  writer.u32(kVersion);
+  for (const std::int64_t size : {config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size,
+                                  config.max_position_embeddings, config.vocab_size}) {
+    writer.i32(static_cast<std::int32_t>(size));
+  }
+  writer.f32(config.dropout);
+}
+
+}  // namespace
+
+void write(const Model& model, Output& output, const WriteOptions& options) {
+  require_writable(model);
+  Sink& sink = output.main();
+  Meter meter(options.progress, *file_size(*model.config));
+  ByteWriter fields;
+  add_header(fields, *model.config);
+  for (const ExpectedTensor& expected : tiny_llama_tensors(*model.config)) {
+    for (const std::uint64_t length : expected.shape) fields.u64(length);
+    sink.write(fields.bytes());
+    meter.advance(fields.size(), expected.name);
+    fields.clear();
+    pump(*model.find(expected.name)->require("data").blob, sink, meter, expected.name);
+  }
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  std::vector<std::string> result;
+  const auto note = [&](bool lost, std::string_view what) {
+    if (lost) result.push_back(fmt::format("a Tiny Llama weight file cannot hold {}", what));
+  };
+  Card rest = model.card;
+  rest.model_type.clear();
+  note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
+  note(model.vocabulary.has_value(), "the vocabulary; --vocab and --merges give it to `poise run`");
+  note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
+  return result;
+}
+
+}  // namespace poise::tiny_llama

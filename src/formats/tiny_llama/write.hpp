@@ -1,0 +1,13 @@
+// Writing a Tiny Llama weight file.
+#pragma once
+
+#include "formats/format.hpp"
+
+namespace poise::tiny_llama {
+
+// Throws unsupported, with everything that keeps the model from being such a file.
+void write(const Model& model, Output& output, const WriteOptions& options);
+
+std::vector<std::string> losses(const Model& model, const WriteOptions& options);
+
+}  // namespace poise::tiny_llama
