@@ -1,5 +1,6 @@
 #!/bin/sh
-# The main job on the small model in examples/: a Hugging Face directory becomes an .alt file, and the file tells a story.
+# The main job on the small models in examples/: a Hugging Face directory becomes an .alt file, and the file tells a story; so
+# does a Tiny Llama weight file.
 # Requires: the built command as the first argument.
 set -eu
 poise=$1
@@ -13,3 +14,5 @@ run convert examples/nano-mistral -o build/nano.alt --dtype f16 --force
 run verify build/nano.alt
 run inspect build/nano.alt
 run run build/nano.alt -p "Once upon a time" -n 120
+tiny=examples/nano-tiny-llama
+run run $tiny/weights.tllm --vocab $tiny/vocab.txt --merges $tiny/merges.txt -p "Once upon a time, a young bee" -n 120

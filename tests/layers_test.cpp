@@ -23,15 +23,16 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"formats", {"bytes", "io", "tensor", "model"}},
     {"runtime", {"bytes", "io", "tensor", "model"}},
     {"ops", {"bytes", "io", "tensor", "model", "formats"}},
-    {"cli", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops"}},
+    {"api", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops"}},
+    {"cli", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops", "api"}},
 };
 
 // The layer that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},        {"source.hpp", "io"},       {"blob.hpp", "io"},         {"progress.hpp", "io"}, {"dtype.hpp", "tensor"},
-    {"dtype.def", "tensor"},       {"value.hpp", "tensor"},    {"tensor.hpp", "tensor"},   {"model.hpp", "model"}, {"format.hpp", "formats"},
-    {"stored_type.hpp", "tensor"}, {"convert.hpp", "ops"},     {"verify.hpp", "ops"},      {"hash.hpp", "ops"},    {"diff.hpp", "ops"},
-    {"tokenizer.hpp", "runtime"},  {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
+    {"error.hpp", "bytes"},        {"source.hpp", "io"},       {"blob.hpp", "io"},         {"progress.hpp", "io"},    {"dtype.hpp", "tensor"},
+    {"dtype.def", "tensor"},       {"value.hpp", "tensor"},    {"tensor.hpp", "tensor"},   {"model.hpp", "model"},    {"format.hpp", "formats"},
+    {"stored_type.hpp", "tensor"}, {"convert.hpp", "ops"},     {"verify.hpp", "ops"},      {"hash.hpp", "ops"},       {"diff.hpp", "ops"},
+    {"tokenizer.hpp", "runtime"},  {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"},
 };
 
 fs::path root() { return POISE_SOURCE_DIRECTORY; }

@@ -35,12 +35,14 @@ def invented_name(rng):
             + rng.choice(parts.NAME_ENDS))
 
 
-def pick_name(rng, gender):
-    """A name that suits "he" or "she", sometimes accented, sometimes invented."""
+def pick_name(rng, gender, usual):
+    """A name that suits "he" or "she": usual for the kind, common, accented or invented."""
     common, accented = ((parts.HIS_NAMES, parts.HIS_ACCENTED_NAMES) if gender == "he"
                         else (parts.HER_NAMES, parts.HER_ACCENTED_NAMES))
     dice = rng.random()
-    if dice < 0.50:
+    if dice < 0.20:
+        return usual
+    if dice < 0.55:
         return rng.choice(common)
     if dice < 0.75:
         return rng.choice(parts.ANY_NAMES)
@@ -53,17 +55,19 @@ def pick_character(rng, gender):
     """A character: kind, name, home, way of moving, food and how it is introduced."""
     if rng.random() < 0.2:
         kind = "boy" if gender == "he" else "girl"
-        home, moved, food = parts.BOY if gender == "he" else parts.GIRL
+        about = parts.BOY if gender == "he" else parts.GIRL
     else:
         kind = rng.choice(list(parts.ANIMALS))
-        home, moved, food = parts.ANIMALS[kind]
+        about = parts.ANIMALS[kind]
+    home, moved, food, his_name, her_name = about
     words = []
     if rng.random() < 0.25:
         words.append(rng.choice(parts.TRAITS))
     if rng.random() < 0.75:
         words.append(rng.choice(parts.SIZES))
-    return {"name": pick_name(rng, gender), "kind": kind, "home": home, "go": moved,
-            "food": food, "intro": with_article(" ".join(words + [kind])), "gender": gender}
+    name = pick_name(rng, gender, his_name if gender == "he" else her_name)
+    return {"name": name, "kind": kind, "home": home, "go": moved, "food": food,
+            "intro": with_article(" ".join(words + [kind])), "gender": gender}
 
 
 def pick_pair(rng):

@@ -15,43 +15,43 @@ The slots of a character are H (the hero) and F (the friend):
 He, She, His and Her at the start of a sentence are written {He}, {His}, {Fe}.
 """
 
-# kind: (home, how it moves, what it likes to eat)
+# kind: (home, how it moves, what it likes to eat, a usual name for a he, and for a she)
 ANIMALS = {
-    "fox": ("den", "trotted", "blackberries"),
-    "rabbit": ("burrow", "hopped", "carrots"),
-    "bear": ("cave", "walked", "honey"),
-    "mouse": ("nest", "scurried", "cheese"),
-    "owl": ("hollow tree", "flew", "nut bread"),
-    "hedgehog": ("nest of leaves", "scurried", "mushrooms"),
-    "squirrel": ("tree house", "scurried", "acorns"),
-    "frog": ("house of reeds", "hopped", "berry soup"),
-    "duck": ("nest", "waddled", "bread"),
-    "turtle": ("cottage", "crawled", "lettuce"),
-    "cat": ("house", "ran", "fish"),
-    "kitten": ("basket", "ran", "milk"),
-    "dog": ("house", "ran", "biscuits"),
-    "puppy": ("basket", "ran", "biscuits"),
-    "pig": ("barn", "trotted", "turnips"),
-    "lamb": ("barn", "skipped", "clover"),
-    "goat": ("barn", "trotted", "apples"),
-    "pony": ("stable", "trotted", "apples"),
-    "deer": ("forest home", "ran", "sweet grass"),
-    "mole": ("tunnel", "crawled", "root soup"),
-    "badger": ("den", "walked", "mushroom pie"),
-    "beaver": ("lodge", "waddled", "pancakes"),
-    "penguin": ("snow house", "waddled", "fish"),
-    "elephant": ("big house", "walked", "bananas"),
-    "lion": ("cave", "walked", "pancakes"),
-    "monkey": ("tree house", "skipped", "bananas"),
-    "panda": ("bamboo house", "walked", "bamboo"),
-    "raccoon": ("hollow log", "ran", "pears"),
-    "sparrow": ("nest", "flew", "seeds"),
-    "bee": ("hive", "flew", "honey"),
-    "dragon": ("cave", "flew", "hot soup"),
-    "robot": ("workshop", "rolled", "lemon oil"),
+    "fox": ("den", "trotted", "blackberries", "Rusty", "Ruby"),
+    "rabbit": ("burrow", "hopped", "carrots", "Hopper", "Clover"),
+    "bear": ("cave", "walked", "honey", "Bruno", "Honey"),
+    "mouse": ("nest", "scurried", "cheese", "Nibs", "Tilly"),
+    "owl": ("hollow tree", "flew", "nut bread", "Oliver", "Olive"),
+    "hedgehog": ("nest of leaves", "scurried", "mushrooms", "Spike", "Hazel"),
+    "squirrel": ("tree house", "scurried", "acorns", "Chip", "Nutmeg"),
+    "frog": ("house of reeds", "hopped", "berry soup", "Fred", "Flora"),
+    "duck": ("nest", "waddled", "bread", "Donnie", "Daisy"),
+    "turtle": ("cottage", "crawled", "lettuce", "Walter", "Shelly"),
+    "cat": ("house", "ran", "fish", "Felix", "Cleo"),
+    "kitten": ("basket", "ran", "milk", "Milo", "Mimi"),
+    "dog": ("house", "ran", "biscuits", "Max", "Bella"),
+    "puppy": ("basket", "ran", "biscuits", "Patch", "Penny"),
+    "pig": ("barn", "trotted", "turnips", "Percy", "Polly"),
+    "lamb": ("barn", "skipped", "clover", "Lenny", "Lulu"),
+    "goat": ("barn", "trotted", "apples", "Gus", "Greta"),
+    "pony": ("stable", "trotted", "apples", "Star", "Stella"),
+    "deer": ("forest home", "ran", "sweet grass", "Dexter", "Willow"),
+    "mole": ("tunnel", "crawled", "root soup", "Monty", "Molly"),
+    "badger": ("den", "walked", "mushroom pie", "Barnaby", "Betty"),
+    "beaver": ("lodge", "waddled", "pancakes", "Timber", "Maple"),
+    "penguin": ("snow house", "waddled", "fish", "Pablo", "Pearl"),
+    "elephant": ("big house", "walked", "bananas", "Eddie", "Ella"),
+    "lion": ("cave", "walked", "pancakes", "Leo", "Lola"),
+    "monkey": ("tree house", "skipped", "bananas", "Momo", "Kiki"),
+    "panda": ("bamboo house", "walked", "bamboo", "Bo", "Mei"),
+    "raccoon": ("hollow log", "ran", "pears", "Rocky", "Rosie"),
+    "sparrow": ("nest", "flew", "seeds", "Jack", "Skye"),
+    "bee": ("hive", "flew", "honey", "Buzz", "Bibi"),
+    "dragon": ("cave", "flew", "hot soup", "Ember", "Zara"),
+    "robot": ("workshop", "rolled", "lemon oil", "Zip", "Dot"),
 }
-BOY = ("house", "walked", "pancakes")
-GIRL = ("house", "walked", "apple pie")
+BOY = ("house", "walked", "pancakes", "Tom", "")
+GIRL = ("house", "walked", "apple pie", "", "Lily")
 
 HIS_NAMES = """Tom Ben Max Sam Leo Finn Jack Oscar Henry Theo Hugo Felix Milo Otto
 Toby Charlie George Arthur Barnaby Bruno Rufus Jasper Teddy Walter Nico Omar Ravi

@@ -205,6 +205,9 @@ class Mistral(nn.Module):
                     scale /= math.sqrt(2 * c["num_hidden_layers"])
                 nn.init.normal_(parameter, std=scale)
 
+    def inner_matrices(self):
+        return [p for p in self.model.layers.parameters() if p.dim() == 2]
+
     def forward(self, ids):
         length = ids.shape[1]
         distance = torch.arange(length)[:, None] - torch.arange(length)[None, :]

@@ -147,8 +147,15 @@ def encode_stories(tokenizer, stories):
 
 # The model for training, in PyTorch. Weights are [in, out]: y = x W.
 
-def matrix(rows, columns, scale=0.02):
+def matrix(rows, columns, scale):
     return nn.Parameter(torch.randn(rows, columns) * scale)
+
+
+def waves():
+    """Where learned positions start from: sines and cosines, so that neighbors are alike."""
+    speed = 10000.0 ** (-torch.arange(MODEL_DIM // 2) / (MODEL_DIM // 2))
+    angles = torch.outer(torch.arange(POSITIONS).float(), speed)
+    return nn.Parameter(0.14 * torch.cat([angles.sin(), angles.cos()], dim=1))
 
 
 class Block(nn.Module):
@@ -156,14 +163,15 @@ class Block(nn.Module):
 
     def __init__(self):
         super().__init__()
-        into_residual = 0.02 / math.sqrt(2 * LAYERS)
-        self.query = matrix(MODEL_DIM, MODEL_DIM)
-        self.key = matrix(MODEL_DIM, MODEL_DIM)
-        self.value = matrix(MODEL_DIM, MODEL_DIM)
-        self.output = matrix(MODEL_DIM, MODEL_DIM, into_residual)
-        self.linear1 = matrix(MODEL_DIM, FFN_DIM)
+        scale = 1 / math.sqrt(MODEL_DIM)
+        into_residual = 1 / math.sqrt(2 * LAYERS)
+        self.query = matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.key = matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.value = matrix(MODEL_DIM, MODEL_DIM, scale)
+        self.output = matrix(MODEL_DIM, MODEL_DIM, scale * into_residual)
+        self.linear1 = matrix(MODEL_DIM, FFN_DIM, scale)
         self.bias1 = nn.Parameter(torch.zeros(FFN_DIM))
-        self.linear2 = matrix(FFN_DIM, MODEL_DIM, into_residual)
+        self.linear2 = matrix(FFN_DIM, MODEL_DIM, into_residual / math.sqrt(FFN_DIM))
         self.bias2 = nn.Parameter(torch.zeros(MODEL_DIM))
         self.ln1_weight = nn.Parameter(torch.ones(MODEL_DIM))
         self.ln1_bias = nn.Parameter(torch.zeros(MODEL_DIM))
@@ -194,10 +202,13 @@ class TinyLlama(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.embedding = matrix(VOCABULARY, MODEL_DIM)
-        self.position = matrix(POSITIONS, MODEL_DIM)
+        self.embedding = matrix(VOCABULARY, MODEL_DIM, 0.1)
+        self.position = waves()
         self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.output_projection = matrix(MODEL_DIM, VOCABULARY)
+        self.output_projection = matrix(MODEL_DIM, VOCABULARY, 0.02)
+
+    def inner_matrices(self):
+        return [p for p in self.blocks.parameters() if p.dim() == 2]
 
     def forward(self, ids):
         length = ids.shape[1]
@@ -344,7 +355,7 @@ def write_reference(directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default=OUTPUT, metavar="DIR")
-    parser.add_argument("--steps", type=int, default=3500)
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--stories", type=int, default=CORPUS_STORIES)
     parser.add_argument("--reference-only", action="store_true")
     args = parser.parse_args()

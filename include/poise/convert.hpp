@@ -41,6 +41,9 @@ struct ConvertOptions {
   std::vector<std::string> only;
   std::vector<std::string> skip;
 
+  // Replaces the input's vocabulary.
+  std::optional<Vocabulary> vocabulary;
+
   // Fields of the card that replace the input's; those left empty stay.
   Card card;
 

@@ -19,6 +19,7 @@ struct Options {
   std::string input;
   std::string output;
   ConvertOptions convert;
+  TokenizerFiles tokenizer;
 };
 
 std::string decibels(const QuantizationError& error) {
@@ -148,9 +149,11 @@ void add_convert(CLI::App& app) {
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");
   add_sparse_options(*command, convert_options);
   add_storage_options(*command, convert_options.write);
+  add_tokenizer_options(*command, options->tokenizer);
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {
+    options->convert.vocabulary = options->tokenizer.read();
     options->convert.write.progress = terminal_progress("convert");
     const ConvertReport report = convert(options->input, options->output, options->convert);
     options->convert.write.progress = {};  // wipes the bar before the report is printed

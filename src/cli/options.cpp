@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/tiny_llama.hpp>
+
 namespace poise::cli {
 namespace {
 
@@ -54,6 +56,20 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       ->transform(CLI::AsSizeValue(true).description(""))
       ->type_name("SIZE")
       ->group(kGroup);
+}
+
+std::optional<Vocabulary> TokenizerFiles::read() const {
+  if (vocab.empty()) return std::nullopt;
+  return read_tiny_llama_vocabulary(vocab, merges);
+}
+
+void add_tokenizer_options(CLI::App& command, TokenizerFiles& files) {
+  constexpr const char* kGroup = "Tiny Llama";
+  auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: a token a line, perhaps with its id")->type_name("FILE")->group(kGroup);
+  auto* merges =
+      command.add_option("--merges", files.merges, "merges.txt: two tokens a line, in the order in which they are merged")->type_name("FILE")->group(kGroup);
+  vocab->needs(merges);
+  merges->needs(vocab);
 }
 
 }  // namespace poise::cli

@@ -1,6 +1,9 @@
 // Options that several commands share.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <CLI/CLI.hpp>
 
 #include <poise/format.hpp>
@@ -12,5 +15,15 @@ void add_io_option(CLI::App& command, ReadOptions& options);
 
 // --compress, --digest, --align, --shard-size: how a container stores its parts
 void add_storage_options(CLI::App& command, WriteOptions& options);
+
+// --vocab and --merges: the tokenizer files of a Tiny Llama
+struct TokenizerFiles {
+  std::string vocab;
+  std::string merges;
+
+  // Nothing when they were not given.
+  std::optional<Vocabulary> read() const;
+};
+void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);
 
 }  // namespace poise::cli

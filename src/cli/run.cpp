@@ -31,6 +31,7 @@ struct Options {
   GenerateOptions generate;
   SessionOptions session;
   ReadOptions read;
+  TokenizerFiles tokenizer;
   bool logits = false;
   bool json = false;
   bool stats = false;
@@ -66,7 +67,9 @@ class Run {
   void execute() {
     (void)Sampler(options_.generate.sampling);  // refuses what makes no sense before anything takes time
     const Stopwatch loading;
-    Session session(open(options_.path, options_.read), options_.session);
+    Model model = open(options_.path, options_.read);
+    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
+    Session session(model, options_.session);
     load_seconds_ = loading.seconds();
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
@@ -171,11 +174,13 @@ void add_run(CLI::App& app) {
   command->add_option("--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")->capture_default_str();
   command->add_option("--top-k", sampling.top_k, "Sample among the k best tokens; 0: all")->capture_default_str();
   command->add_option("--seed", sampling.seed, "The same seed gives the same text")->capture_default_str();
+  command->add_option("--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS")->type_name("ID");
   command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->capture_default_str();
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
   command->add_flag("--json", options->json, "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
       ->excludes(logits);
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
+  add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] { Run(*options).execute(); });
 }

@@ -81,7 +81,8 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     if (!tensor.name.starts_with(family.layers)) continue;
     const auto layer = split_number(std::string_view(tensor.name).substr(family.layers.size()));
     if (layer && layer->number >= config.num_hidden_layers) {
-      faults.push_back(fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
+      faults.push_back(
+          fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
     }
   }
 }

@@ -92,7 +92,8 @@ std::vector<std::string> check_tiny_llama_config(const Config& config) {
   expect(config.hidden_size % heads == 0, fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
   expect(config.hidden_size % heads != 0 || config.head_dim == config.hidden_size / heads,
          fmt::format("head_dim is {}, a Tiny Llama has hidden_size / num_attention_heads = {}", config.head_dim, config.hidden_size / heads));
-  expect(config.num_key_value_heads == heads, fmt::format("num_key_value_heads is {}, a Tiny Llama has one for each of its {} heads", config.num_key_value_heads, heads));
+  expect(config.num_key_value_heads == heads,
+         fmt::format("num_key_value_heads is {}, a Tiny Llama has one for each of its {} heads", config.num_key_value_heads, heads));
   expect(config.vocab_size > 0, "vocab_size is 0, expected at least 1");
   expect(config.hidden_act == "gelu_tanh", fmt::format("hidden_act is \"{}\", a Tiny Llama has gelu_tanh", config.hidden_act));
   expect(!config.tie_word_embeddings, "tie_word_embeddings is true, a Tiny Llama has an output projection of its own");

@@ -23,6 +23,7 @@ inline constexpr std::string_view kTinyLlama = "tiny_llama";  // Card::model_typ
 inline constexpr std::string_view kTinyLlamaEmbedding = "embedding.weight";
 inline constexpr std::string_view kTinyLlamaLayers = "layers.";  // begins the names of the layers' tensors
 inline constexpr float kTinyLlamaNormEps = 1e-5F;
+inline constexpr std::int32_t kTinyLlamaEos = 3;  // the id of <eos>
 
 // The pieces of which tiny_llama_tensors() is made. Requires: the configuration has been checked.
 std::vector<ExpectedTensor> tiny_llama_embeddings(const Config& config);

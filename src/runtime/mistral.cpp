@@ -15,6 +15,7 @@
 
 #include <poise/error.hpp>
 
+#include "runtime/attention.hpp"
 #include "runtime/kernels.hpp"
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
@@ -184,16 +185,7 @@ class Mistral final : public Transformer {
     const std::size_t offset = head / (heads_ / kv_heads_) * head_size_;
     const float* query = q_.data() + (t * heads_ + head) * head_size_;
     float* out = attended_.data() + (t * heads_ + head) * head_size_;
-    scores.resize(std::max(scores.size(), last - first));
-    const KvCache::Runs keys = cache_.keys(index, first, last, offset);
-    const KvCache::Runs values = cache_.values(index, first, last, offset);
-    const float scale = 1.0F / std::sqrt(static_cast<float>(head_size_));
-    attention_scores(query, keys[0], head_size_, scale, scores.data());
-    attention_scores(query, keys[1], head_size_, scale, scores.data() + keys[0].count);
-    softmax(scores.data(), last - first);
-    std::fill_n(out, head_size_, 0.0F);
-    add_weighted_rows(scores.data(), values[0], head_size_, out);
-    add_weighted_rows(scores.data() + values[0].count, values[1], head_size_, out);
+    poise::attend(cache_, index, first, last, offset, head_size_, query, out, scores);
   }
 
   void feed_forward(const Layer& layer, std::size_t count) {

@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "model/tiny_llama.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {
@@ -48,6 +49,7 @@ class Session::State {
   State(const Model& model, const SessionOptions& options)
       : arena_(concurrency(options.threads)), context_(context_of(model, options)), transformer_(make_transformer(model, context_)) {
     if (model.vocabulary && model.vocabulary->size() > 0) tokenizer_.emplace(*model.vocabulary);
+    if (model.card.model_type == kTinyLlama) usual_end_ = kTinyLlamaEos;
   }
 
   const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }
@@ -89,7 +91,7 @@ class Session::State {
     return tokenizer_ ? all.first(std::min(all.size(), tokenizer_->vocabulary().size())) : all;
   }
 
-  TokenId end_of_text() const { return tokenizer_ ? tokenizer_->vocabulary().eos_id : -1; }
+  TokenId end_of_text() const { return tokenizer_ ? tokenizer_->vocabulary().eos_id : usual_end_; }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
     reset();
@@ -122,6 +124,7 @@ class Session::State {
   std::size_t context_;
   std::unique_ptr<Transformer> transformer_;
   std::optional<Tokenizer> tokenizer_;
+  TokenId usual_end_ = -1;
   std::size_t position_ = 0;
   std::vector<float> logits_;
 };
@@ -169,7 +172,7 @@ Generation Session::generate(const GenerateOptions& options, const std::function
     }
     result.tokens.push_back(sampler.sample(state_->choices()));
     const bool go_on = !on_token || on_token(result.tokens.back());
-    if (result.tokens.back() == state_->end_of_text()) {
+    if (result.tokens.back() == options.stop_id.value_or(state_->end_of_text())) {
       result.reason = StopReason::end_of_text;
       return result;
     }

@@ -10,6 +10,7 @@
 
 #include "model/check.hpp"
 #include "model/roles.hpp"
+#include "model/tiny_llama.hpp"
 
 namespace poise {
 namespace {
@@ -47,12 +48,24 @@ void check_mistral(const Model& model) {
   refuse_unknown_weights(model);
 }
 
+void check_tiny_llama(const Model& model) {
+  std::vector<std::string> faults = check_consistency(model);
+  if (faults.empty()) faults = check_tiny_llama_config(*model.config);
+  if (!faults.empty()) refuse(model, fmt::format("{}", fmt::join(faults, "; ")), ErrorKind::invalid_file);
+}
+
 }  // namespace
 
 std::unique_ptr<Transformer> make_transformer(const Model& model, std::size_t context) {
   require_parts(model);
   const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
-  if (!type.empty() && type != "mistral" && type != "llama") refuse(model, fmt::format("model_type is \"{}\", only mistral and llama are supported", type));
+  if (type == kTinyLlama) {
+    check_tiny_llama(model);
+    return make_tiny_llama(model, context);
+  }
+  if (!type.empty() && type != "mistral" && type != "llama") {
+    refuse(model, fmt::format("model_type is \"{}\", only mistral, llama and tiny_llama are supported", type));
+  }
   check_mistral(model);
   return make_mistral(model, context);
 }

@@ -46,4 +46,7 @@ std::unique_ptr<Transformer> make_transformer(const Model& model, std::size_t co
 // Mistral and Llama. Requires: configuration and tensors have been checked.
 std::unique_ptr<Transformer> make_mistral(const Model& model, std::size_t context);
 
+// Tiny Llama. Requires: the same.
+std::unique_ptr<Transformer> make_tiny_llama(const Model& model, std::size_t context);
+
 }  // namespace poise

@@ -1,5 +1,6 @@
-// What examples/nano-mistral must compute: reference.json was computed in float64 with NumPy, by another forward pass in
-// examples/training.
+// What the models in examples/ must compute: their reference.json was computed in float64 with NumPy, by other forward passes
+// in examples/training.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include <poise/format.hpp>
 #include <poise/session.hpp>
+#include <poise/tiny_llama.hpp>
 
 namespace poise {
 namespace {
@@ -104,6 +106,60 @@ TEST_F(NanoMistral, PerplexityOfHeldOutStories) {
   }
   EXPECT_EQ(static_cast<double>(tokens), number(*held_out.find("predicted_tokens")));
   EXPECT_NEAR(std::exp(total / static_cast<double>(tokens)), number(*held_out.find("perplexity")), 1e-5);
+}
+
+class NanoTinyLlama : public ::testing::Test {
+ protected:
+  Model model() const {
+    Model model = open(kDirectory / "weights.tllm");
+    model.vocabulary = read_tiny_llama_vocabulary(kDirectory / "vocab.txt", kDirectory / "merges.txt");
+    return model;
+  }
+
+  const fs::path kDirectory = fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-tiny-llama";
+  const Attributes reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
+};
+
+TEST_F(NanoTinyLlama, GreedyTextAndLogits) {
+  Session session(model());
+  for (const Value& value : get<Value::Array>(reference_, "prompts")) {
+    const Attributes& prompt = *value.get_if<Attributes>();
+    SCOPED_TRACE(get<std::string>(prompt, "name"));
+    session.reset();
+    const std::vector<TokenId> tokens = session.prompt(get<std::string>(prompt, "text"));
+    EXPECT_EQ(tokens, ids(prompt, "tokens"));
+    session.feed(tokens);
+    if (const Value* logits = prompt.find("logits")) {
+      const auto& expected = *logits->get_if<Value::Array>();
+      ASSERT_EQ(session.logits().size(), expected.size());
+      double largest = 1;
+      for (const Value& logit : expected) largest = std::max(largest, std::abs(number(logit)));
+      for (std::size_t id = 0; id < expected.size(); ++id) ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), 1e-5 * largest) << id;
+    }
+    const auto greedy = ids(prompt, "greedy_tokens");
+    const Generation generation = session.generate({.max_tokens = greedy.size()});
+    EXPECT_EQ(generation.tokens, greedy);
+    EXPECT_EQ(session.tokenizer().decode(generation.tokens), get<std::string>(prompt, "greedy_text"));
+  }
+}
+
+TEST_F(NanoTinyLlama, Tokenizer) {
+  const Tokenizer tokenizer(*model().vocabulary);
+  for (const Value& value : get<Value::Array>(reference_, "tokenizer")) {
+    const Attributes& sample = *value.get_if<Attributes>();
+    EXPECT_EQ(tokenizer.encode(get<std::string>(sample, "text")), ids(sample, "tokens"));
+  }
+}
+
+// Tokens one by one give what they give together, to the bit.
+TEST_F(NanoTinyLlama, BatchesChangeNothing) {
+  Session together(model());
+  Session alone(model());
+  const auto& prompts = get<Value::Array>(reference_, "prompts");
+  const std::vector<TokenId> tokens = ids(*prompts.back().get_if<Attributes>(), "tokens");
+  together.feed(tokens);
+  for (const TokenId token : tokens) alone.feed(std::span(&token, 1));
+  EXPECT_TRUE(std::ranges::equal(together.logits(), alone.logits()));
 }
 
 }  // namespace

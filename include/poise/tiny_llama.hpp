@@ -1,0 +1,91 @@
+// Tiny Llama: a small GPT-like model with the interface of its file format's document (specification "Tiny Llama Weight File
+// Format").
+//
+//   poise::TinyLlamaModel model;                       // 512 dimensions, 6 layers, random weights
+//   model.save_model_weights("model_weights.bin");
+//   poise::TinyLlamaModel loaded;
+//   loaded.load_model_weights("model_weights.bin");    // must have the configuration of `loaded`
+//
+// For everything else - converting, verifying, zero-copy access - such a file is a Model like any other: poise::open().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/error.hpp>
+#include <poise/model.hpp>
+#include <poise/sampler.hpp>
+#include <poise/tokenizer.hpp>
+
+namespace poise {
+
+struct ModelConfig {
+  std::int32_t model_dim = 512;
+  std::int32_t num_layers = 6;
+  std::int32_t num_heads = 8;
+  std::int32_t ffn_hidden_dim = 2048;
+  std::int32_t max_seq_length = 1024;
+  std::int32_t vocab_size = 32000;
+  float dropout = 0.1F;  // stored; there is none at inference
+
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+// What the document's loader throws for a file that is not found, that has another magic number, version, configuration or
+// dimensions, that is cut off or has more than it should, or that cannot be read. kind(), path() and offset() say which
+// and where; the message names layer, matrix, what was expected and what was found.
+class FileIOException : public Error {
+ public:
+  explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
+};
+
+class TinyLlamaModel {
+ public:
+  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), always the same ones. Throws
+  // bad_argument for a configuration that makes no sense: a size below 1, heads that do not divide the dimension.
+  explicit TinyLlamaModel(const ModelConfig& config = {});
+  // The model in a file, whatever its configuration. Throws FileIOException.
+  static TinyLlamaModel from_file(const std::filesystem::path& path);
+  ~TinyLlamaModel();
+  TinyLlamaModel(TinyLlamaModel&&) noexcept;
+  TinyLlamaModel& operator=(TinyLlamaModel&&) noexcept;
+
+  const ModelConfig& config() const;
+
+  // Writes header and weights; an existing file is replaced, whole or not at all. Throws FileIOException.
+  void save_model_weights(const std::filesystem::path& path) const;
+  // Takes over the weights of a file whose seven numbers are those of config(). They stay where they are, in the mapped file.
+  // Throws FileIOException, and then this model is what it was before.
+  void load_model_weights(const std::filesystem::path& path);
+
+  // vocab.txt and merges.txt. Throws FileIOException, for more tokens than vocab_size as well.
+  void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
+
+  // Logits [tokens, vocab_size], row t those of what follows token t. Throws bad_argument for no tokens, for one out of range,
+  // and for more than max_seq_length.
+  std::vector<float> forward(std::span<const TokenId> tokens);
+
+  // Continues a text, behind <bos>, until <eos>, max_tokens or the end of the positions: the continuation alone. Throws
+  // unsupported without a tokenizer.
+  std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
+  // The same with token ids, taken as they are.
+  std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
+
+  // The weights as any other model.
+  const Model& model() const;
+
+ private:
+  class State;
+  explicit TinyLlamaModel(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// vocab.txt and merges.txt as a vocabulary that any Model may hold. Throws not_found, io, and invalid_file naming the line.
+Vocabulary read_tiny_llama_vocabulary(const std::filesystem::path& vocab, const std::filesystem::path& merges);
+
+}  // namespace poise

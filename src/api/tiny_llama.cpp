@@ -1,0 +1,211 @@
+#include <poise/tiny_llama.hpp>
+
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/format.hpp>
+#include <poise/session.hpp>
+
+#include "model/byte_pair_vocabulary.hpp"
+#include "model/check.hpp"
+#include "model/tiny_llama.hpp"
+
+namespace poise {
+namespace {
+
+constexpr float kDeviation = 0.02F;
+
+Config config_of(const ModelConfig& config) {
+  return tiny_llama_config({.model_dim = config.model_dim,
+                            .layers = config.num_layers,
+                            .heads = config.num_heads,
+                            .ffn_hidden_dim = config.ffn_hidden_dim,
+                            .positions = config.max_seq_length,
+                            .vocabulary = config.vocab_size,
+                            .dropout = config.dropout});
+}
+
+ModelConfig config_from(const Config& config) {
+  const auto number = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
+  return {.model_dim = number(config.hidden_size),
+          .num_layers = number(config.num_hidden_layers),
+          .num_heads = number(config.num_attention_heads),
+          .ffn_hidden_dim = number(config.intermediate_size),
+          .max_seq_length = number(config.max_position_embeddings),
+          .vocab_size = number(config.vocab_size),
+          .dropout = config.dropout};
+}
+
+void require_sense(const Config& config) {
+  std::vector<std::string> faults = check_config(config);
+  if (faults.empty()) faults = check_tiny_llama_config(config);
+  if (!faults.empty()) throw Error(ErrorKind::bad_argument, fmt::format("Tiny Llama: {}", fmt::join(faults, "; ")));
+}
+
+// "num_layers: expected 6, found 4" for every number that differs.
+std::string differences(const ModelConfig& expected, const ModelConfig& found) {
+  std::vector<std::string> all;
+  const auto compare = [&](std::string_view name, auto wanted, auto is) {
+    if (wanted != is) all.push_back(fmt::format("{}: expected {}, found {}", name, wanted, is));
+  };
+  compare("model dimension", expected.model_dim, found.model_dim);
+  compare("number of layers", expected.num_layers, found.num_layers);
+  compare("number of heads", expected.num_heads, found.num_heads);
+  compare("FFN hidden dimension", expected.ffn_hidden_dim, found.ffn_hidden_dim);
+  compare("max sequence length", expected.max_seq_length, found.max_seq_length);
+  compare("vocabulary size", expected.vocab_size, found.vocab_size);
+  compare("dropout rate", expected.dropout, found.dropout);
+  return fmt::format("{}", fmt::join(all, "; "));
+}
+
+BlobPtr initial_weights(const ExpectedTensor& tensor, std::mt19937& random) {
+  std::vector<float> values(static_cast<std::size_t>(*element_count(tensor.shape)), 0.0F);
+  if (tensor.shape.size() == 2) {
+    std::normal_distribution<float> normal(0.0F, kDeviation);
+    for (float& value : values) value = normal(random);
+  } else if (tensor.name.ends_with(".weight")) {
+    values.assign(values.size(), 1.0F);
+  }
+  std::vector<std::byte> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return make_memory_blob(std::move(bytes), tensor.name);
+}
+
+Model initial_model(const ModelConfig& config) {
+  Model model;
+  model.card.model_type = kTinyLlama;
+  model.config = config_of(config);
+  require_sense(*model.config);
+  std::mt19937 random;
+  for (const ExpectedTensor& tensor : tiny_llama_tensors(*model.config)) {
+    model.add(make_dense(tensor.name, tensor.shape, DType::f32, initial_weights(tensor, random)));
+  }
+  return model;
+}
+
+// Whatever goes wrong with a file is a FileIOException.
+template <typename Action>
+auto with_files(Action&& action) {
+  try {
+    return action();
+  } catch (const FileIOException&) {
+    throw;
+  } catch (const Error& error) {
+    throw FileIOException(error);
+  }
+}
+
+Model open_weights(const std::filesystem::path& path) {
+  Model model = open(path);
+  if (model.origin.format != "tllm") {
+    throw Error(ErrorKind::invalid_file, fmt::format("magic number: this is no Tiny Llama weight file but {}", model.origin.format), path.string(), 0);
+  }
+  return model;
+}
+
+}  // namespace
+
+class TinyLlamaModel::State {
+ public:
+  explicit State(Model model) : config_(config_from(*model.config)), model_(std::move(model)) {}
+
+  const ModelConfig& config() const { return config_; }
+  const Model& model() const { return model_; }
+
+  // Keeps the tokenizer.
+  void replace(Model model) {
+    model.vocabulary = std::move(model_.vocabulary);
+    model_ = std::move(model);
+    session_.reset();
+  }
+
+  void set_vocabulary(Vocabulary vocabulary) {
+    model_.vocabulary = std::move(vocabulary);
+    session_.reset();
+  }
+
+  Session& session() {
+    if (!session_) session_.emplace(model_);
+    session_->reset();
+    return *session_;
+  }
+
+ private:
+  ModelConfig config_;
+  Model model_;
+  std::optional<Session> session_;  // made when it is first needed
+};
+
+TinyLlamaModel::TinyLlamaModel(const ModelConfig& config) : state_(std::make_unique<State>(initial_model(config))) {}
+TinyLlamaModel::TinyLlamaModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TinyLlamaModel::~TinyLlamaModel() = default;
+TinyLlamaModel::TinyLlamaModel(TinyLlamaModel&&) noexcept = default;
+TinyLlamaModel& TinyLlamaModel::operator=(TinyLlamaModel&&) noexcept = default;
+
+TinyLlamaModel TinyLlamaModel::from_file(const std::filesystem::path& path) {
+  return with_files([&] { return TinyLlamaModel(std::make_unique<State>(open_weights(path))); });
+}
+
+const ModelConfig& TinyLlamaModel::config() const { return state_->config(); }
+const Model& TinyLlamaModel::model() const { return state_->model(); }
+
+void TinyLlamaModel::save_model_weights(const std::filesystem::path& path) const {
+  WriteOptions options;
+  options.overwrite = true;
+  with_files([&] { save(state_->model(), path, "tllm", options); });
+}
+
+void TinyLlamaModel::load_model_weights(const std::filesystem::path& path) {
+  with_files([&] {
+    Model model = open_weights(path);
+    const ModelConfig found = config_from(*model.config);
+    if (found != config()) {
+      throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", differences(config(), found)), path.string(), 8);
+    }
+    state_->replace(std::move(model));
+  });
+}
+
+void TinyLlamaModel::load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges) {
+  with_files([&] {
+    Vocabulary vocabulary = read_tiny_llama_vocabulary(vocab, merges);
+    if (vocabulary.size() > static_cast<std::size_t>(config().vocab_size)) {
+      throw Error(ErrorKind::invalid_file, fmt::format("{} tokens, the model has {}", vocabulary.size(), config().vocab_size), vocab.string());
+    }
+    state_->set_vocabulary(std::move(vocabulary));
+  });
+}
+
+std::vector<float> TinyLlamaModel::forward(std::span<const TokenId> tokens) {
+  if (tokens.empty()) throw Error(ErrorKind::bad_argument, "forward() needs at least one token");
+  Session& session = state_->session();
+  std::vector<float> logits;
+  for (const TokenId token : tokens) {
+    session.feed(std::span(&token, 1));
+    logits.insert(logits.end(), session.logits().begin(), session.logits().end());
+  }
+  return logits;
+}
+
+std::string TinyLlamaModel::generate(std::string_view prompt, std::size_t max_tokens, const SamplingOptions& sampling) {
+  Session& session = state_->session();
+  const std::vector<TokenId> tokens = session.prompt(prompt);
+  session.feed(tokens);
+  return session.tokenizer().decode(session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens);
+}
+
+std::vector<TokenId> TinyLlamaModel::generate(std::span<const TokenId> prompt, std::size_t max_tokens, const SamplingOptions& sampling) {
+  Session& session = state_->session();
+  session.feed(prompt);
+  return session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens;
+}
+
+Vocabulary read_tiny_llama_vocabulary(const std::filesystem::path& vocab, const std::filesystem::path& merges) {
+  return read_byte_pair_vocabulary(*Source::open(vocab, IoMode::read), *Source::open(merges, IoMode::read));
+}
+
+}  // namespace poise
