@@ -138,15 +138,15 @@ TEST(GroupDecode, HighBitsFirstWithAFixedZero) {
                {"packing", Attributes{{"word", "u16"}, {"order", "msb_first"}, {"per_word", std::uint64_t{4}}}},
                {"scale_form", "f32_factors"},
                {"zero_point", Attributes{{"form", "implied"}, {"value", std::uint64_t{8}}}}},
-              {1, 8},
-              {part("packed_weight", DType::u16, blob_of<std::uint16_t>({0x1234, 0x89af})), part("scales", DType::f32, blob_of<float>({1.0F, 0.5F}))});
+              {1, 8}, {part("packed_weight", DType::u16, blob_of<std::uint16_t>({0x1234, 0x89af})), part("scales", DType::f32, blob_of<float>({1.0F, 0.5F}))});
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(-7, -6, -5, -4, 0, 0.5F, 1, 3.5F));
 }
 
 TEST(GroupDecode, GroupsAlongTheFirstAxis) {
-  const Tensor tensor = grouped({{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}, {"axis", std::uint64_t{0}}}, {4, 2},
-                                {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6, 7, 8})),
-                                 part("scales", DType::f32, blob_of<float>({1, 10, 100, 1000})), part("zeros", DType::i8, blob_of<std::int8_t>({0, 1, -1, 2}))});
+  const Tensor tensor =
+      grouped({{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}, {"axis", std::uint64_t{0}}}, {4, 2},
+              {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6, 7, 8})),
+               part("scales", DType::f32, blob_of<float>({1, 10, 100, 1000})), part("zeros", DType::i8, blob_of<std::int8_t>({0, 1, -1, 2}))});
   // Scales and zeros are [2, 2]: group of rows, column.
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 10, 3, 30, 600, 4000, 800, 6000));
 }

@@ -156,8 +156,7 @@ Model read(const Input& input, const ReadOptions&) {
 // Only what a tensor is, not how it is packed, decides the spelling.
 std::string_view spelling(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("safetensors holds dense tensors only: {} is {}", tensor.name, to_string(tensor.layout)));
+    throw Error(ErrorKind::unsupported, fmt::format("safetensors holds dense tensors only: {} is {}", tensor.name, to_string(tensor.layout)));
   }
   const DType dtype = tensor.require("data").dtype;
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
