@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   poise::cli::add_convert(app);
   poise::cli::add_hash(app);
   poise::cli::add_diff(app);
+  poise::cli::add_edit(app);
   poise::cli::add_run(app);
   try {
     app.parse(argc, argv);

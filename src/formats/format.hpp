@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/edit.hpp>
 #include <poise/format.hpp>
 
 #include "io/sink.hpp"
@@ -64,6 +65,8 @@ struct Format {
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
+  // Changes the attributes of a file that has been read. Null: it has none.
+  EditReport (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
 };
 
 // An input with the format that is meant and the model it holds.

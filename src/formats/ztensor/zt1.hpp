@@ -28,6 +28,9 @@ std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const Sour
 // Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
 std::uint64_t manifest_begin1(const Source& source);
 
+// The manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
+ManifestRange find_manifest1(const Source& source);
+
 // The same for 0.1, whose manifest is called index.
 ManifestRange find_index0(const Source& source);
 

@@ -21,6 +21,7 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/cbor.hpp"
+#include "formats/ztensor/edit.hpp"
 #include "io/source_range.hpp"
 #include "model/metadata.hpp"
 
@@ -276,6 +277,12 @@ std::uint64_t manifest_begin1(const Source& source) {
   return is_0 ? find_index0(source).begin : find_manifest(source).manifest.begin;
 }
 
+ManifestRange find_manifest1(const Source& source) {
+  const Ending ending = find_manifest(source);
+  if (!ending.has_magic) throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only; `poise convert` makes a current one", source.name());
+  return ending.manifest;
+}
+
 }  // namespace ztensor
 
 const Format kZtensor1 = {
@@ -289,6 +296,7 @@ const Format kZtensor1 = {
     .write = ztensor::write_zt1,
     .losses = ztensor::zt1_losses,
     .audit = ztensor::audit_version_1,
+    .edit = ztensor::edit_version_1,
 };
 
 }  // namespace poise

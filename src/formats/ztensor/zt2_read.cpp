@@ -15,6 +15,7 @@
 #include <poise/error.hpp>
 
 #include "formats/ztensor/audit.hpp"
+#include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/zstd_seekable.hpp"
 #include "model/metadata.hpp"
@@ -214,6 +215,7 @@ const Format kZtensor2 = {
     .write = ztensor::write_zt2,
     .losses = ztensor::zt2_losses,
     .audit = ztensor::audit_version_2,
+    .edit = ztensor::edit_version_2,
 };
 
 }  // namespace poise

@@ -155,7 +155,7 @@ TEST(Zt2, AlignmentCanBeChosen) {
   EXPECT_EQ(model.find("a.w")->parts[0].blob->location()->offset, 4096U);
   EXPECT_EQ(model.find("b")->parts[0].blob->location()->offset, 8192U);
   EXPECT_EQ(file.size() / 4096, 4U);
-  for (const std::uint64_t wrong : {0, 1, 64, 2048, 12288}) {
+  for (const std::uint64_t wrong : {0U, 1U, 64U, 2048U, 12288U}) {
     options.align = wrong;
     EXPECT_THROW(written(golden_model(), options), Error) << wrong;
   }

@@ -1,0 +1,52 @@
+// poise edit: change a file's attributes without rewriting its tensors.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <poise/edit.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/text.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::vector<std::string> set;
+  AttributeChanges changes;
+};
+
+// "KEY=TEXT"; the first "=" divides.
+std::pair<std::string, std::string> parse_set(const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) throw CLI::ValidationError("--set", fmt::format("\"{}\": expected KEY=TEXT", text));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+void run(Options& options) {
+  for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
+  const EditReport report = edit(options.path, options.changes);
+  const bool appended = report.way == EditReport::Way::appended;
+  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(), options.changes.erase.size(),
+             appended ? "appended" : "rewrote the file of", human_bytes(report.bytes));
+}
+
+}  // namespace
+
+void add_edit(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("edit", "Change the attributes of a zTensor file without touching its tensors");
+  command->add_option("PATH", options->path, "A zt or zt1 file")->required();
+  command->add_option("--set", options->set, "Give an attribute this text")
+      ->type_name("KEY=TEXT")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--delete", options->changes.erase, "Take an attribute away")
+      ->type_name("KEY")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace poise::cli

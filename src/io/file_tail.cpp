@@ -1,0 +1,56 @@
+#include "io/file_tail.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include <poise/error.hpp>
+
+#include "io/system_error.hpp"
+
+namespace poise {
+
+FileTail::FileTail(std::filesystem::path path) : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDWR | O_CLOEXEC)) {
+  if (!fd_) throw_system_error("open for writing", path_.string());
+  struct stat status {};
+  if (::fstat(fd_.get(), &status) != 0) throw_system_error("look at", path_.string());
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset, std::span<const std::byte> footer) {
+  std::vector<std::byte> old_footer(footer.size());
+  const ssize_t got = ::pread(fd_.get(), old_footer.data(), old_footer.size(), static_cast<off_t>(size_ - footer.size()));
+  if (got != static_cast<ssize_t>(footer.size())) throw_system_error("read", path_.string());
+  try {
+    // A full disk shows here, where nothing has changed; file systems that cannot reserve space say so and are asked later.
+    const auto length = static_cast<off_t>(footer_offset + footer.size() - size_);
+    if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), length) != 0 && errno != EOPNOTSUPP) throw_system_error("write", path_.string());
+    write(footer_offset, old_footer);
+    write(offset, bytes);
+    sync();
+    write(footer_offset, footer);
+    sync();
+  } catch (...) {
+    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) == 0) ::fsync(fd_.get());
+    throw;
+  }
+}
+
+void FileTail::write(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error("write", path_.string());
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void FileTail::sync() {
+  if (::fsync(fd_.get()) != 0) throw_system_error("write", path_.string());
+}
+
+}  // namespace poise

@@ -1,0 +1,21 @@
+#include <poise/edit.hpp>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/format.hpp"
+
+namespace poise {
+
+EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes) {
+  const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
+  if (opened.format->edit == nullptr) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} files have no attributes that can be edited; `poise convert` writes a zt file, which has", opened.format->info.name),
+                path.string());
+  }
+  return opened.format->edit(opened.input, changes);
+}
+
+}  // namespace poise
