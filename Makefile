@@ -2,6 +2,7 @@
 # make test    build and run all tests
 # make install DESTDIR=... PREFIX=/usr/local
 # make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang
+# make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
 # make format  / make format-check
 
 PREFIX ?= /usr/local
@@ -10,7 +11,7 @@ BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 
-.PHONY: all build dependencies demo test asan install format format-check clean
+.PHONY: all build dependencies demo test asan bench install format format-check clean
 all: build
 
 dependencies:
@@ -30,6 +31,12 @@ asan: dependencies
 	@cmake --preset asan
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
+
+bench: dependencies
+	@cmake --preset release -DPOISE_BENCH=ON
+	@cmake --build --preset release -j $(JOBS) --target poise poise_limits poise_kernels
+	@python3 bench/bench.py --poise $(POISE) --limits $(BUILD)/bench/poise_limits $(BENCH_OPTIONS)
+	@$(BUILD)/bench/poise_kernels
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -74,6 +74,8 @@ class AffineSource {
   virtual Affine get() const = 0;
   // get().packed, which is known without a pass.
   virtual bool packed() const { return get().packed; }
+  // Where the file that the tensor was read from holds the scale, if it does.
+  virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
 struct Tensor {
@@ -98,6 +100,6 @@ struct Tensor {
 // A dense tensor.
 Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
-std::shared_ptr<const AffineSource> make_affine(Affine affine);
+std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 
 }  // namespace poise

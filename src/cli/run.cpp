@@ -1,6 +1,7 @@
 // poise run: a prompt in, its continuation out, as it is generated.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -32,6 +33,7 @@ struct Options {
   SessionOptions session;
   ReadOptions read;
   TokenizerFiles tokenizer;
+  std::string perplexity;  // a text file
   bool logits = false;
   bool json = false;
   bool stats = false;
@@ -71,6 +73,7 @@ class Run {
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
     Session session(model, options_.session);
     load_seconds_ = loading.seconds();
+    if (!options_.perplexity.empty()) return print_perplexity(session);
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
     session.feed(prompt);
@@ -146,6 +149,41 @@ class Run {
     print(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
   }
 
+  // Each text of the file is one sequence: BOS, its tokens, EOS.
+  void print_perplexity(Session& session) const {
+    const SourcePtr source = Source::open(options_.perplexity, IoMode::read);
+    std::string content(static_cast<std::size_t>(source->size()), '\0');
+    source->read(0, std::as_writable_bytes(std::span(content)));
+    const TokenId eos = session.tokenizer().vocabulary().eos_id;
+    double total = 0;
+    std::size_t count = 0;
+    std::size_t texts = 0;
+    for (const std::string_view text : split_texts(content)) {
+      std::vector<TokenId> tokens = session.prompt(text);
+      if (eos >= 0) tokens.push_back(eos);
+      for (const double log_probability : session.log_probabilities(tokens)) {
+        total -= log_probability;
+        ++count;
+      }
+      ++texts;
+    }
+    if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", options_.perplexity);
+    print(to_json(Attributes{{"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", std::exp(total / static_cast<double>(count))}}) +
+          "\n");
+  }
+
+  // Texts are separated by an empty line; the newline that ends the file belongs to none.
+  static std::vector<std::string_view> split_texts(std::string_view content) {
+    if (content.ends_with('\n')) content.remove_suffix(1);
+    std::vector<std::string_view> texts;
+    for (std::size_t begin = 0; begin < content.size();) {
+      const std::size_t end = std::min(content.find("\n\n", begin), content.size());
+      if (end > begin) texts.push_back(content.substr(begin, end - begin));
+      begin = end + 2;
+    }
+    return texts;
+  }
+
   void print_stats() const {
     fmt::print(stderr, "load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, prompt_speed_.tokens,
                prompt_speed_.tokens_per_second(), decode_speed_.tokens, decode_speed_.tokens_per_second());
@@ -177,6 +215,13 @@ void add_run(CLI::App& app) {
   command->add_option("--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS")->type_name("ID");
   command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->capture_default_str();
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
+  command
+      ->add_option("--perplexity", options->perplexity,
+                   "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty lines, each between BOS and EOS")
+      ->type_name("FILE")
+      ->excludes(prompt)
+      ->excludes(tokens)
+      ->excludes(logits);
   command->add_flag("--json", options->json, "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
       ->excludes(logits);
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");

@@ -24,9 +24,9 @@ class AffineCheck {
 
  private:
   void check_scale() {
-    if (!std::isfinite(affine_.delta) || affine_.delta < 0) fault(fmt::format("delta is {}, expected a finite number of at least 0", affine_.delta), 0);
+    if (!std::isfinite(affine_.delta) || affine_.delta < 0) scale_fault(fmt::format("delta is {}, expected a finite number of at least 0", affine_.delta));
     if (!std::isfinite(affine_.min) || !std::isfinite(affine_.max)) {
-      fault(fmt::format("min and max are {} and {}, expected finite numbers", affine_.min, affine_.max), 0);
+      scale_fault(fmt::format("min and max are {} and {}, expected finite numbers", affine_.min, affine_.max));
     }
   }
 
@@ -51,7 +51,12 @@ class AffineCheck {
     });
   }
 
-  void fault(std::string problem, std::uint64_t byte) {
+  void scale_fault(const std::string& problem) {
+    fault(problem, 0);
+    if (const auto position = tensor_.affine->position()) faults_.back().offset = position;
+  }
+
+  void fault(const std::string& problem, std::uint64_t byte) {
     const auto at = data_.blob->location();
     const bool raw = at && at->encoding == "raw";
     faults_.push_back({Fault::Severity::error, fmt::format("tensor {}: {}", tensor_.name, problem), at ? at->source->name() : std::string(),

@@ -79,15 +79,19 @@ namespace {
 
 class KnownAffine final : public AffineSource {
  public:
-  explicit KnownAffine(Affine affine) : affine_(affine) {}
+  KnownAffine(Affine affine, std::optional<std::uint64_t> position) : affine_(affine), position_(position) {}
   Affine get() const override { return affine_; }
+  std::optional<std::uint64_t> position() const override { return position_; }
 
  private:
   Affine affine_;
+  std::optional<std::uint64_t> position_;
 };
 
 }  // namespace
 
-std::shared_ptr<const AffineSource> make_affine(Affine affine) { return std::make_shared<KnownAffine>(affine); }
+std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position) {
+  return std::make_shared<KnownAffine>(affine, position);
+}
 
 }  // namespace poise

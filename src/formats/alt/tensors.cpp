@@ -137,12 +137,13 @@ class ReaderV2 : private TensorsReader {
     const std::int32_t code = bytes_.i32("data_type");
     const auto dtype = dtype_from_code(code);
     if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), at);
+    const std::uint64_t scale_at = bytes_.position();
     const Affine affine = read_affine(*dtype);
     const bool byte_each = *dtype == DType::qint4 && !affine.packed;
     read_data(tensor, *dtype, byte_each ? DType::qint8 : *dtype, at);
     if (poise::info(*dtype).kind != DTypeKind::quantized) return;
     tensor.layout = Layout::affine;
-    tensor.affine = make_affine(affine);
+    tensor.affine = make_affine(affine, scale_at);
   }
 
   Affine read_affine(DType dtype) {

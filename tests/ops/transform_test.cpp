@@ -1,0 +1,136 @@
+// What --dtype, --quantize, --keep, --only and --skip make of tensors.
+#include "ops/transform.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+
+Model small_model() {
+  Model model;
+  const auto add = [&](const std::string& name, Shape shape, DType dtype) {
+    const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
+    model.add(make_dense(name, std::move(shape), dtype, make_memory_blob(std::vector<std::byte>(static_cast<std::size_t>(bytes)), name)));
+  };
+  add("a.weight", {2, 128}, DType::bf16);
+  add("b.weight", {2, 128}, DType::f32);
+  add("b.norm", {128}, DType::bf16);
+  add("ids", {4}, DType::i64);
+  return model;
+}
+
+std::string type_of(const Tensor& tensor) {
+  if (tensor.layout == Layout::quantized_group) return "group";
+  return std::string(to_string(tensor.parts.front().dtype));
+}
+
+std::map<std::string, std::string> types(const ConvertOptions& options, std::string_view format = "zt") {
+  std::map<std::string, std::string> result;
+  const Transformed transformed = transform(small_model(), format_by_name(format), options);
+  for (const Tensor& tensor : transformed.model.tensors()) result[tensor.name] = type_of(tensor);
+  return result;
+}
+
+std::string refusal(const ConvertOptions& options, std::string_view format = "zt") {
+  try {
+    types(options, format);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    return error.message();
+  }
+  return {};
+}
+
+using Types = std::map<std::string, std::string>;
+
+TEST(Transform, NothingChangesWhereTheFormatHoldsIt) {
+  EXPECT_EQ(types({}), (Types{{"a.weight", "bf16"}, {"b.weight", "f32"}, {"b.norm", "bf16"}, {"ids", "i64"}}));
+  EXPECT_EQ(types({}, "alt"), (Types{{"a.weight", "f16"}, {"b.weight", "f32"}, {"b.norm", "f16"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, DtypeIsForFloatingPointTensors) {
+  ConvertOptions options;
+  options.dtype = DType::f16;
+  EXPECT_EQ(types(options), (Types{{"a.weight", "f16"}, {"b.weight", "f16"}, {"b.norm", "f16"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, QuantizingKeepsVectorsAsFloat32) {
+  ConvertOptions options;
+  options.quantize = stored_type_from_name("qint8");
+  EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "qint8"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+  options.quantize = stored_type_from_name("group4");
+  EXPECT_EQ(types(options), (Types{{"a.weight", "group"}, {"b.weight", "group"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, TheFirstPatternThatMatchesCounts) {
+  ConvertOptions options;
+  options.quantize = stored_type_from_name("qint4");
+  options.keep = {{"b.weight", *stored_type_from_name("f16")}, {"*.weight", *stored_type_from_name("qint8")}, {"*norm", *stored_type_from_name("bf16")}};
+  EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "f16"}, {"b.norm", "bf16"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, KeepWorksAlone) {
+  ConvertOptions options;
+  options.keep = {{"a.*", *stored_type_from_name("qint8")}, {"*norm", *stored_type_from_name("qint8")}};
+  EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "f32"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, OnlyAndSkipSelect) {
+  ConvertOptions options;
+  options.only = {"b.*"};
+  options.skip = {"*norm"};
+  EXPECT_EQ(types(options), (Types{{"b.weight", "f32"}}));
+}
+
+TEST(Transform, WhatMakesNoSenseIsRefused) {
+  ConvertOptions options;
+  options.keep = {{"no.such", *stored_type_from_name("f16")}};
+  EXPECT_THAT(refusal(options), HasSubstr("\"no.such\" matches no tensor"));
+  options = {};
+  options.only = {"c*"};
+  EXPECT_THAT(refusal(options), HasSubstr("\"c*\" matches no tensor"));
+  options = {};
+  options.dtype = DType::i8;
+  EXPECT_THAT(refusal(options), HasSubstr("not i8"));
+  options = {};
+  options.quantize = stored_type_from_name("qint8");
+  options.dtype = DType::f16;
+  EXPECT_THAT(refusal(options), HasSubstr("exclude each other"));
+  options = {};
+  options.quantize = stored_type_from_name("f16");
+  EXPECT_THAT(refusal(options), HasSubstr("not f16"));
+  options.quantize = stored_type_from_name("group8");
+  EXPECT_THAT(refusal(options, "alt"), HasSubstr("alt files hold no group8 tensors"));
+  options.quantize = stored_type_from_name("qint8");
+  EXPECT_THAT(refusal(options, "safetensors"), HasSubstr("safetensors files hold no qint8 tensors"));
+  options = {};
+  options.sparse = Layout::sparse_csr;
+  options.min_sparsity = 2;
+  EXPECT_THAT(refusal(options), HasSubstr("least sparsity"));
+}
+
+TEST(Transform, MostlyZerosBecomeSparse) {
+  ConvertOptions options;
+  options.sparse = Layout::sparse_coo;
+  const Transformed transformed = transform(small_model(), format_by_name("zt"), options);
+  for (const Tensor& tensor : transformed.model.tensors()) EXPECT_EQ(tensor.layout, Layout::sparse_coo) << tensor.name;
+}
+
+TEST(StoredTypeNames, AreReadAndWritten) {
+  for (const std::string name : {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64"}) {
+    EXPECT_EQ(to_string(stored_type_from_name(name).value()), name);
+  }
+  for (const std::string name : {"", "f64", "i8", "f16:mse", "qint8:", "group", "group5", "group4:", "group4:0", "group4:12", "group4:x"}) {
+    EXPECT_EQ(stored_type_from_name(name), std::nullopt) << name;
+  }
+}
+
+}  // namespace
+}  // namespace poise
