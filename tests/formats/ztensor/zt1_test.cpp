@@ -8,7 +8,9 @@
 #include <poise/format.hpp>
 
 #include "formats/ztensor/file_bytes.hpp"
+#include "formats/ztensor/zt2.hpp"
 #include "io/digest.hpp"
+#include "tensor/dense.hpp"
 
 namespace poise {
 namespace {
@@ -241,6 +243,32 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
     EXPECT_EQ(other.layout, tensor.layout);
     EXPECT_EQ(other.attributes, tensor.attributes);
     for (const Part& part : tensor.parts) EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob)) << tensor.name << "/" << part.role;
+  }
+}
+
+// [[0, 1.5, 0], [2.5, 0, 0]] with indices of each type, into both versions.
+TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
+  const auto file = [](std::string_view type, const std::string& indices, const std::string& indptr) {
+    return file_of(padded(elements<float>({1.5F, 2.5F}), 64) + padded(indices, 64) + indptr,
+                   one(object({2, 3}, "sparse_csr",
+                              {{text("indices"), component(type, 128, indices.size())},
+                               {text("indptr"), component(type, 192, indptr.size())},
+                               {text("values"), component("f32", 64, 8)}})));
+  };
+  const auto indices_of = [&]<typename T>(std::string_view type, T) { return file(type, elements<T>({1, 0}), elements<T>({0, 1, 2})); };
+  for (const std::string& bytes :
+       {indices_of("u8", std::uint8_t{}), indices_of("u16", std::uint16_t{}), indices_of("u32", std::uint32_t{}), indices_of("u64", std::uint64_t{}),
+        indices_of("i8", std::int8_t{}), indices_of("i16", std::int16_t{}), indices_of("i32", std::int32_t{}), indices_of("i64", std::int64_t{})}) {
+    const Model model = read(bytes);
+    const Model same = read(written(model));
+    MemoryOutput output("test.zt");
+    write_model(model, kZtensor2, output, {});
+    const Model newer = read(ztensor_test::to_string(output.take()));
+    SCOPED_TRACE(model.tensors()[0].require("indices").dtype_name);
+    EXPECT_EQ(same.tensors()[0].require("indices").dtype, model.tensors()[0].require("indices").dtype);
+    for (const Model* each : {&model, &same, &newer}) {
+      EXPECT_EQ(ztensor_test::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))), elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
+    }
   }
 }
 
