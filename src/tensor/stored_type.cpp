@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace poise {
 namespace {
 
@@ -53,8 +55,8 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
 
 std::string to_string(const StoredType& type) {
   if (type.grouped()) {
-    const std::string size = type.groups.size == Groups().size ? "" : ":" + std::to_string(type.groups.size);
-    return std::string(kGroupName) + std::to_string(type.groups.bits) + size;
+    const std::string size = type.groups.size == Groups().size ? "" : fmt::format(":{}", type.groups.size);
+    return fmt::format("{}{}{}", kGroupName, type.groups.bits, size);
   }
   const auto spelling = std::ranges::find(kSpellings, type.scale, &Spelling::scale);
   return std::string(to_string(type.dtype)) + std::string(type.quantized() ? spelling->suffix : "");

@@ -1,12 +1,12 @@
-// Unicode's normal form C, as far as it can be known without its tables.
+// Unicode's normal form C, which the names of a canonical zTensor 2 file have.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace poise::ztensor {
 
-// True when every character is one that never changes under normalization: ASCII, Latin, Greek and Cyrillic letters, kana,
-// Chinese characters, Hangul syllables and such. False means: it may or may not be normal. Requires: UTF-8.
-bool surely_normal(std::string_view text);
+// Text that is no UTF-8 comes back as it is.
+std::string normal_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

@@ -330,13 +330,43 @@ TEST(Zt2, AttributesOfEveryKindSurvive) {
   EXPECT_EQ(written(again), written(model));
 }
 
-TEST(Zt2, NamesThatMayNotBeNormalAreReported) {
+// Python's unicodedata.normalize("NFC", ...) gives the same names.
+TEST(Zt2, NamesAreWrittenInNormalFormC) {
   Model model;
-  model.add(dense("caf\u00e9", {1}, DType::u8, "x"));
   model.add(dense("\u5c64", {1}, DType::u8, "x"));
   EXPECT_THAT(kZtensor2.losses(model, {}), IsEmpty());
-  model.add(dense("cafe\u0301", {1}, DType::u8, "x"));
-  EXPECT_THAT(kZtensor2.losses(model, {}), testing::ElementsAre(HasSubstr("may not be canonical")));
+  model.add(dense("cafe\u0301", {1}, DType::u8, "y"));
+  model.add(dense("\u1112\u1161\u11ab", {1}, DType::u8, "z"));
+  EXPECT_THAT(kZtensor2.losses(model, {}), testing::ElementsAre(HasSubstr("normal form C"), HasSubstr("normal form C")));
+  const Model again = read(written(model));
+  EXPECT_EQ(bytes_of(again, "caf\u00e9"), "y");
+  EXPECT_EQ(bytes_of(again, "\ud55c"), "z");
+  model.add(dense("caf\u00e9", {1}, DType::u8, "x"));
+  EXPECT_THAT([&] { written(model); }, testing::ThrowsMessage<Error>(HasSubstr("two tensors have the name caf\u00e9")));
+}
+
+// 1.1 lets the columns of a row stand in any order; 0 and 2 of row 0 change places, the values with them.
+TEST(Zt2, RowsAreSortedForTheCsrProfile) {
+  Tensor tensor;
+  tensor.name = "m";
+  tensor.shape = {2, 3};
+  tensor.layout = Layout::sparse_csr;
+  const auto part = [&](std::string role, DType dtype, const std::string& data) {
+    tensor.parts.push_back({.role = std::move(role),
+                            .dtype = dtype,
+                            .dtype_name = std::string(to_string(dtype)),
+                            .blob = make_memory_blob(to_bytes(data), "memory"),
+                            .digest = {}});
+  };
+  part("values", DType::f32, elements<float>({5, 6, 7}));
+  part("indices", DType::u64, elements<std::uint64_t>({2, 0, 1}));
+  part("indptr", DType::u64, elements<std::uint64_t>({0, 2, 3}));
+  Model model;
+  model.add(std::move(tensor));
+  const Model again = read(written(model));
+  EXPECT_EQ(bytes_of(again, "m", "values"), elements<float>({6, 5, 7}));
+  EXPECT_EQ(bytes_of(again, "m", "indices"), elements<std::uint64_t>({0, 2, 1}));
+  EXPECT_EQ(bytes_of(again, "m", "indptr"), elements<std::uint64_t>({0, 2, 3}));
 }
 
 TEST(Zt2, EveryTruncationIsRefused) {

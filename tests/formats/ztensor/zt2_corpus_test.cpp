@@ -1,0 +1,135 @@
+// Every file of the conformance corpus that zt2_corpus.py builds from the format's rules does what its case says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <poise/convert.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/hash.hpp>
+#include <poise/verify.hpp>
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+
+struct Case {
+  std::string expectation;
+  std::filesystem::path file;
+  std::string word;
+};
+
+class Zt2Corpus : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::filesystem::temp_directory_path() / fmt::format("poise-zt2-corpus-{}", getpid());
+    const std::string command = "python3 '" POISE_SOURCE_DIRECTORY "/tests/formats/ztensor/zt2_corpus.py' '" + directory_.string() + "'";
+    ASSERT_EQ(std::system(command.c_str()), 0);
+    std::ifstream list(directory_ / "cases.txt");
+    for (std::string line; std::getline(list, line);) {
+      std::istringstream fields(line);
+      Case& found = cases_.emplace_back();
+      std::string name;
+      std::getline(fields, found.expectation, '\t');
+      std::getline(fields, name, '\t');
+      std::getline(fields, found.word);
+      found.file = directory_ / name;
+    }
+  }
+
+  static void TearDownTestSuite() { std::filesystem::remove_all(directory_); }
+
+  // The cases of one expectation.
+  template <typename Check>
+  static void each(std::string_view expectation, Check&& check) {
+    std::size_t count = 0;
+    for (const Case& found : cases_) {
+      if (found.expectation != expectation) continue;
+      SCOPED_TRACE(found.file.filename().string());
+      check(found);
+      ++count;
+    }
+    EXPECT_GT(count, 0U);
+  }
+
+  static std::filesystem::path directory_;
+  static std::vector<Case> cases_;
+};
+
+std::filesystem::path Zt2Corpus::directory_;
+std::vector<Case> Zt2Corpus::cases_;
+
+std::string text_of(const VerifyReport& report, Fault::Severity severity) {
+  std::string text;
+  for (const Fault& fault : report.faults) {
+    if (fault.severity == severity) text += fault.message + "\n";
+  }
+  return text;
+}
+
+std::string errors_of(const VerifyReport& report) { return text_of(report, Fault::Severity::error); }
+
+TEST_F(Zt2Corpus, ValidFilesOpenAndVerify) {
+  each("valid", [](const Case& valid) {
+    try {
+      hash(open(valid.file));
+      const VerifyReport report = verify(valid.file);
+      EXPECT_EQ(errors_of(report) + text_of(report, Fault::Severity::warning), "");
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  });
+}
+
+TEST_F(Zt2Corpus, OddFilesVerifyWithAWarning) {
+  each("warns", [](const Case& odd) {
+    EXPECT_NO_THROW(open(odd.file));
+    const VerifyReport report = verify(odd.file);
+    EXPECT_EQ(errors_of(report), "");
+    EXPECT_GT(report.warnings(), 0U);
+  });
+}
+
+TEST_F(Zt2Corpus, WhatIsUnknownIsListedAndNotDecoded) {
+  each("listed", [](const Case& unknown) {
+    EXPECT_EQ(open(unknown.file).size(), 1U);
+    const auto target = unknown.file.parent_path() / "decoded.safetensors";
+    try {
+      convert(unknown.file, target, {});
+      ADD_FAILURE() << "it was decoded";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
+    }
+    EXPECT_FALSE(std::filesystem::exists(target));
+  });
+}
+
+TEST_F(Zt2Corpus, BrokenFilesOpenAndDoNotVerify) {
+  each("broken", [](const Case& broken) {
+    EXPECT_NO_THROW(open(broken.file));
+    EXPECT_THAT(errors_of(verify(broken.file)), testing::AllOf(testing::Ne(""), HasSubstr(broken.word)));
+  });
+}
+
+TEST_F(Zt2Corpus, RefusedFilesSayWhy) {
+  each("refused", [](const Case& refused) {
+    try {
+      open(refused.file);
+      ADD_FAILURE() << "it was opened";
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported) << error.what();
+      EXPECT_THAT(std::string(error.what()), HasSubstr(refused.word));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace poise
