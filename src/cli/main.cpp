@@ -11,6 +11,7 @@
 #include <poise/format.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/shrinking_files.hpp"
 #include "cli/text.hpp"
 
 namespace {
@@ -30,10 +31,7 @@ int report(const poise::Error& error) {
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+int run(int argc, char** argv) {
   CLI::App app{"Poise opens, checks, converts, quantizes and runs model weight files.", "poise"};
   app.set_version_flag("--version", "poise " POISE_VERSION);
   app.require_subcommand(1);
@@ -47,10 +45,20 @@ int main(int argc, char** argv) {
   poise::cli::add_run(app);
   try {
     app.parse(argc, argv);
-    if (std::fflush(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
-    return 0;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (std::fflush(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  poise::cli::report_files_that_shrink();
+  try {
+    return run(argc, argv);
   } catch (const poise::cli::ExitCode& exit) {
     return exit.code;
   } catch (const poise::Error& error) {
@@ -58,7 +66,7 @@ int main(int argc, char** argv) {
   } catch (const std::system_error& error) {  // what fmt throws when it cannot print
     fmt::print(stderr, "poise: cannot write to standard output: {}\n", error.code().message());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "poise: out of memory\n");
+    std::fputs("poise: out of memory\n", stderr);
   } catch (const std::exception& error) {
     fmt::print(stderr, "poise: {}\npoise: this is a bug in Poise; please report it with the file\n", error.what());
   }

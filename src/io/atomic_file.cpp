@@ -51,6 +51,15 @@ std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool ov
   return status.st_mode & 07777;
 }
 
+std::string link_to(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
+
+// Gives a file without a name one, where nothing stands; false when something does.
+bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
+  if (::linkat(AT_FDCWD, link_to(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno != EEXIST) throw_system_error("name the finished file", to.string());
+  return false;
+}
+
 // Renames where nothing stands; false when something does.
 bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
@@ -66,17 +75,27 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
 
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
+  open_unnamed(mode.value_or(0666));
+  if (!fd_) open_named(mode.value_or(0666));
+  if (mode) ::fchmod(fd_.get(), *mode);  // the umask may have taken bits that the replaced file has
+  buffer_.reserve(kBufferBytes);
+}
+
+void AtomicFile::open_unnamed(mode_t mode) {
+  fd_ = FileDescriptor(::open(directory_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  if (fd_ && ::access(link_to(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could never be named
+}
+
+void AtomicFile::open_named(mode_t mode) {
   for (int attempt = 0; !fd_; ++attempt) {
     temporary_ = temporary_name(target_);
-    fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode.value_or(0666)));
+    fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd_ && (errno != EEXIST || attempt == kAttempts)) {
       const int code = errno;
       temporary_.clear();
       throw_system_error("create a file in this directory", directory_of(target_).string(), code);
     }
   }
-  if (mode) ::fchmod(fd_.get(), *mode);  // the umask may have taken bits that the replaced file has
-  buffer_.reserve(kBufferBytes);
 }
 
 AtomicFile::~AtomicFile() {
@@ -140,11 +159,22 @@ void AtomicFile::flush() {
   flushed_ = true;
 }
 
+bool AtomicFile::appear() { return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_); }
+
+void AtomicFile::replace() {
+  for (int attempt = 0; temporary_.empty(); ++attempt) {
+    std::filesystem::path name = temporary_name(target_);
+    if (link_to_new(fd_, name)) temporary_ = std::move(name);
+    if (attempt == kAttempts) throw Error(ErrorKind::io, "no name is free for the finished file", directory_of(target_).string());
+  }
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
+}
+
 void AtomicFile::commit() {
   flush();
-  is_new_ = rename_to_new(temporary_, target_);
+  is_new_ = appear();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
-  if (!is_new_ && ::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
+  if (!is_new_) replace();
   committed_ = true;
   const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure

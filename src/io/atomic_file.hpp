@@ -1,8 +1,11 @@
 // AtomicFile: a file that appears whole or not at all.
 //
-// Bytes go to a temporary file beside the target, with a name nobody can guess. commit() makes them durable and renames.
-// A crash, a full disk or an exception before that leaves the old file or none; the destructor removes the temporary one.
+// Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
+// a killed process, a full disk or an exception before that leaves the old file or none, and nothing else. Where a file system
+// has no files without names, they have a hidden one that nobody can guess, which the destructor removes.
 #pragma once
+
+#include <sys/types.h>
 
 #include <filesystem>
 #include <string>
@@ -22,7 +25,7 @@ class AtomicFile final : public Sink {
 
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
-  // flush() and rename. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
+  // flush(), and the name. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
   void commit();
   // Takes back a commit() that put the file where none was; one that replaced another file stays.
   void withdraw();
@@ -32,13 +35,19 @@ class AtomicFile final : public Sink {
   void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
 
  private:
+  void open_unnamed(mode_t mode);
+  void open_named(mode_t mode);
+  // Gives the file the target's name where nothing stands; false when something does.
+  bool appear();
+  // Takes the place of what stands there.
+  void replace();
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
   // Lets the disk begin with what has been written, so that flush() need not wait for all of it.
   void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
-  std::filesystem::path temporary_;
+  std::filesystem::path temporary_;  // empty while the file has no name
   bool overwrite_;
   bool flushed_ = false;
   bool committed_ = false;

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <array>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ class Sha256 final : public Hasher {
   }
 
  private:
-  [[noreturn]] static void fail() { throw Error(ErrorKind::internal, "OpenSSL cannot compute SHA-256"); }
+  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // nothing else can go wrong with SHA-256
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };

@@ -1,0 +1,193 @@
+"""Lets every system call of a convert and an edit go wrong, one at a time, kills them at random moments, and truncates a file
+that is being read.
+
+    run_faults.py POISE INJECTOR EXAMPLES [--kills N]
+
+Afterwards the target is the old file, the new one, or not there, as the exit code says, and nothing else lies in the directory.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+
+FATAL = {
+    "open": ["EACCES"], "write": ["ENOSPC", "EIO"], "pwrite": ["ENOSPC", "EIO"], "pread": ["EIO"], "copy_file_range": ["ENOSPC", "EIO"],
+    "fsync": ["EIO"], "fallocate": ["ENOSPC"], "rename": ["EACCES"], "renameat2": ["EXDEV"], "linkat": ["EACCES", "ENOSPC"], "mmap": ["ENOMEM"],
+    "malloc": ["ENOMEM"],
+}
+HARMLESS = {
+    "write": ["SHORT", "EINTR"], "pwrite": ["SHORT", "EINTR"], "pread": ["SHORT", "EINTR"], "copy_file_range": ["SHORT", "EINTR", "EXDEV", "EOPNOTSUPP"],
+    "fallocate": ["EOPNOTSUPP"],
+}
+MOST = 40  # of the calls of one kind, more are sampled
+
+
+class Job:
+    """A command, the files that are there before it, and what it makes of them."""
+
+    def __init__(self, name, arguments, before, poise, scratch):
+        self.name, self.poise = name, poise
+        self.directory = scratch / name
+        self.arguments = [str(argument).replace("@", str(self.directory)) for argument in arguments]
+        self.before = before
+        self.reset()
+        self.old_description = self.describe()
+        subprocess.run([poise, *self.arguments], check=True, capture_output=True)
+        self.after = self.state()
+        self.new_description = self.describe()
+        assert self.after != before, name
+
+    def reset(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir()
+        for name, content in self.before.items():
+            (self.directory / name).write_bytes(content)
+
+    def state(self):
+        return {path.name: path.read_bytes() for path in self.directory.iterdir()}
+
+    def describe(self):
+        """What a reader finds in a file that is edited in place."""
+        path = self.directory / "m.zt"
+        inspect = subprocess.run([self.poise, "inspect", path, "--tensors"], capture_output=True).stdout
+        return [line for line in inspect.splitlines() if b"  size " not in line], subprocess.run([self.poise, "verify", path], capture_output=True).returncode
+
+    def is_whole(self, state):
+        """The target is the old or the new one. New shards come first; without the file that names them they say nothing. A file
+        that grows in place may have its old end once more, behind a gap."""
+        new_shards = {name: content for name, content in self.after.items() if re.search(r"-\d{5}\.zt$", name)}
+        if state in (self.before, self.after):
+            return True
+        if state.keys() == self.before.keys() == {"m.zt"}:
+            return self.describe() in (self.old_description, self.new_description)
+        return state.items() <= {**self.before, **new_shards}.items()
+
+    def run(self, environment):
+        self.reset()
+        return subprocess.run([self.poise, *self.arguments], env=environment, capture_output=True, timeout=60)
+
+
+class Report:
+    def __init__(self):
+        self.runs, self.faults = 0, []
+
+    def check(self, job, what, done, must_succeed):
+        self.runs += 1
+        state, message = job.state(), done.stderr.decode()
+        if done.returncode == 0:
+            right = state == job.after
+        else:
+            said = done.returncode == 1 and message.startswith("poise: ") and "bug in Poise" not in message
+            # Memory can run out while the summary is printed, when the file is there.
+            right = said and not must_succeed and (state == job.before or what.startswith("malloc") and state == job.after)
+        if not right:
+            differing = sorted(name for name in state.keys() | job.after.keys() if state.get(name) not in (job.before.get(name), job.after.get(name)))
+            self.faults.append(f"{job.name}: {what}: exit {done.returncode}, {sorted(state)}, neither old nor new: {differing}; {message.strip()[:300]}")
+
+
+def count_calls(job, injector, scratch):
+    log = scratch / "calls"
+    job.run({"LD_PRELOAD": injector, "POISE_FAULT_LOG": str(log)})
+    return {name: int(count) for name, count in (line.split() for line in log.read_text().splitlines())}
+
+
+def positions(count):
+    return range(1, count + 1) if count <= MOST else sorted({1 + i * (count - 1) // (MOST - 1) for i in range(MOST)})
+
+
+def inject(job, injector, scratch, report):
+    for call, count in count_calls(job, injector, scratch).items():
+        for table, must_succeed in ((FATAL, False), (HARMLESS, True)):
+            for how in table.get(call, []):
+                for position in positions(count):
+                    fault = f"{call}:{position}:{how}"
+                    report.check(job, fault, job.run({"LD_PRELOAD": injector, "POISE_FAULT": fault}), must_succeed)
+
+
+def kill(job, kills, report):
+    begin = time.monotonic()
+    job.run({})
+    duration = time.monotonic() - begin
+    for _ in range(kills):
+        job.reset()
+        process = subprocess.Popen([job.poise, *job.arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(random.uniform(0, 1.2 * duration))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        report.runs += 1
+        if not job.is_whole(job.state()):
+            report.faults.append(f"{job.name}: killed: {sorted(job.state())}")
+
+
+def shrink(poise, scratch, report):
+    """A file of 2 GB of zeros is cut off while it is hashed, which takes seconds."""
+    path = scratch / "large.safetensors"
+    header = json.dumps({"t": {"dtype": "F32", "shape": [1 << 29], "data_offsets": [0, 1 << 31]}}).encode()
+    header += b" " * (-len(header) % 8)
+    for io, message in (("map", b"a file changed while being read"), ("read", b"the file ends here now")):
+        path.write_bytes(struct.pack("<Q", len(header)) + header)
+        os.truncate(path, 8 + len(header) + (1 << 31))
+        process = subprocess.Popen([poise, "hash", path, "--io", io], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while process.poll() is None and not any(path.name in os.readlink(link) for link in descriptors(process.pid)):
+            time.sleep(0.001)
+        time.sleep(0.2)
+        os.truncate(path, 1 << 20)
+        said = process.communicate(timeout=60)[1]
+        report.runs += 1
+        if process.returncode != 1 or message not in said:
+            report.faults.append(f"truncated, --io {io}: exit {process.returncode}, {said.decode()}")
+    path.unlink()
+
+
+def descriptors(pid):
+    return list(pathlib.Path(f"/proc/{pid}/fd").iterdir())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("poise")
+    parser.add_argument("injector")
+    parser.add_argument("examples", type=pathlib.Path)
+    parser.add_argument("--kills", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        model = options.examples / "nano-mistral"
+
+        def made(name, *arguments):
+            subprocess.run([options.poise, *map(str, arguments), "-o", scratch / name], check=True, capture_output=True)
+            return (scratch / name).read_bytes()
+
+        small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
+        edited = {"zt2": made("small.zt", "convert", scratch / "small.safetensors"), "zt1": made("small1.zt", "convert", scratch / "small.safetensors", "--to", "zt1")}
+        convert = ["convert", model, "-o"]
+        jobs = [
+            Job("new", [*convert, "@/out.alt"], {}, options.poise, scratch),
+            Job("replaced", [*convert, "@/out.alt", "--force"], {"out.alt": b"old"}, options.poise, scratch),
+            Job("read", [*convert, "@/out.alt", "--io", "read", "--dtype", "f32"], {}, options.poise, scratch),
+            Job("copied", [*convert, "@/out.safetensors"], {}, options.poise, scratch),
+            Job("shards", [*convert, "@/out.zt", "--shard-size", "1M"], {}, options.poise, scratch),
+            Job("compressed", [*convert, "@/out.zt", "--to", "zt1", "--compress", "zstd"], {}, options.poise, scratch),
+            Job("edit-2", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt2"]}, options.poise, scratch),
+            Job("edit-1", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt1"]}, options.poise, scratch),
+        ]
+        assert small
+        report = Report()
+        for job in jobs:
+            inject(job, options.injector, scratch, report)
+            kill(job, options.kills, report)
+        shrink(options.poise, scratch, report)
+        print("\n".join(report.faults[:50]))
+        print(f"{report.runs} runs, {len(report.faults)} faults")
+        raise SystemExit(bool(report.faults))
+
+
+main()

@@ -1,0 +1,168 @@
+// A file appears whole, with the right mode, in the right place, or not at all.
+#include "io/atomic_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class AtomicFileTest : public testing::Test {
+ protected:
+  AtomicFileTest() : directory_(fs::temp_directory_path() / fmt::format("poise-atomic-{}", ::getpid())) { fs::create_directory(directory_); }
+  ~AtomicFileTest() override { fs::remove_all(directory_); }
+
+  fs::path path(const std::string& name) const { return directory_ / name; }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(directory_)) found.push_back(entry.path().filename());
+    std::ranges::sort(found);
+    return found;
+  }
+
+  static void put(const fs::path& file, std::string_view text) { std::ofstream(file) << text; }
+
+  static std::string get(const fs::path& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  }
+
+  static void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
+
+  static ErrorKind refusal(const fs::path& target, bool overwrite) {
+    try {
+      AtomicFile file(target, overwrite);
+      file.commit();
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::internal;
+  }
+
+  static mode_t mode_of(const fs::path& file) {
+    struct stat status {};
+    ::lstat(file.c_str(), &status);
+    return status.st_mode & 07777;
+  }
+
+ private:
+  fs::path directory_;
+};
+
+TEST_F(AtomicFileTest, AppearsOnCommit) {
+  AtomicFile file(path("a"), false);
+  write(file, "text");
+  file.flush();
+  EXPECT_FALSE(fs::exists(path("a")));
+  file.commit();
+  EXPECT_EQ(get(path("a")), "text");
+  EXPECT_THAT(names(), ElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
+  put(path("old"), "old");
+  {
+    AtomicFile first(path("new"), false);
+    AtomicFile second(path("old"), true);
+    write(first, "text");
+    write(second, "text");
+    second.flush();
+  }
+  EXPECT_THAT(names(), ElementsAre("old"));
+  EXPECT_EQ(get(path("old")), "old");
+}
+
+TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
+  put(path("a"), "old");
+  EXPECT_EQ(refusal(path("a"), false), ErrorKind::bad_argument);
+  EXPECT_EQ(get(path("a")), "old");
+  ::chmod(path("a").c_str(), 0640);
+  AtomicFile file(path("a"), true);
+  write(file, "new");
+  file.commit();
+  EXPECT_EQ(get(path("a")), "new");
+  EXPECT_EQ(mode_of(path("a")), 0640U);
+  EXPECT_THAT(names(), ElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, KeepsWhatHasAppearedMeanwhile) {
+  AtomicFile file(path("a"), false);
+  write(file, "mine");
+  put(path("a"), "theirs");
+  EXPECT_THROW(file.commit(), Error);
+  EXPECT_EQ(get(path("a")), "theirs");
+}
+
+TEST_F(AtomicFileTest, NewFilesHaveTheModeOfTheUmask) {
+  const mode_t old = ::umask(027);
+  AtomicFile file(path("a"), false);
+  file.commit();
+  ::umask(old);
+  EXPECT_EQ(mode_of(path("a")), 0640U);
+}
+
+TEST_F(AtomicFileTest, LinksAreReplacedAndNeverFollowed) {
+  put(path("victim"), "precious");
+  fs::create_symlink(path("victim"), path("a"));
+  EXPECT_EQ(refusal(path("a"), false), ErrorKind::bad_argument);
+  AtomicFile file(path("a"), true);
+  write(file, "new");
+  file.commit();
+  EXPECT_EQ(get(path("victim")), "precious");
+  EXPECT_FALSE(fs::is_symlink(path("a")));
+  EXPECT_EQ(get(path("a")), "new");
+}
+
+TEST_F(AtomicFileTest, RefusesWhatIsNoRegularFile) {
+  fs::create_directory(path("directory"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(refusal(path("directory"), true), ErrorKind::bad_argument);
+  EXPECT_EQ(refusal(path("pipe"), true), ErrorKind::bad_argument);
+  EXPECT_EQ(refusal(path("absent/file"), true), ErrorKind::not_found);
+  EXPECT_EQ(refusal(path(""), true), ErrorKind::bad_argument);
+}
+
+TEST_F(AtomicFileTest, WithdrawsOnlyWhatIsNew) {
+  put(path("old"), "old");
+  AtomicFile first(path("new"), true);
+  AtomicFile second(path("old"), true);
+  first.commit();
+  second.commit();
+  first.withdraw();
+  second.withdraw();
+  EXPECT_THAT(names(), ElementsAre("old"));
+  EXPECT_THAT(get(path("old")), IsEmpty());
+}
+
+TEST_F(AtomicFileTest, CopiesRangesOfFilesInOrderWithWrites) {
+  std::string large(3 << 20, 'x');
+  large[1 << 20] = 'y';
+  put(path("source"), large);
+  AtomicFile file(path("a"), false);
+  write(file, "begin");
+  file.copy(*Source::open(path("source")), 1 << 20, 2 << 20);
+  file.copy(*Source::open(path("source"), IoMode::read), 0, 3);
+  write(file, "end");
+  EXPECT_EQ(file.position(), 5U + (2U << 20) + 3U + 3U);
+  file.commit();
+  EXPECT_EQ(get(path("a")), "begin" + large.substr(1 << 20) + "xxxend");
+}
+
+}  // namespace
+}  // namespace poise
