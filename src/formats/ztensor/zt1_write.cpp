@@ -1,6 +1,7 @@
 // Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames aside).
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "io/pump.hpp"
 #include "io/zstd.hpp"
 #include "model/metadata.hpp"
+#include "tensor/digests_ahead.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_digest.hpp"
 
@@ -26,10 +28,12 @@ constexpr std::string_view kVersion = "1.1.0";
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
  public:
-  ComponentWriter(Sink& sink, const WriteOptions& options, std::uint64_t total)
-      : sink_(sink), algorithm_(options.digest.value_or(DigestAlgorithm::sha256)), meter_(options.progress, total) {
+  // The parts of these tensors will be written in this order.
+  ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<Tensor>& tensors)
+      : sink_(sink), algorithm_(options.digest.value_or(DigestAlgorithm::sha256)), meter_(options.progress, size_of(tensors)) {
     if (algorithm_ == DigestAlgorithm::xxh3) throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
+    if (!compressor_ && worth_hashing_ahead(algorithm_)) digests_.emplace(blobs_of(tensors), algorithm_);
   }
 
   Component write(const Tensor& tensor, const Part& part) {
@@ -38,7 +42,7 @@ class ComponentWriter {
     component.role = part.role;
     component.dtype_name = spelling(tensor, part);
     component.offset = sink_.position();
-    const auto hasher = make_hasher(algorithm_);
+    const auto hasher = digests_ ? nullptr : make_hasher(algorithm_);
     if (compressor_) {
       component.encoding = "zstd";
       compress(tensor, *part.blob, hasher.get());
@@ -47,10 +51,24 @@ class ComponentWriter {
     }
     component.length = sink_.position() - component.offset;
     if (hasher) component.digest = digest_text(algorithm_, *hasher);
+    if (digests_) component.digest = digests_->of(written_);
+    ++written_;
     return component;
   }
 
  private:
+  static std::uint64_t size_of(const std::vector<Tensor>& tensors) {
+    return std::accumulate(tensors.begin(), tensors.end(), std::uint64_t{0}, [](std::uint64_t sum, const Tensor& tensor) { return sum + tensor.size_bytes(); });
+  }
+
+  static std::vector<BlobPtr> blobs_of(const std::vector<Tensor>& tensors) {
+    std::vector<BlobPtr> blobs;
+    for (const Tensor& tensor : tensors) {
+      for (const Part& part : tensor.parts) blobs.push_back(part.blob);
+    }
+    return blobs;
+  }
+
   static std::string_view spelling(const Tensor& tensor, const Part& part) {
     const std::string_view name = part.dtype == DType::unknown ? std::string_view() : info(part.dtype).zt1;
     if (!name.empty()) return name;
@@ -70,6 +88,8 @@ class ComponentWriter {
   DigestAlgorithm algorithm_;
   Meter meter_;
   std::optional<ZstdCompressor> compressor_;
+  std::optional<DigestsAhead> digests_;  // of raw parts, when computing them takes longer than writing
+  std::size_t written_ = 0;              // parts
 };
 
 void encode_component(cbor::Encoder& out, const Component& component) {
@@ -155,6 +175,7 @@ Tensor groups_of_version_1(Tensor tensor) {
 }
 
 Tensor stored_form(const Tensor& tensor) {
+  require_known_layout(tensor);
   if (tensor.layout == Layout::affine) return to_stored_affine(tensor);
   return tensor.layout == Layout::quantized_group ? groups_of_version_1(tensor) : tensor;
 }
@@ -162,22 +183,18 @@ Tensor stored_form(const Tensor& tensor) {
 }  // namespace
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
-  std::uint64_t total = 0;
-  for (const Tensor& tensor : model.tensors()) {
-    require_known_layout(tensor);
-    total += tensor.size_bytes();
-  }
+  std::vector<Tensor> tensors;
+  for (const Tensor& tensor : model.tensors()) tensors.push_back(stored_form(tensor));
   Sink& sink = output.main();
   ByteWriter magic;
   magic.text(kMagic1);
   sink.write(magic.bytes());
-  ComponentWriter writer(sink, options, total);
+  ComponentWriter writer(sink, options, tensors);
   std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
-  for (const Tensor& tensor : model.tensors()) {
-    const Tensor stored = stored_form(tensor);
+  for (const Tensor& tensor : tensors) {
     std::vector<Component> components;
-    for (const Part& part : stored.parts) components.push_back(writer.write(stored, part));
-    objects.emplace(tensor.name, encode_object(stored, std::move(components)));
+    for (const Part& part : tensor.parts) components.push_back(writer.write(tensor, part));
+    objects.emplace(tensor.name, encode_object(tensor, std::move(components)));
   }
   const std::string manifest = encode_manifest(model, objects);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");

@@ -23,6 +23,7 @@
 #include "io/zstd.hpp"
 #include "io/zstd_seekable.hpp"
 #include "model/metadata.hpp"
+#include "tensor/digests_ahead.hpp"
 #include "tensor/part_digest.hpp"
 #include "tensor/sparse.hpp"
 
@@ -141,17 +142,19 @@ class SharedBlobs {
 
 class BlobWriter {
  public:
-  BlobWriter(Heap& heap, const WriteOptions& options, std::uint64_t total)
+  // The parts of these tensors will be written or skipped in this order.
+  BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<StoredTensor>& tensors)
       : heap_(heap),
         alignment_(options.align.value_or(kCanonicalAlignment2)),
         algorithm_(options.digest.value_or(DigestAlgorithm::xxh3)),
         zstd_level_(options.zstd_level),
-        meter_(options.progress, total) {
+        meter_(options.progress, size_of(tensors)) {
     if (algorithm_ == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
     if (alignment_ < kLeastAlignment2 || !std::has_single_bit(alignment_)) {
       throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment_));
     }
     if (zstd_level_) require_zstd_level(*zstd_level_);
+    if (worth_hashing_ahead(algorithm_)) digests_.emplace(blobs_of(tensors), algorithm_);
   }
 
   std::uint64_t alignment() const { return alignment_; }
@@ -162,7 +165,7 @@ class BlobWriter {
     Reference reference;
     reference.offset = sink.position();
     reference.shard = heap_.shard();
-    const auto hasher = make_hasher(algorithm_);
+    const auto hasher = digests_ ? nullptr : make_hasher(algorithm_);
     if (zstd_level_) {
       reference.encoded = true;
       write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher.get());
@@ -171,17 +174,38 @@ class BlobWriter {
     }
     reference.length = sink.position() - reference.offset;
     if (hasher) reference.digest = digest_text(algorithm_, *hasher);
+    if (digests_) reference.digest = digests_->of(done_);
+    ++done_;
     return reference;
   }
 
-  void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
+  void skip(const std::string& name, const Blob& blob) {
+    meter_.advance(blob.size(), name);
+    ++done_;
+  }
 
  private:
+  static std::vector<BlobPtr> blobs_of(const std::vector<StoredTensor>& tensors) {
+    std::vector<BlobPtr> blobs;
+    for (const StoredTensor& tensor : tensors) {
+      for (const StoredPart& part : tensor.parts) blobs.push_back(part.blob);
+    }
+    return blobs;
+  }
+
+  static std::uint64_t size_of(const std::vector<StoredTensor>& tensors) {
+    std::uint64_t sum = 0;
+    for (const BlobPtr& blob : blobs_of(tensors)) sum += blob->size();
+    return sum;
+  }
+
   Heap& heap_;
   std::uint64_t alignment_;
   DigestAlgorithm algorithm_;
   std::optional<int> zstd_level_;
   Meter meter_;
+  std::optional<DigestsAhead> digests_;  // when computing them takes longer than writing
+  std::size_t done_ = 0;                 // parts
 };
 
 // The keys stand in the order of their encodings: by length, then bytewise.
@@ -337,12 +361,8 @@ Attributes root_attributes(const Model& model) {
 void write_zt2(const Model& model, Output& output, const WriteOptions& options) {
   const Attributes attributes = root_attributes(model);
   const std::vector<StoredTensor> tensors = stored_tensors(model);
-  std::uint64_t total = 0;
-  for (const StoredTensor& tensor : tensors) {
-    for (const StoredPart& part : tensor.parts) total += part.blob->size();
-  }
   Heap heap(output, options);
-  BlobWriter writer(heap, options, total);
+  BlobWriter writer(heap, options, tensors);
   SharedBlobs shared(tensors);
   EncodedObjects objects;
   for (const StoredTensor& tensor : tensors) {
