@@ -1,6 +1,7 @@
 #include "io/same_bytes.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "io/digest.hpp"
 
@@ -23,7 +24,7 @@ bool same_bytes(const Blob& a, const Blob& b) {
   if (&a == &b || same_place(a, b)) return true;
   const auto x = a.map();
   const auto y = b.map();
-  if (x && y) return std::ranges::equal(*x, *y);
+  if (x && y) return x->empty() || std::memcmp(x->data(), y->data(), x->size()) == 0;
   std::vector<std::byte> left(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, a.size())));
   std::vector<std::byte> right(left.size());
   const auto from_a = a.stream();
