@@ -2,16 +2,18 @@
 # make test    build and run all tests
 # make install DESTDIR=... PREFIX=/usr/local
 # make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang
+# make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
 # make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
 # make format  / make format-check
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+SECONDS ?= 60
 BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 
-.PHONY: all build dependencies demo test asan bench install format format-check clean
+.PHONY: all build dependencies demo test asan fuzz bench install format format-check clean
 all: build
 
 dependencies:
@@ -31,6 +33,11 @@ asan: dependencies
 	@cmake --preset asan
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
+
+fuzz: dependencies
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz -j $(JOBS)
+	@fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ_TARGETS)
 
 bench: dependencies
 	@cmake --preset release -DPOISE_BENCH=ON

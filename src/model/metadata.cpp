@@ -215,6 +215,14 @@ Attributes text_attributes(const Model& model) {
   return result;
 }
 
+std::vector<std::string> attributes_that_are_no_text(const Model& model) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : model.attributes) {
+    if (value.get_if<std::string>() == nullptr) names.push_back(key);
+  }
+  return names;
+}
+
 Attributes metadata_attributes(const Model& model) {
   Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));

@@ -3,6 +3,9 @@
 // Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (formats.md section 3).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <poise/model.hpp>
 
 namespace poise {
@@ -10,6 +13,9 @@ namespace poise {
 // The model's attributes, every value as text (JSON text where it was none), and behind them the three of Poise for what
 // the model has.
 Attributes text_attributes(const Model& model);
+
+// The names of the attributes that text_attributes() makes JSON text of.
+std::vector<std::string> attributes_that_are_no_text(const Model& model);
 
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);

@@ -60,13 +60,14 @@ std::int32_t data_type(const Tensor& tensor) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}: --dtype f16 or f32 dequantizes it", tensor.name));
   }
-  const DType dtype = tensor.require("data").dtype;
-  if (tensor.layout == Layout::dense && dtype == DType::f32) return 0;
-  if (tensor.layout == Layout::dense && dtype == DType::f16) return 1;
-  if (tensor.layout == Layout::dense && dtype == DType::i8) return 2;
+  const bool dense = tensor.layout == Layout::dense;
+  const DType dtype = dense ? tensor.require("data").dtype : DType::unknown;
+  if (dtype == DType::f32) return 0;
+  if (dtype == DType::f16) return 1;
+  if (dtype == DType::i8) return 2;
   throw Error(ErrorKind::unsupported,
               fmt::format("alt1 cannot hold tensor {} ({}): --dtype f32 or f16 converts floating-point tensors, --skip '{}' leaves it out", tensor.name,
-                          tensor.layout == Layout::dense ? to_string(dtype) : to_string(tensor.layout), tensor.name));
+                          dense ? to_string(dtype) : to_string(tensor.layout), tensor.name));
 }
 
 SectionWriter tensor_header(const Tensor& tensor, const Affine&) {

@@ -11,6 +11,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -176,10 +177,10 @@ std::string header_text(const Model& model) {
   if (Attributes metadata = text_attributes(model); !metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   std::uint64_t position = 0;
   for (const Tensor& tensor : model.tensors()) {
+    const std::string_view dtype = spelling(tensor);
     Value::Array shape(tensor.shape.begin(), tensor.shape.end());
     const std::uint64_t end = position + tensor.require("data").blob->size();
-    entries.emplace_back(writable_name(tensor),
-                         Attributes{{"dtype", spelling(tensor)}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
+    entries.emplace_back(writable_name(tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
     position = end;
   }
   std::string text = to_json(Attributes::from_unique(std::move(entries)));
@@ -199,6 +200,19 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   sink.write(start.bytes());
   Meter meter(options.progress, total);
   for (const Tensor& tensor : model.tensors()) pump(*tensor.require("data").blob, sink, meter, tensor.name);
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  std::vector<std::string> result;
+  if (const auto names = attributes_that_are_no_text(model); !names.empty()) {
+    result.push_back(fmt::format("safetensors holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
+  }
+  std::vector<std::string> tensors;
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.attributes.empty()) tensors.push_back(tensor.name);
+  }
+  if (!tensors.empty()) result.push_back(fmt::format("safetensors cannot hold the attributes of tensors: those of {} are lost", fmt::join(tensors, ", ")));
+  return result;
 }
 
 }  // namespace
@@ -240,7 +254,7 @@ const Format kSafetensors = {
     .sniff = sniff,
     .read = read,
     .write = write,
-    .losses = nullptr,
+    .losses = losses,
 };
 
 }  // namespace poise

@@ -27,12 +27,15 @@ Layout layout_from(std::string_view name) {
   return found == kLayouts.end() ? Layout::other : *found;
 }
 
+// Sorts components as they were written: one without bytes begins where the next one does.
+std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) { return {component.offset, component.length}; }
+
 class TensorBuilder {
  public:
   TensorBuilder(const SourcePtr& source, std::uint64_t data_end, const std::string& context) : source_(source), data_end_(data_end), context_(context) {}
 
   Tensor build(Object&& object) {
-    if (!std::ranges::is_sorted(object.components, {}, &Component::offset)) std::ranges::stable_sort(object.components, {}, &Component::offset);
+    if (!std::ranges::is_sorted(object.components, {}, order_of)) std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
@@ -180,23 +183,24 @@ void require_disjoint(const std::vector<Object>& objects, const Source& source, 
   }
 }
 
-std::uint64_t first_offset(const Object& object) {
-  std::uint64_t first = UINT64_MAX;
-  for (const Component& component : object.components) first = std::min(first, component.offset);
-  return first;
+// Sorts objects likewise: their first offset, and whether they have any bytes.
+std::pair<std::uint64_t, bool> order_of_object(const Object& object) {
+  std::pair order{UINT64_MAX, false};
+  for (const Component& component : object.components) order = {std::min(order.first, component.offset), order.second || component.length > 0};
+  return order;
 }
 
 }  // namespace
 
 std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context) {
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < objects.size(); ++i) order.emplace_back(first_offset(objects[i]), i);
+  std::vector<std::pair<std::pair<std::uint64_t, bool>, std::size_t>> order;
+  for (std::size_t i = 0; i < objects.size(); ++i) order.emplace_back(order_of_object(objects[i]), i);
   if (!std::ranges::is_sorted(order)) std::ranges::sort(order);
   require_disjoint(objects, *source, context);
   TensorBuilder builder(source, data_end, context);
   std::vector<Tensor> tensors;
   tensors.reserve(objects.size());
-  for (const auto& [offset, index] : order) tensors.push_back(builder.build(std::move(objects[index])));
+  for (const auto& [where, index] : order) tensors.push_back(builder.build(std::move(objects[index])));
   return tensors;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -216,6 +217,9 @@ std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
     }
   }
   std::vector<std::string> losses;
+  if (const auto names = attributes_that_are_no_text(model); !names.empty()) {
+    losses.push_back(fmt::format("zTensor 1.1 holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
+  }
   for (const auto& [what, names] : tensors) {
     const std::string more = names.size() == 1 ? "" : fmt::format(" (and {} more)", names.size() - 1);
     losses.push_back(fmt::format("the public ztensor library 1.1 {}, which {}{} needs", what, names[0], more));

@@ -1,0 +1,12 @@
+// ALT, versions 1 and 2.
+#include <poise/format.hpp>
+
+#include "target.hpp"
+
+using namespace poise;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = fuzz::bytes_of(data, size);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.alt"))); });
+  return 0;
+}

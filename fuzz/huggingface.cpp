@@ -1,0 +1,47 @@
+// A Hugging Face directory: config.json, model.safetensors.index.json, README.md and tokenizer.model, the byte 0x1e between
+// them, beside weights that fit the seeds. Without an index the weights are one file.
+#include <array>
+
+#include <poise/format.hpp>
+
+#include "huggingface_seed.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path& directory(bool sharded) {
+  static const auto directories = [] {
+    std::array paths = {fuzz::scratch_directory() / "single", fuzz::scratch_directory() / "sharded"};
+    for (const fs::path& path : paths) fs::create_directory(path);
+    fuzz::write_huggingface_weights(paths[0], false);
+    fuzz::write_huggingface_weights(paths[1], true);
+    return paths;
+  }();
+  return directories[sharded ? 1 : 0];
+}
+
+// An empty text is a file that is not there.
+void put(const fs::path& path, std::string_view text) {
+  if (text.empty()) {
+    fs::remove(path);
+  } else {
+    fuzz::write_file(path, fuzz::bytes_of(text));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 4);
+  const fs::path& path = directory(!texts[1].empty());
+  put(path / "config.json", texts[0]);
+  put(path / "model.safetensors.index.json", texts[1]);
+  put(path / "README.md", texts[2]);
+  put(path / "tokenizer.model", texts[3]);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(path)); });
+  return 0;
+}

@@ -1,0 +1,16 @@
+// A Hugging Face model of a few numbers: the weights beside which the texts of a directory are fuzzed, and texts that fit them.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace poise::fuzz {
+
+// model.safetensors, or two shards named as Hugging Face names them.
+void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
+
+std::string huggingface_config();
+std::string huggingface_index();
+std::string sentencepiece_seed();
+
+}  // namespace poise::fuzz

@@ -1,0 +1,58 @@
+// Replaces the global operators new and delete, which is where the library's memory comes from. What C libraries ask malloc
+// for is bounded by their own limits and by libFuzzer's -malloc_limit_mb.
+#include "memory_watch.hpp"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+namespace poise::fuzz {
+namespace {
+
+std::atomic<std::int64_t> held = 0;
+std::atomic<std::int64_t> most = INT64_MAX;  // held bytes that are allowed
+
+void* count(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
+  const auto size = static_cast<std::int64_t>(malloc_usable_size(block));
+  const std::int64_t now = held.fetch_add(size) + size;
+  if (now > most.load()) {
+    most = INT64_MAX;  // the report may allocate
+    std::fprintf(stderr, "FINDING: an allocation of %lld bytes is more than the input justifies\n", static_cast<long long>(size));
+    std::abort();
+  }
+  return block;
+}
+
+void release(void* block) {
+  if (block == nullptr) return;
+  held -= static_cast<std::int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+
+}  // namespace
+
+MemoryWatch::MemoryWatch(std::uint64_t limit) { most = held + static_cast<std::int64_t>(limit); }
+MemoryWatch::~MemoryWatch() { most = INT64_MAX; }
+
+}  // namespace poise::fuzz
+
+void* operator new(std::size_t size) { return poise::fuzz::count(std::malloc(size == 0 ? 1 : size)); }
+void* operator new[](std::size_t size) { return operator new(size); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto to = static_cast<std::size_t>(alignment);
+  return poise::fuzz::count(std::aligned_alloc(to, (size + to) / to * to));
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
+void operator delete(void* block) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block) noexcept { poise::fuzz::release(block); }
+void operator delete(void* block, std::size_t) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block, std::size_t) noexcept { poise::fuzz::release(block); }
+void operator delete(void* block, std::align_val_t) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { poise::fuzz::release(block); }
+void operator delete(void* block, std::size_t, std::align_val_t) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { poise::fuzz::release(block); }

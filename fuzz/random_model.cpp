@@ -1,0 +1,205 @@
+#include "random_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+
+#include <poise/dtype.hpp>
+
+#include "model/tiny_llama.hpp"
+#include "tensor/group_quantize.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise::fuzz {
+namespace {
+
+constexpr std::array<const char*, 8> kNames = {"model.embed_tokens.weight",
+                                               "model.layers.0.input_layernorm.weight",
+                                               "model.layers.3.mlp.up_proj.weight",
+                                               "model.layers.0.odd",
+                                               "model.norm.weight",
+                                               "lm_head.weight",
+                                               "x",
+                                               "\xc3\xa4\xe2\x96\x81"};
+
+BlobPtr random_blob(Dice& dice, std::uint64_t size, const std::string& name) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(dice.byte());
+  return make_memory_blob(std::move(bytes), name);
+}
+
+Value random_value(Dice& dice, int depth) {
+  switch (dice.below(depth > 0 ? 9 : 7)) {
+    case 0: return dice.text();
+    case 1: return dice.number();
+    case 2: return -static_cast<std::int64_t>(dice.number() >> 1);
+    case 3: return static_cast<double>(dice.real());
+    case 4: return dice.chance();
+    case 5: return nullptr;
+    case 6: return Value::Bytes(static_cast<std::size_t>(dice.below(5)), std::byte{0xa5});
+    case 7: return Value::Array{random_value(dice, depth - 1), random_value(dice, depth - 1)};
+    default: return Attributes{{dice.text(), random_value(dice, depth - 1)}, {"key", random_value(dice, depth - 1)}};
+  }
+}
+
+Card random_card(Dice& dice) { return {"mistral", dice.text(), dice.text(), "2024-07-05", "2024-07-06", dice.text(), dice.text()}; }
+
+Config random_config(Dice& dice) {
+  const auto size = [&] { return static_cast<std::int64_t>(dice.number() % (std::uint64_t{INT32_MAX} + 1)); };
+  Config config;
+  config.hidden_act = "silu" + dice.text();
+  config.tie_word_embeddings = dice.chance();
+  config.hidden_size = size();
+  config.intermediate_size = size();
+  config.max_position_embeddings = size();
+  config.num_attention_heads = size();
+  config.num_hidden_layers = size();
+  config.num_key_value_heads = size();
+  config.head_dim = 1 + size() % 65536;
+  config.sliding_window = size();
+  config.rope_theta = 1 + std::abs(dice.real());
+  config.rms_norm_eps = std::abs(dice.real());
+  config.initializer_range = std::abs(dice.real());
+  return config;
+}
+
+// Types are those that the ids and the texts call for, so that no reader takes the numbering for another one.
+Vocabulary random_vocabulary(Dice& dice) {
+  Vocabulary vocabulary;
+  vocabulary.max_length = static_cast<std::int32_t>(dice.below(5000));
+  const std::uint64_t tokens = dice.below(6);
+  if (tokens > 0) {
+    vocabulary.unk_id = 0;
+    vocabulary.add("<unk>", 0, TokenType::unknown);
+  }
+  static constexpr std::array kTypes = {TokenType::normal, TokenType::user_defined, TokenType::unused, TokenType::control};
+  for (std::uint64_t id = 1; id < tokens; ++id) {
+    const float score = dice.chance() ? -static_cast<float>(id) : dice.real();
+    vocabulary.add(dice.chance() ? std::string(1, static_cast<char>(dice.byte() | 1)) : dice.text(), score, kTypes[dice.below(kTypes.size())]);
+  }
+  return vocabulary;
+}
+
+Shape random_shape(Dice& dice) {
+  Shape shape;
+  for (std::uint64_t rank = dice.below(4); rank > 0; --rank) shape.push_back(dice.below(6));
+  return shape;
+}
+
+Tensor dense(Dice& dice, const std::string& name, Shape shape, DType dtype) {
+  const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
+  return make_dense(name, std::move(shape), dtype, random_blob(dice, bytes, name));
+}
+
+// Elements from -8 to 8, many of them 0.
+Tensor small_floats(Dice& dice, const std::string& name, Shape shape) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*element_count(shape)) * sizeof(float));
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+    const float value = dice.chance() ? 0 : static_cast<float>(static_cast<std::int8_t>(dice.byte())) / 16;
+    std::memcpy(&bytes[at], &value, sizeof value);
+  }
+  return make_dense(name, std::move(shape), DType::f32, make_memory_blob(std::move(bytes), name));
+}
+
+Tensor affine(Dice& dice, const std::string& name) {
+  const DType dtype = dice.chance() ? DType::qint8 : DType::qint4;
+  const bool packed = dtype == DType::qint4 && dice.chance();
+  const bool ranged = dice.chance();
+  const Shape shape = random_shape(dice);
+  Tensor tensor = dense(dice, name, shape, packed || dtype == DType::qint8 ? dtype : DType::u8);
+  tensor.layout = Layout::affine;
+  tensor.parts[0].dtype = dtype;
+  tensor.parts[0].dtype_name = to_string(dtype);
+  tensor.affine = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
+  return tensor;
+}
+
+Tensor random_tensor(Dice& dice, const std::string& name) {
+  switch (dice.below(8)) {
+    case 0: return affine(dice, name);
+    case 1: return quantize_groups(small_floats(dice, name, {1 + dice.below(3), 16}), {dice.chance() ? 4U : 8U, 8}, nullptr);
+    case 2: {
+      Tensor tensor = small_floats(dice, name, {1 + dice.below(3), 1 + dice.below(4)});
+      auto sparse = sparsify(tensor, dice.chance() ? Layout::sparse_csr : Layout::sparse_coo, 0);
+      return sparse ? std::move(*sparse) : tensor;
+    }
+    case 3:
+    case 4: {
+      // every type but the two that need a scale
+      const auto dtype = static_cast<DType>(dice.below(static_cast<std::uint64_t>(DType::qint8)));
+      return dense(dice, name, random_shape(dice), dtype);
+    }
+    default: return dense(dice, name, random_shape(dice), dice.chance() ? DType::f32 : DType::f16);
+  }
+}
+
+Model random_tiny_llama(Dice& dice) {
+  const auto heads = static_cast<std::int64_t>(1 + dice.below(2));
+  Model model;
+  model.card.model_type = kTinyLlama;
+  model.config = tiny_llama_config({.model_dim = heads * static_cast<std::int64_t>(1 + dice.below(3)),
+                                    .layers = static_cast<std::int64_t>(1 + dice.below(2)),
+                                    .heads = heads,
+                                    .ffn_hidden_dim = static_cast<std::int64_t>(1 + dice.below(4)),
+                                    .positions = static_cast<std::int64_t>(1 + dice.below(4)),
+                                    .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
+                                    .dropout = static_cast<float>(dice.below(101)) / 100});
+  for (const ExpectedTensor& expected : tiny_llama_tensors(*model.config)) model.add(dense(dice, expected.name, expected.shape, DType::f32));
+  return model;
+}
+
+}  // namespace
+
+std::uint8_t Dice::byte() {
+  if (bytes_.empty()) return 0;
+  const auto value = std::to_integer<std::uint8_t>(bytes_.front());
+  bytes_ = bytes_.subspan(1);
+  return value;
+}
+
+std::uint64_t Dice::below(std::uint64_t limit) {
+  const std::uint64_t value = limit <= 256 ? byte() : static_cast<std::uint64_t>(byte()) << 8 | byte();
+  return value % limit;
+}
+
+std::uint64_t Dice::number() {
+  std::uint64_t value = 0;
+  for (std::uint64_t bytes = below(9); bytes > 0; --bytes) value = value << 8 | byte();
+  return value;
+}
+
+float Dice::real() {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < 4; ++i) bits = bits << 8 | byte();
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return std::isfinite(value) ? value : static_cast<float>(bits & 0xffff) / 256;
+}
+
+std::string Dice::text() {
+  static constexpr std::array kPieces = {"a", "Z9", "\xc3\xa9", "\xe2\x96\x81", "\xf0\x9f\x99\x82", "\"\\\n", "<0x41>", "\x7f", "e\xcc\x81"};
+  std::string text;
+  for (std::uint64_t pieces = below(4); pieces > 0; --pieces) text += kPieces[below(kPieces.size())];
+  if (below(32) == 31) text += '\0';
+  return text;
+}
+
+Model random_model(Dice& dice) {
+  if (dice.below(8) == 7) return random_tiny_llama(dice);
+  Model model;
+  if (dice.chance()) model.card = random_card(dice);
+  if (dice.chance()) model.config = random_config(dice);
+  if (dice.chance()) model.vocabulary = random_vocabulary(dice);
+  for (std::uint64_t entries = dice.below(3); entries > 0; --entries) model.attributes.set(dice.text(), dice.chance() ? dice.text() : random_value(dice, 3));
+  for (const char* name : kNames) {
+    if (!dice.chance()) continue;
+    Tensor tensor = random_tensor(dice, name);
+    if (dice.below(4) == 3) tensor.attributes.set(dice.text(), random_value(dice, 3));
+    model.add(std::move(tensor));
+  }
+  return model;
+}
+
+}  // namespace poise::fuzz

@@ -1,0 +1,106 @@
+// A model made of the bytes, written in each format that can hold it, read again: it is the same model, and written again the
+// same file.
+#include <string>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/format.hpp"
+#include "formats/ztensor/cbor_encoder.hpp"
+#include "random_model.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+using Options = WriteOptions;
+
+// What the formats differ in has been chosen before: each takes what it honours.
+Options random_options(fuzz::Dice& dice, const Format& format) {
+  Options options;
+  if (format.options.zstd_level && dice.chance()) options.zstd_level = 1;
+  if (format.options.align) options.align = 4096;
+  if (format.options.digest && dice.chance()) options.digest = dice.chance() ? DigestAlgorithm::sha256 : DigestAlgorithm::none;
+  return options;
+}
+
+std::vector<std::byte> written(const Model& model, const Format& format, const Options& options) {
+  MemoryOutput output(fmt::format("fuzz{}", format.info.extension));
+  write_model(model, format, output, options);
+  return output.take();
+}
+
+// In any order of their keys.
+bool same(const Attributes& a, const Attributes& b) { return cbor::encode(a) == cbor::encode(b); }
+
+// The parts, and everything else that every format that holds the layout keeps.
+std::string difference(const Tensor& a, const Tensor& b, bool lossless) {
+  if (a.shape != b.shape) return "shape";
+  if (a.layout != b.layout) return "layout";
+  if ((a.affine ? a.affine->get() : Affine{}) != (b.affine ? b.affine->get() : Affine{})) return "scale";
+  // The two versions of zTensor describe groups in different words.
+  if (lossless && a.layout != Layout::quantized_group && !same(a.attributes, b.attributes)) return "attributes";
+  if (a.parts.size() != b.parts.size()) return "number of parts";
+  for (const Part& part : a.parts) {
+    const Part* other = b.part(part.role);
+    if (other == nullptr) return part.role + " (absent)";
+    if (part.dtype != other->dtype) return part.role + " (type)";
+    if (read_all(*part.blob) != read_all(*other->blob)) return part.role + " (bytes)";
+  }
+  return {};
+}
+
+// ALT and safetensors' metadata know the number of rows from elsewhere.
+std::optional<Config> without_rows(std::optional<Config> config) {
+  if (config) config->vocab_size = 0;
+  return config;
+}
+
+std::string difference(const Model& a, const Model& b, bool lossless) {
+  if (a.size() != b.size()) return fmt::format("{} tensors, {} expected", b.size(), a.size());
+  for (const Tensor& tensor : a.tensors()) {
+    const Tensor* other = b.find(tensor.name);
+    if (other == nullptr) return fmt::format("tensor {}: absent", tensor.name);
+    if (const std::string what = difference(tensor, *other, lossless); !what.empty()) return fmt::format("tensor {}: {}", tensor.name, what);
+  }
+  if (!lossless) return {};
+  if (a.card != b.card) return "card";
+  if (without_rows(a.config) != without_rows(b.config)) return "config";
+  if (a.vocabulary != b.vocabulary) return "vocabulary";
+  if (!same(a.attributes, b.attributes)) return "attributes";
+  return {};
+}
+
+void round_trip(const Model& model, const Format& format, const Options& options) {
+  std::vector<std::byte> file;
+  try {
+    file = written(model, format, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) fuzz::report(fmt::format("{}: writing: {}", format.info.name, error.what()));
+    return;
+  }
+  const bool lossless = format.losses == nullptr || format.losses(model, options).empty();
+  try {
+    const Model again = open(fuzz::source(file, fmt::format("fuzz{}", format.info.extension)));
+    if (const std::string what = difference(model, again, lossless); !what.empty()) fuzz::report(fmt::format("{}: {} differs", format.info.name, what));
+    if (written(again, format, options) != file) fuzz::report(fmt::format("{}: written again, the file differs", format.info.name));
+  } catch (const Error& error) {
+    fuzz::report(fmt::format("{}: its own file: {}", format.info.name, error.what()));
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Dice dice(fuzz::bytes_of(data, size));
+  fuzz::expect_sound(size, [&] {
+    const Model model = fuzz::random_model(dice);
+    for (const Format* format : all_formats()) {
+      if (format->write != nullptr) round_trip(model, *format, random_options(dice, *format));
+    }
+  });
+  return 0;
+}

@@ -1,0 +1,301 @@
+// Writes what the fuzz targets begin with:
+//
+//   fuzz_seeds DIRECTORY FINDINGS
+//
+//   DIRECTORY/<target>/       seeds, one file each: small models in every format, by the library's own writers
+//   DIRECTORY/<target>.dict   words of the format
+//
+// The files of FINDINGS, <target>-<name>.hex, are hexadecimal bytes with comments behind #; they become seeds as well.
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/dtype.hpp>
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/alt/layout.hpp"
+#include "formats/format.hpp"
+#include "formats/ztensor/cbor_encoder.hpp"
+#include "formats/ztensor/zt1.hpp"
+#include "huggingface_seed.hpp"
+#include "random_model.hpp"
+#include "target.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace poise;
+
+constexpr unsigned kRandomModels = 40;
+constexpr std::string_view kSeparator = "\x1e";
+
+class SeedWriter {
+ public:
+  explicit SeedWriter(fs::path directory) : directory_(std::move(directory)) {}
+
+  void seed(const std::string& target, const std::string& name, fuzz::Bytes bytes) {
+    fs::create_directories(directory_ / target);
+    fuzz::write_file(directory_ / target / name, bytes);
+  }
+  void seed(const std::string& target, const std::string& name, std::string_view text) { seed(target, name, fuzz::bytes_of(text)); }
+
+  // A seed of a format, and of the target that takes them all.
+  void file(const std::string& target, const std::string& name, fuzz::Bytes bytes) {
+    seed(target, name, bytes);
+    seed("open_verify", fmt::format("{}-{}", target, name), bytes);
+  }
+
+  void dictionary(const std::string& target, const std::set<std::string>& words) const {
+    std::string lines;
+    for (const std::string& word : words) {
+      lines += '"';
+      for (const char c : word) lines += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      lines += "\"\n";
+    }
+    fuzz::write_file(directory_ / (target + ".dict"), fuzz::bytes_of(lines));
+  }
+
+ private:
+  fs::path directory_;
+};
+
+std::string target_of(const Format& format) {
+  const std::string name(format.info.name);
+  return name == "alt1" ? "alt" : name == "zt1" ? "zt" : name;
+}
+
+std::vector<std::byte> written(const Model& model, const Format& format, const WriteOptions& options) {
+  MemoryOutput output("seed");
+  write_model(model, format, output, options);
+  return output.take();
+}
+
+// One model in one format with each set of options that the format has; formats refuse what they cannot hold.
+void write_model_seeds(SeedWriter& seeds, const Model& model, const Format& format, const std::string& name) {
+  std::vector<WriteOptions> variants(1);
+  if (format.options.align) variants[0].align = 4096;
+  const auto vary = [&](bool honoured, auto&& change) {
+    if (honoured) change(variants.emplace_back(variants[0]));
+  };
+  vary(format.options.zstd_level, [](WriteOptions& options) { options.zstd_level = 1; });
+  vary(format.options.dialect, [](WriteOptions& options) { options.dialect = "alt.c"; });
+  vary(format.options.digest, [](WriteOptions& options) { options.digest = DigestAlgorithm::none; });
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    try {
+      seeds.file(target_of(format), fmt::format("{}-{}-{}", format.info.name, name, i), written(model, format, variants[i]));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+    }
+  }
+}
+
+void write_random_seeds(SeedWriter& seeds) {
+  for (unsigned number = 0; number < kRandomModels; ++number) {
+    std::mt19937 random(number);
+    std::vector<std::byte> bytes(2000);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+    bytes[0] = static_cast<std::byte>(number);  // every eighth is a Tiny Llama
+    seeds.seed("round_trip", fmt::format("{:02}", number), bytes);
+    fuzz::Dice dice(bytes);
+    const Model model = fuzz::random_model(dice);
+    for (const Format* format : all_formats()) {
+      if (format->write != nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
+    }
+  }
+}
+
+// A file of an older zTensor, which nothing writes any more: magic, a blob of four float32 at 64, its CBOR index, the size of
+// that, and the magic again from 1.1 on.
+std::vector<std::byte> older_ztensor(std::string_view magic, const Value& index) {
+  const std::string manifest = cbor::encode(index);
+  ByteWriter file;
+  file.text(magic);
+  file.zeros(ztensor::kAlignment1 - file.size());
+  for (int i = 0; i < 4; ++i) file.f32(static_cast<float>(i));
+  file.text(manifest);
+  file.u64(manifest.size());
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+void write_older_ztensors(SeedWriter& seeds) {
+  const Value::Array shape = {2, 2};
+  seeds.file("zt", "0.1",
+             older_ztensor(ztensor::kMagic0, Value::Array{Attributes{{"name", "x"},
+                                                                     {"offset", 64},
+                                                                     {"size", 16},
+                                                                     {"dtype", "float32"},
+                                                                     {"shape", shape},
+                                                                     {"encoding", "raw"},
+                                                                     {"layout", "dense"},
+                                                                     {"data_endianness", "big"},
+                                                                     {"checksum", "crc32c:0x00000000"}}}));
+  const Attributes data{{"offset", 64}, {"size", 16}};
+  const Attributes tensor{{"shape", shape}, {"dtype", "float32"}, {"format", "dense"}, {"components", Attributes{{"data", data}}}};
+  seeds.file("zt", "1.0", older_ztensor(ztensor::kMagic1, Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
+}
+
+void write_text_seeds(SeedWriter& seeds) {
+  seeds.seed("sentencepiece", "bpe", fuzz::sentencepiece_seed());
+  const std::string config = fuzz::huggingface_config();
+  const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
+  const auto directory = [&](const std::string& index) {
+    return fmt::format("{}{}{}{}{}{}{}", config, kSeparator, index, kSeparator, readme, kSeparator, fuzz::sentencepiece_seed());
+  };
+  seeds.seed("huggingface", "single", directory({}));
+  seeds.seed("huggingface", "sharded", directory(fuzz::huggingface_index()));
+  seeds.seed("huggingface", "defaults", R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
+ "num_key_value_heads": 1, "num_hidden_layers": 1, "rope_scaling": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": true})");
+  seeds.seed("tokenizer_files", "ids", fmt::format("a 4\nb 5\nab 6\n\t 7\n<eos> 3\n{}#version: 0.2\na b\nab a\n", kSeparator));
+  seeds.seed("tokenizer_files", "plain", fmt::format("a\nb\n \nab\n{}a b\n", kSeparator));
+}
+
+std::string number_word(std::uint64_t value, std::size_t bytes) {
+  std::string word(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) word[i] = static_cast<char>(value >> (8 * i));
+  return word;
+}
+
+void write_dictionaries(const SeedWriter& seeds) {
+  std::map<std::string, std::set<std::string>> words;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(DType::unknown); ++i) {
+    const DTypeInfo& row = info(static_cast<DType>(i));
+    words["safetensors"].insert(std::string(row.safetensors));
+    words["zt"].insert({std::string(row.zt0), std::string(row.zt1), std::string(row.zt2), std::string(row.zt2_type)});
+  }
+  for (const auto& section : alt::kSections) words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
+  for (const std::uint64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker}) words["alt"].insert(number_word(marker, 8));
+  words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4)});
+  words["safetensors"].insert({"\"dtype\":", "\"shape\":[", "\"data_offsets\":[0,", "\"__metadata__\":{", "poise.card", "poise.config", "poise.vocabulary",
+                               "18446744073709551615", "4294967296"});
+  words["zt"].insert({"ZTEN1000",
+                      "ZTEN0001",
+                      "\x89ZT2\r\n\x1a\n",
+                      "version",
+                      "attributes",
+                      "objects",
+                      "tensors",
+                      "generator",
+                      "shape",
+                      "format",
+                      "layout",
+                      "components",
+                      "parts",
+                      "dtype",
+                      "type",
+                      "offset",
+                      "length",
+                      "size",
+                      "blob",
+                      "shards",
+                      "shard",
+                      "digest",
+                      "encoding",
+                      "decoded_length",
+                      "uncompressed_length",
+                      "data_endianness",
+                      "checksum",
+                      "raw",
+                      "zstd",
+                      "zt.zstd-seekable/1",
+                      "dense",
+                      "sparse_csr",
+                      "sparse_coo",
+                      "quantized_group",
+                      "zt.sparse_csr/1",
+                      "zt.sparse_coo/1",
+                      "zt.quant_group/1",
+                      "zt.mx/1",
+                      "gguf.q4_0/1",
+                      "values",
+                      "indices",
+                      "indptr",
+                      "coords",
+                      "packed_weight",
+                      "scales",
+                      "zeros",
+                      "bits",
+                      "group_size",
+                      "packing",
+                      "8_per_i32",
+                      "axis",
+                      "poise.affine",
+                      "poise.card",
+                      "poise.config",
+                      "poise.vocabulary",
+                      "sha256:",
+                      "crc32c:0x",
+                      "xxh3:",
+                      "\x1b\xff\xff\xff\xff\xff\xff\xff\xff",
+                      "\xbf",
+                      "\x9f",
+                      "\xff",
+                      "\xf6",
+                      number_word(0xfd2fb528, 4),
+                      number_word(0x184d2a5e, 4),
+                      number_word(0x8f92eab1, 4)});
+  words["tllm"].insert({"MLLT", "TLLM", number_word(INT32_MAX, 4), number_word(1, 4), number_word(1, 8)});
+  words["sentencepiece"].insert({"\x0a", "\x12\x02\x18\x02", "\x1a", "\x2a", "\x15", "\x18\x06", "<0x00>", "<unk>", "<s>", "</s>", "<pad>", "identity",
+                                 "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"});
+  for (const auto& [key, value] : config_to_attributes(Config{}, "mistral")) words["huggingface"].insert(fmt::format("\"{}\":", key));
+  words["huggingface"].insert({"\x1e", "\"weight_map\":{", "\"rope_scaling\":{", "\"rope_parameters\":{", "\"type\":", "\"default\"", "\"llama\"",
+                               "\"mistral\"", "null", "true", "1e400", "-1", "2147483648", "model-00001-of-00002.safetensors", "---\n",
+                               "license: ", "base_model:\n- ", "config.json"});
+  words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
+  words["open_verify"] = words["zt"];
+  words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
+  words["round_trip"] = {number_word(UINT32_MAX, 4)};
+  for (auto& [target, list] : words) {
+    list.erase("");
+    seeds.dictionary(target, list);
+  }
+}
+
+std::string from_hex(std::istream& lines, const fs::path& path) {
+  std::string digits;
+  for (std::string line; std::getline(lines, line);) {
+    for (const char c : line.substr(0, line.find('#'))) {
+      if (std::isxdigit(static_cast<unsigned char>(c)) != 0) digits += c;
+    }
+  }
+  if (digits.empty() || digits.size() % 2 != 0) fuzz::report(fmt::format("{}: expected pairs of hexadecimal digits", path.string()));
+  std::string bytes;
+  for (std::size_t i = 0; i < digits.size(); i += 2) bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  return bytes;
+}
+
+void write_findings(SeedWriter& seeds, const fs::path& findings) {
+  for (const auto& entry : fs::directory_iterator(findings)) {
+    if (entry.path().extension() != ".hex") continue;
+    const std::string name = entry.path().stem().string();
+    std::ifstream lines(entry.path());
+    seeds.seed(name.substr(0, name.find('-')), "finding-" + name, from_hex(lines, entry.path()));
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) {
+    std::fputs("usage: fuzz_seeds DIRECTORY FINDINGS\n", stderr);
+    return 2;
+  }
+  try {
+    SeedWriter seeds(arguments[1]);
+    write_random_seeds(seeds);
+    write_older_ztensors(seeds);
+    write_text_seeds(seeds);
+    write_findings(seeds, arguments[2]);
+    write_dictionaries(seeds);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

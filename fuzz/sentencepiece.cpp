@@ -1,0 +1,11 @@
+// SentencePiece models: tokenizer.model.
+#include "model/sentencepiece_model.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = fuzz::bytes_of(data, size);
+  fuzz::expect_sound(size, [&] { fuzz::use(read_sentencepiece(*fuzz::source(input, "fuzz.model"))); });
+  return 0;
+}

@@ -1,0 +1,134 @@
+#include "target.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "memory_watch.hpp"
+#include "model/check.hpp"
+
+namespace poise::fuzz {
+namespace {
+
+constexpr std::uint64_t kSpareBytes = 64 << 20;
+
+void answer(const std::function<void()>& ask) {
+  try {
+    ask();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) report(error.what());
+  } catch (const std::exception& error) {
+    report(fmt::format("an exception that is no Error: {}", error.what()));
+  }
+}
+
+void read_part(const Part& part) {
+  std::vector<std::byte> piece(64 * 1024);
+  const auto stream = part.blob->stream();
+  std::uint64_t left = std::min(kMostBytes, part.blob->size());
+  while (left > 0) {
+    const std::size_t got = stream->read(std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()))));
+    if (got == 0) report("a blob ends before its size");
+    left -= got;
+  }
+}
+
+// Pieces in any order must be readable, too.
+void read_ends(const Part& part) {
+  if (part.blob->size() == 0 || part.blob->size() > kMostBytes || !part.blob->seekable()) return;
+  std::byte last{};
+  std::byte first{};
+  part.blob->read(part.blob->size() - 1, std::span(&last, 1));
+  part.blob->read(0, std::span(&first, 1));
+}
+
+class Scratch {
+ public:
+  Scratch() {
+    const std::filesystem::path memory = "/dev/shm";
+    const auto parent = std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
+    path_ = parent / fmt::format("poise-fuzz-{}", ::getpid());
+    std::filesystem::create_directories(path_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+void report(std::string_view finding) {
+  std::fprintf(stderr, "FINDING: %.*s\n", static_cast<int>(finding.size()), finding.data());
+  std::abort();
+}
+
+void expect_sound(std::size_t input_bytes, const std::function<void()>& body) {
+  const MemoryWatch watch(4 * input_bytes + kSpareBytes);
+  answer(body);
+}
+
+SourcePtr source(Bytes bytes, std::string name) { return Source::from_memory(std::vector<std::byte>(bytes.begin(), bytes.end()), std::move(name)); }
+
+void use(const Vocabulary& vocabulary) {
+  answer([&] {
+    const Tokenizer tokenizer(vocabulary);
+    answer([&] { tokenizer.encode("Once upon a time\n<s> caf\xc3\xa9 \xf0\x9f\x99\x82 \xff"); });
+    std::vector<TokenId> ids;
+    for (std::size_t id = 0; id < std::min<std::size_t>(vocabulary.size(), 64); ++id) ids.push_back(static_cast<TokenId>(id));
+    answer([&] { tokenizer.decode(ids); });
+  });
+}
+
+void use(const Model& model) {
+  to_json(card_to_attributes(model.card), 2);
+  to_json(model.attributes);
+  if (model.config) to_json(config_to_attributes(*model.config, model.card.model_type));
+  check_consistency(model);
+  if (model.vocabulary) use(*model.vocabulary);
+  for (const Tensor& tensor : model.tensors()) {
+    to_json(tensor.attributes);
+    to_string(tensor.shape);
+    for (const Part& part : tensor.parts) {
+      answer([&] { read_part(part); });
+      answer([&] { read_ends(part); });
+    }
+  }
+}
+
+const std::filesystem::path& scratch_directory() {
+  static const Scratch scratch;
+  return scratch.path();
+}
+
+void write_file(const std::filesystem::path& path, Bytes bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) report(fmt::format("cannot write {}", path.string()));
+}
+
+std::vector<std::string_view> split(Bytes bytes, std::size_t count) {
+  constexpr char kSeparator = 0x1e;
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::vector<std::string_view> texts(count);
+  for (std::string_view& text : texts) {
+    text = rest.substr(0, rest.find(kSeparator));
+    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
+  }
+  return texts;
+}
+
+}  // namespace poise::fuzz

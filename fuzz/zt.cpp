@@ -1,0 +1,32 @@
+// zTensor 0.1, 1.x and 2. A manifest of version 2 is guarded by a hash that no mutation leaves right: such an input is read as
+// it is, and with the hash of what its manifest has become.
+#include <poise/format.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "formats/ztensor/zt2.hpp"
+#include "io/digest.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+std::vector<std::byte> with_right_hash(fuzz::Bytes input) {
+  std::vector<std::byte> file(input.begin(), input.end());
+  if (file.size() < ztensor::kLeastFileBytes2) return file;
+  const std::size_t footer = file.size() - ztensor::kFooterBytes2;
+  const auto offset = load_le<std::uint64_t>(&file[footer]);
+  const auto length = load_le<std::uint64_t>(&file[footer + 8]);
+  if (offset > footer || length > footer - offset) return file;
+  store_le(&file[footer + 16], xxh3_64(std::span(file).subspan(offset, length)));
+  return file;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = fuzz::bytes_of(data, size);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.zt"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(with_right_hash(input), "fuzz.zt"))); });
+  return 0;
+}

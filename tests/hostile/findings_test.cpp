@@ -1,0 +1,66 @@
+// What fuzzing has found in the library, one test each. Findings in files that strangers make also lie in fuzz/findings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "formats/alt/alt_files.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "formats/ztensor/zt1.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor floats(const std::string& name, Shape shape) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(DType::f32, *element_count(shape))));
+  return make_dense(name, std::move(shape), DType::f32, make_memory_blob(std::move(bytes), name));
+}
+
+Error refusal(const Model& model, std::string_view format) {
+  return error_of([&] { written(model, format_by_name(format)); });
+}
+
+std::vector<std::string> losses(const Model& model, const Format& format) { return format.losses(model, {}); }
+
+// They asked for the part "data" before they looked at the layout, and said that it was not found.
+TEST(Findings, WritersRefuseSparseTensorsAsUnsupported) {
+  Model model;
+  model.add(*sparsify(floats("x", {2, 2}), Layout::sparse_csr, 0));
+  for (const std::string_view format : {"alt", "alt1", "safetensors"}) {
+    const Error error = refusal(model, format);
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported) << format << ": " << error.what();
+    EXPECT_THAT(error.message(), HasSubstr("x")) << format;
+    EXPECT_THAT(error.message(), HasSubstr("sparse_csr")) << format;
+  }
+}
+
+TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {
+  Model model;
+  Tensor tensor = floats("x", {1});
+  tensor.attributes.set("origin", "here");
+  model.add(std::move(tensor));
+  EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("those of x are lost")));
+}
+
+TEST(Findings, TextFormatsSayWhichAttributesBecomeText) {
+  Model model;
+  model.attributes = {{"text", "yes"}, {"number", 7}};
+  EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("number become JSON text")));
+  EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number become JSON text")));
+}
+
+// A tensor without bytes lies where the next one begins; the other way round a second writing moved the one behind it.
+TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
+  Model model;
+  model.add(floats("z", {0}));
+  model.add(floats("a", {3}));
+  const auto file = written(model, kZtensor1);
+  const Model again = open(Source::from_memory(file, "test.zt"));
+  EXPECT_EQ(again.tensors()[0].name, "z");
+  EXPECT_EQ(written(again, kZtensor1), file);
+}
+
+}  // namespace
+}  // namespace poise
