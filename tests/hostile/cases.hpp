@@ -1,0 +1,43 @@
+// A hostile corpus as a table: a rule, the file that breaks it and nothing else, and the error that must come of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/error.hpp>
+
+#include "hostile/byte_file.hpp"
+
+namespace poise::hostile {
+
+inline constexpr std::string_view kNowhere = "-";        // the error has no offset
+inline constexpr std::string_view kAnywhere = "*";       // where several readings were tried, and none is the one that was meant
+inline constexpr std::string_view kEndOfFile = "(end)";  // it points behind the last byte
+
+struct Case {
+  std::string_view rule;
+  ByteFile (*file)();
+  ErrorKind kind;
+  std::string_view at;     // the field at which the error points
+  std::string_view names;  // in the message: the field, as the format calls it, and what is wrong
+};
+
+// Opens each file from memory under `name`, whose extension says which format is meant.
+void expect_refused(std::string_view name, std::span<const Case> cases);
+
+// What opening does not look at: verify() must report it, as an error unless `warning`.
+struct VerifyCase {
+  std::string_view rule;
+  ByteFile (*file)();
+  std::string_view at;
+  std::string_view names;
+  bool warning = false;
+};
+void expect_faults(std::string_view name, std::span<const VerifyCase> cases);
+
+// Opens it, verifies it, and expects no error and no warning: a corpus is worth what the file is that it breaks.
+void expect_sound(std::string_view name, const ByteFile& file);
+
+}  // namespace poise::hostile

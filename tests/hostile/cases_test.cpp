@@ -1,0 +1,88 @@
+#include "hostile/cases.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/format.hpp>
+#include <poise/verify.hpp>
+
+namespace poise::hostile {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::uint64_t> place(const ByteFile& file, std::string_view at) {
+  if (at == kNowhere) return std::nullopt;
+  return at == kEndOfFile ? file.bytes().size() : file.offset(at);
+}
+
+std::string described(std::optional<std::uint64_t> offset) { return offset ? fmt::format("0x{:x}", *offset) : "nowhere"; }
+
+SourcePtr in_memory(const std::string& file, std::string_view name) {
+  const auto bytes = std::as_bytes(std::span(file));
+  return Source::from_memory({bytes.begin(), bytes.end()}, std::string(name));
+}
+
+class TemporaryFile {
+ public:
+  TemporaryFile(std::string_view name, const std::string& bytes) : directory_(fs::temp_directory_path() / fmt::format("poise_hostile_{}", ::getpid())) {
+    fs::create_directory(directory_);
+    path_ = directory_ / name;
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  ~TemporaryFile() { fs::remove_all(directory_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path directory_;
+  fs::path path_;
+};
+
+}  // namespace
+
+void expect_refused(std::string_view name, std::span<const Case> cases) {
+  for (const Case& rule : cases) {
+    SCOPED_TRACE(rule.rule);
+    const ByteFile file = rule.file();
+    try {
+      open(in_memory(file.bytes(), name));
+      ADD_FAILURE() << "it was opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.kind()), to_string(rule.kind)) << error.what();
+      const auto offset = rule.at == kAnywhere ? error.offset() : place(file, rule.at);
+      EXPECT_EQ(described(error.offset()), described(offset)) << error.what();
+      EXPECT_THAT(error.message(), testing::HasSubstr(std::string(rule.names)));
+      EXPECT_EQ(error.path(), name);
+    }
+  }
+}
+
+void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
+  for (const VerifyCase& rule : cases) {
+    SCOPED_TRACE(rule.rule);
+    const ByteFile file = rule.file();
+    const TemporaryFile on_disk(name, file.bytes());
+    const VerifyReport report = verify(on_disk.path());
+    ASSERT_EQ(report.faults.size(), 1U) << testing::PrintToString(report.faults.size());
+    const Fault& fault = report.faults[0];
+    EXPECT_EQ(fault.severity == Fault::Severity::warning, rule.warning) << fault.message;
+    EXPECT_EQ(described(fault.offset), described(place(file, rule.at))) << fault.message;
+    EXPECT_THAT(fault.message, testing::HasSubstr(std::string(rule.names)));
+    EXPECT_EQ(fault.path, on_disk.path());
+  }
+}
+
+void expect_sound(std::string_view name, const ByteFile& file) {
+  const TemporaryFile on_disk(name, file.bytes());
+  const VerifyReport report = verify(on_disk.path());
+  for (const Fault& fault : report.faults) ADD_FAILURE() << fault.message << " at " << described(fault.offset);
+}
+
+}  // namespace poise::hostile
