@@ -1,4 +1,4 @@
-// Includes go one way: bytes <- io <- tensor <- model <- {formats, runtime} <- ops <- cli. formats and runtime never see
+// Includes go one way: bytes <- io <- tensor <- model <- {formats, runtime} <- ops <- api <- {capi, cli}. formats and runtime never see
 // each other. docs/design.md says why.
 #include <algorithm>
 #include <filesystem>
@@ -24,6 +24,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"runtime", {"bytes", "io", "tensor", "model"}},
     {"ops", {"bytes", "io", "tensor", "model", "formats"}},
     {"api", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops"}},
+    {"capi", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops", "api"}},
     {"cli", {"bytes", "io", "tensor", "model", "formats", "runtime", "ops", "api"}},
 };
 

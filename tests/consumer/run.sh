@@ -1,21 +1,37 @@
 #!/bin/sh
-# Installs Poise into a new folder, then builds a consumer against it twice: with find_package and with pkg-config.
-# Arguments: the build folder, the source folder, the C++ compiler, its flags.
+# Installs Poise into a new folder, then builds what its users would: a C++ program with find_package and with pkg-config, and C
+# programs with pkg-config: the first one of docs/c-api.md and the executor of examples/.
+# Arguments: the build folder, the source folder, the C++ compiler, the C compiler, their flags.
 set -eu
-build=$1 source=$2 compiler=$3 flags=${4:-}
+build=$1 source=$2 compiler=$3 c_compiler=$4 flags=${5:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
+libraries=$(dirname "$(find "$work/prefix" -name 'libpoise.*' | head -n 1)")
+export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
+poise=$work/prefix/bin/poise
+"$poise" --version | grep -q "^poise "
+
 cmake -S "$source/tests/consumer" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/build" >/dev/null
-pc=$(dirname "$(find "$work/prefix" -name poise.pc)")
 # shellcheck disable=SC2046,SC2086
-"$compiler" -std=c++20 $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" \
-  $(PKG_CONFIG_PATH="$pc" pkg-config --cflags --libs poise)
-
+"$compiler" -std=c++20 $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" $(pkg-config --cflags --libs poise)
 for program in "$work/build/consumer" "$work/with-pkg-config"; do
   "$program" "$source/examples/nano-mistral" | grep -q "^[1-9][0-9]* tensors$"
 done
-"$work/prefix/bin/poise" --version | grep -q "^poise "
-echo "find_package and pkg-config both work"
+
+c_program() {
+  # shellcheck disable=SC2046,SC2086
+  "$c_compiler" -std=c99 -pedantic -Wall -Wextra -Werror -O2 $flags "$1" -o "$2" $(pkg-config --cflags --libs poise) -lm
+}
+sed -n '/^```c$/,/^```$/p' "$source/docs/c-api.md" | sed '/^```$/q' | sed '/^```/d' >"$work/first.c"
+c_program "$work/first.c" "$work/first"
+"$work/first" "$source/examples/nano-mistral" | grep -q "^model.norm.weight: 128 elements of bf16 at "
+"$work/first" "$work/absent" 2>&1 | grep -q "absent: cannot open"
+
+c_program "$source/examples/c-executor/executor.c" "$work/executor"
+"$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null
+"$poise" run "$work/nano.alt" -p "Once upon a time" -n 100 >"$work/expected"
+"$work/executor" "$work/nano.alt" "Once upon a time" 100 | cmp - "$work/expected"
+echo "find_package and pkg-config both work, from C++ and from C"

@@ -1,0 +1,14 @@
+# What libpoise is, static or shared, however often it is linked.
+function(poise_library target)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME poise VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINKER_LANGUAGE CXX)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PRIVATE ${POISE_DEPENDENCIES})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL SHARED_LIBRARY)
+    # Only what poise.h and poise/*.hpp declare is seen from outside.
+    set(map ${PROJECT_SOURCE_DIR}/cmake/poise.map)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  endif()
+endfunction()

@@ -1,0 +1,160 @@
+#include "capi/face.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <new>
+
+#include <poise/tiny_llama.hpp>
+
+namespace poise::capi {
+namespace {
+
+// The numbers of poise_dtype are those of DType plus one: neither may change without the other, and poise_dtype never.
+#define POISE_SAME_NUMBER(dtype, number) static_assert(static_cast<int>(DType::dtype) + 1 == number)
+POISE_SAME_NUMBER(f64, POISE_F64);
+POISE_SAME_NUMBER(f32, POISE_F32);
+POISE_SAME_NUMBER(f16, POISE_F16);
+POISE_SAME_NUMBER(bf16, POISE_BF16);
+POISE_SAME_NUMBER(f8_e4m3, POISE_F8_E4M3);
+POISE_SAME_NUMBER(f8_e5m2, POISE_F8_E5M2);
+POISE_SAME_NUMBER(f8_e4m3fnuz, POISE_F8_E4M3FNUZ);
+POISE_SAME_NUMBER(f8_e5m2fnuz, POISE_F8_E5M2FNUZ);
+POISE_SAME_NUMBER(f8_e8m0, POISE_F8_E8M0);
+POISE_SAME_NUMBER(f4_e2m1, POISE_F4_E2M1);
+POISE_SAME_NUMBER(complex64, POISE_COMPLEX64);
+POISE_SAME_NUMBER(complex128, POISE_COMPLEX128);
+POISE_SAME_NUMBER(i64, POISE_I64);
+POISE_SAME_NUMBER(i32, POISE_I32);
+POISE_SAME_NUMBER(i16, POISE_I16);
+POISE_SAME_NUMBER(i8, POISE_I8);
+POISE_SAME_NUMBER(u64, POISE_U64);
+POISE_SAME_NUMBER(u32, POISE_U32);
+POISE_SAME_NUMBER(u16, POISE_U16);
+POISE_SAME_NUMBER(u8, POISE_U8);
+POISE_SAME_NUMBER(boolean, POISE_BOOLEAN);
+POISE_SAME_NUMBER(qint8, POISE_QINT8);
+POISE_SAME_NUMBER(qint4, POISE_QINT4);
+static_assert(static_cast<int>(DType::unknown) == POISE_QINT4, "a new element type needs a number in poise_dtype");
+#undef POISE_SAME_NUMBER
+
+poise_status status_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::invalid_file: return POISE_INVALID_FILE;
+    case ErrorKind::unsupported: return POISE_UNSUPPORTED;
+    case ErrorKind::not_found: return POISE_NOT_FOUND;
+    case ErrorKind::bad_argument: return POISE_BAD_ARGUMENT;
+    case ErrorKind::io: return POISE_IO;
+    case ErrorKind::cancelled: return POISE_CANCELLED;
+    case ErrorKind::internal: return POISE_INTERNAL;
+  }
+  return POISE_INTERNAL;
+}
+
+poise_status fill(poise_error* error, poise_status kind, std::string_view message, std::string_view path = {}, std::optional<std::uint64_t> offset = {}) {
+  if (error == nullptr) return kind;
+  error->kind = kind;
+  error->offset = offset.value_or(POISE_NO_OFFSET);
+  copy_text(message, error->message);
+  copy_text(path, error->path);
+  return kind;
+}
+
+bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
+
+}  // namespace
+
+poise_status succeed(poise_error* error) noexcept { return fill(error, POISE_OK, {}); }
+
+poise_status fail(poise_error* error) noexcept {
+  try {
+    throw;
+  } catch (const Error& failure) {
+    return fill(error, status_of(failure.kind()), failure.message(), failure.path(), failure.offset());
+  } catch (const std::bad_alloc&) {
+    return fill(error, POISE_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& failure) {
+    return fill(error, POISE_INTERNAL, failure.what());
+  } catch (...) {
+    return fill(error, POISE_INTERNAL, "an exception that is none of Poise's");
+  }
+}
+
+void refuse(std::string message) { throw Error(ErrorKind::bad_argument, std::move(message)); }
+void no_such(std::string message) { throw Error(ErrorKind::not_found, std::move(message)); }
+
+std::string_view text_at(const char* text, const char* parameter) { return &at(text, parameter); }
+
+std::string_view view(poise_text text, const char* parameter) {
+  const auto bytes = items(text.data, text.size, parameter);
+  return {bytes.data(), bytes.size()};
+}
+
+std::optional<std::string> optional_text(const char* text) { return text == nullptr ? std::nullopt : std::optional<std::string>(text); }
+
+poise_text lend(std::string_view text) { return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()}; }
+
+poise_string give(std::string_view text) {
+  auto* data = static_cast<char*>(std::malloc(text.size() + 1));
+  if (data == nullptr) throw std::bad_alloc();
+  std::copy(text.begin(), text.end(), data);
+  data[text.size()] = '\0';
+  return {data, text.size()};
+}
+
+void copy_text(std::string_view text, std::span<char> out) noexcept {
+  std::size_t size = std::min(text.size(), out.size() - 1);
+  if (size < text.size()) {
+    while (size > 0 && is_trail(text[size])) --size;
+  }
+  std::copy_n(text.begin(), size, out.begin());
+  out[size] = '\0';
+}
+
+ReadOptions read_options(std::int32_t io) {
+  if (io != POISE_IO_MAP && io != POISE_IO_READ) refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", io));
+  return {.io = io == POISE_IO_READ ? IoMode::read : IoMode::map};
+}
+
+Progress progress_from(const poise_progress& progress) {
+  if (progress.report == nullptr) return {};
+  return [progress](const ProgressEvent& event) { return progress.report(progress.user, event.done, event.total, lend(event.item)) == 0; };
+}
+
+void set_storage(const poise_storage& storage, WriteOptions& options) {
+  static const std::map<std::string_view, DigestAlgorithm> kDigests{
+      {"none", DigestAlgorithm::none}, {"sha256", DigestAlgorithm::sha256}, {"crc32c", DigestAlgorithm::crc32c}, {"xxh3", DigestAlgorithm::xxh3}};
+  options.dialect = optional_text(storage.dialect);
+  if (storage.zstd_level != 0) options.zstd_level = storage.zstd_level;
+  if (storage.digest != nullptr) {
+    const auto digest = kDigests.find(storage.digest);
+    if (digest == kDigests.end()) refuse(fmt::format("digest is \"{}\", expected sha256, xxh3, crc32c or none", storage.digest));
+    options.digest = digest->second;
+  }
+  if (storage.align != 0) options.align = storage.align;
+  if (storage.shard_size != 0) options.shard_size = storage.shard_size;
+}
+
+Card card_from(const poise_card& card) {
+  const auto text = [](const char* field) { return optional_text(field).value_or(""); };
+  return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
+          text(card.last_modified), text(card.license),    text(card.uuid)};
+}
+
+std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges) {
+  if (vocab == nullptr && merges == nullptr) return std::nullopt;
+  return read_tiny_llama_vocabulary(text_at(vocab, "vocab"), text_at(merges, "merges"));
+}
+
+poise_dtype c_dtype(DType dtype) { return dtype == DType::unknown ? POISE_DTYPE_UNKNOWN : static_cast<poise_dtype>(static_cast<int>(dtype) + 1); }
+
+DType dtype_from(poise_dtype dtype) {
+  if (dtype < POISE_F64 || dtype > POISE_QINT4) refuse(fmt::format("dtype is {}, which is no element type", static_cast<int>(dtype)));
+  return static_cast<DType>(static_cast<int>(dtype) - 1);
+}
+
+poise_finding finding(bool is_fault, std::string_view message, std::string_view path, std::optional<std::uint64_t> offset) {
+  return {is_fault ? POISE_FAULT : POISE_WARNING, lend(message), lend(path), offset.value_or(POISE_NO_OFFSET)};
+}
+
+}  // namespace poise::capi

@@ -1,0 +1,153 @@
+#include "capi/handles.hpp"
+
+using namespace poise::capi;
+
+namespace {
+
+using poise::TokenType;
+using poise::VocabularyKind;
+static_assert(static_cast<int>(TokenType::normal) == POISE_TOKEN_NORMAL && static_cast<int>(TokenType::byte) == POISE_TOKEN_BYTE &&
+              static_cast<int>(TokenType::control) == POISE_TOKEN_CONTROL && static_cast<int>(TokenType::unknown) == POISE_TOKEN_UNKNOWN &&
+              static_cast<int>(TokenType::unused) == POISE_TOKEN_UNUSED && static_cast<int>(TokenType::bos) == POISE_TOKEN_BOS &&
+              static_cast<int>(TokenType::eos) == POISE_TOKEN_EOS && static_cast<int>(TokenType::pad) == POISE_TOKEN_PAD &&
+              static_cast<int>(TokenType::user_defined) == POISE_TOKEN_USER_DEFINED);
+static_assert(static_cast<int>(VocabularyKind::sentencepiece_bpe) == POISE_SENTENCEPIECE_BPE &&
+              static_cast<int>(VocabularyKind::sentencepiece_unigram) == POISE_SENTENCEPIECE_UNIGRAM &&
+              static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR);
+
+// Bytes that belong to the caller.
+class BorrowedSource final : public poise::Source {
+ public:
+  BorrowedSource(std::span<const std::byte> bytes, std::string name) : Source(std::move(name), bytes.size()), bytes_(bytes) {}
+
+  bool mapped() const override { return true; }
+  std::span<const std::byte> bytes() const override { return bytes_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size() || out.size() > size() - offset) {
+      throw poise::Error(poise::ErrorKind::internal, fmt::format("read of {} bytes outside a source of {}", out.size(), size()), name(), offset);
+    }
+    if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+const poise_open_options kUsual = POISE_OPEN_OPTIONS_INIT;
+
+template <typename Open>
+poise_model* make_model(const poise_open_options* given, Open&& open) {
+  const poise_open_options options = options_or(given, kUsual);
+  const poise::ReadOptions read = read_options(options.io);
+  auto vocabulary = vocabulary_files(options.vocab, options.merges);
+  poise::Model model = open(read);
+  if (vocabulary) model.vocabulary = std::move(vocabulary);
+  return new poise_model(std::move(model));
+}
+
+}  // namespace
+
+poise_model::poise_model(poise::Model from)
+    : model(std::move(from)),
+      card(poise::card_to_attributes(model.card)),
+      config(model.config ? poise::config_to_attributes(*model.config, model.card.model_type) : poise::Attributes()),
+      parts(std::make_unique<poise_parts[]>(model.size())) {
+  indices_.reserve(model.size());
+  for (const poise::Tensor& tensor : model.tensors()) indices_.emplace(tensor.name, indices_.size());
+}
+
+const poise::Tensor& poise_model::tensor(std::size_t index) const {
+  if (index >= model.size()) no_such(fmt::format("tensor {}: there are {}", index, model.size()));
+  return model.tensors()[index];
+}
+
+std::size_t poise_model::index_of(std::string_view name) const {
+  const auto found = indices_.find(name);
+  if (found == indices_.end()) no_such(fmt::format("there is no tensor \"{}\"", name));
+  return found->second;
+}
+
+const poise::Vocabulary& poise_model::vocabulary() const {
+  if (!model.vocabulary) no_such("the model has no vocabulary");
+  return *model.vocabulary;
+}
+
+poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error) {
+  return guard(error, [&] {
+    poise_model*& out = at(model, "model");
+    const std::string_view name = text_at(path, "path");
+    out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(name, read); });
+  });
+}
+
+poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options, poise_model** model, poise_error* error) {
+  return guard(error, [&] {
+    poise_model*& out = at(model, "model");
+    const auto bytes = items(static_cast<const std::byte*>(data), size, "data");
+    const auto source = std::make_shared<BorrowedSource>(bytes, std::string(text_at(name, "name")));
+    out = make_model(options, [&](const poise::ReadOptions& read) { return poise::open(source, read); });
+  });
+}
+
+void poise_model_free(poise_model* model) { delete model; }
+
+poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Model& of = at(model, "model").model;
+    at(info, "info") = {lend(of.origin.path.native()), lend(of.origin.format),   of.origin.size, of.size(), of.warnings.size(),
+                        of.config.has_value(),         of.vocabulary.has_value()};
+  });
+}
+
+poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error) {
+  return guard(error, [&] {
+    const auto& warnings = at(model, "model").model.warnings;
+    if (index >= warnings.size()) no_such(fmt::format("warning {}: there are {}", index, warnings.size()));
+    at(warning, "warning") = finding(false, warnings[index].message, warnings[index].path, warnings[index].offset);
+  });
+}
+
+poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error) {
+  return guard(error, [&] { at(card, "card") = c_attributes(at(model, "model").card); });
+}
+
+poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error) {
+  return guard(error, [&] { at(config, "config") = c_attributes(at(model, "model").config); });
+}
+
+poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error) {
+  return guard(error, [&] { at(attributes, "attributes") = c_attributes(at(model, "model").model.attributes); });
+}
+
+poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Vocabulary& of = at(model, "model").vocabulary();
+    at(vocabulary, "vocabulary") = {static_cast<poise_vocabulary_kind>(of.kind),
+                                    of.bos_id,
+                                    of.eos_id,
+                                    of.pad_id,
+                                    of.unk_id,
+                                    of.max_length,
+                                    of.add_dummy_prefix,
+                                    of.remove_extra_whitespaces,
+                                    of.size(),
+                                    of.merges.size(),
+                                    lend(of.normalizer)};
+  });
+}
+
+poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Vocabulary& of = at(model, "model").vocabulary();
+    if (id >= of.size()) no_such(fmt::format("token {}: there are {}", id, of.size()));
+    at(token, "token") = {lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))};
+  });
+}
+
+poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error) {
+  return guard(error, [&] {
+    const auto& merges = at(model, "model").vocabulary().merges;
+    if (rank >= merges.size()) no_such(fmt::format("merge {}: there are {}", rank, merges.size()));
+    at(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
+  });
+}

@@ -1,0 +1,142 @@
+#include <map>
+
+#include <poise/hash.hpp>
+#include <poise/verify.hpp>
+
+#include "capi/handles.hpp"
+
+using namespace poise::capi;
+
+namespace {
+
+using poise::Attributes;
+using poise::Value;
+
+[[noreturn]] void stopped() { throw poise::Error(poise::ErrorKind::cancelled, "cancelled"); }
+
+poise::StoredType stored_type(const char* name, const char* parameter) {
+  const auto type = poise::stored_type_from_name(name);
+  if (!type) {
+    refuse(fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)", parameter, name));
+  }
+  return *type;
+}
+
+poise::DType floating_type(const char* name) {
+  const auto dtype = poise::dtype_from_name(name);
+  if (!dtype) refuse(fmt::format("dtype is \"{}\", expected f32, f16 or bf16", name));
+  return *dtype;
+}
+
+poise::Layout sparse_layout(std::string_view name) {
+  if (name == "csr") return poise::Layout::sparse_csr;
+  if (name == "coo") return poise::Layout::sparse_coo;
+  refuse(fmt::format("sparse is \"{}\", expected csr or coo", name));
+}
+
+std::vector<std::string> patterns(const char* const* given, std::size_t count, const char* parameter) {
+  std::vector<std::string> result;
+  for (const char* pattern : items(given, count, parameter)) result.emplace_back(text_at(pattern, parameter));
+  return result;
+}
+
+poise::ConvertOptions convert_options(const poise_convert_options* given) {
+  const poise_convert_options usual = POISE_CONVERT_OPTIONS_INIT;
+  const poise_convert_options from = options_or(given, usual);
+  poise::ConvertOptions options;
+  options.format = optional_text(from.format).value_or("");
+  if (from.dtype != nullptr) options.dtype = floating_type(from.dtype);
+  if (from.quantize != nullptr) options.quantize = stored_type(from.quantize, "quantize");
+  if (from.sparse != nullptr) options.sparse = sparse_layout(from.sparse);
+  options.min_sparsity = from.min_sparsity;
+  for (const poise_keep& keep : items(from.keep, from.keep_count, "keep")) {
+    options.keep.push_back({std::string(text_at(keep.pattern, "keep.pattern")), stored_type(&at(keep.type, "keep.type"), "keep.type")});
+  }
+  options.only = patterns(from.only, from.only_count, "only");
+  options.skip = patterns(from.skip, from.skip_count, "skip");
+  options.vocabulary = vocabulary_files(from.vocab, from.merges);
+  options.card = card_from(from.card);
+  options.read = read_options(from.io);
+  options.write.overwrite = from.overwrite != 0;
+  set_storage(from.storage, options.write);
+  options.write.progress = progress_from(from.progress);
+  return options;
+}
+
+std::string details(const poise::ConvertReport& report) {
+  Value::Array warnings;
+  for (const poise::Warning& warning : report.warnings) warnings.emplace_back(warning.message);
+  Value::Array casts;
+  for (const poise::ConvertReport::Cast& cast : report.casts) {
+    casts.emplace_back(Attributes{{"from", poise::to_string(cast.from)},
+                                  {"to", poise::to_string(cast.to)},
+                                  {"values", cast.values},
+                                  {"to_zero", cast.to_zero},
+                                  {"to_subnormal", cast.to_subnormal},
+                                  {"worst_error", cast.worst_error}});
+  }
+  Value::Array quantized;
+  for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
+    quantized.emplace_back(Attributes{{"tensor", tensor.tensor},
+                                      {"type", poise::to_string(tensor.type)},
+                                      {"bytes_in", tensor.bytes_in},
+                                      {"bytes_out", tensor.bytes_out},
+                                      {"worst_error", tensor.error.worst},
+                                      {"rms_error", tensor.error.rms()}});
+  }
+  return poise::to_json(Attributes{{"warnings", std::move(warnings)},
+                                   {"losses", Value::Array(report.losses.begin(), report.losses.end())},
+                                   {"casts", std::move(casts)},
+                                   {"quantized", std::move(quantized)}});
+}
+
+}  // namespace
+
+poise_status poise_verify(const char* path, const poise_verify_options* options, int (*on_finding)(void* user, const poise_finding* finding), void* user,
+                          poise_verify_report* report, poise_error* error) {
+  return guard(error, [&] {
+    const poise_verify_options usual = POISE_VERIFY_OPTIONS_INIT;
+    const poise_verify_options chosen = options_or(options, usual);
+    const poise::VerifyReport found = poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
+    for (const poise::Fault& fault : found.faults) {
+      const poise_finding told = finding(fault.severity == poise::Fault::Severity::error, fault.message, fault.path, fault.offset);
+      if (on_finding != nullptr && on_finding(user, &told) != 0) stopped();
+    }
+    if (report == nullptr) return;
+    copy_text(found.format, report->format);
+    report->tensors = found.tensors;
+    report->bytes = found.bytes;
+    report->digests = found.digests;
+    report->faults = found.errors();
+    report->warnings = found.warnings();
+  });
+}
+
+poise_status poise_hash(const poise_model* model, const poise_progress* progress, int (*on_part)(void* user, const poise_part_hash* part), void* user,
+                        poise_model_hash* hash, poise_error* error) {
+  return guard(error, [&] {
+    const poise::ModelHash found = poise::hash(at(model, "model").model, progress == nullptr ? poise::Progress() : progress_from(*progress));
+    for (const poise::PartHash& part : found.parts) {
+      const poise_part_hash told = {lend(part.tensor), lend(part.role), lend(part.sha256)};
+      if (on_part != nullptr && on_part(user, &told) != 0) stopped();
+    }
+    if (hash == nullptr) return;
+    copy_text(found.model, hash->sha256);
+    copy_text(found.content, hash->content);
+  });
+}
+
+poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error) {
+  return guard(error, [&] {
+    const poise::ConvertReport done = poise::convert(text_at(input, "input"), text_at(output, "output"), convert_options(options));
+    if (report == nullptr) return;
+    const poise_string json = give(details(done));
+    copy_text(done.format, report->format);
+    report->tensors = done.tensors;
+    report->skipped = done.skipped;
+    report->bytes_in = done.bytes_in;
+    report->bytes_out = done.bytes_out;
+    report->seconds = done.seconds;
+    report->details = json;
+  });
+}

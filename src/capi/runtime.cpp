@@ -1,0 +1,140 @@
+#include "capi/handles.hpp"
+
+using namespace poise::capi;
+
+namespace {
+
+poise_tokens give_tokens(std::span<const poise::TokenId> tokens) {
+  auto* data = static_cast<std::int32_t*>(std::malloc(std::max<std::size_t>(tokens.size_bytes(), 1)));
+  if (data == nullptr) throw std::bad_alloc();
+  std::copy(tokens.begin(), tokens.end(), data);
+  return {data, tokens.size()};
+}
+
+std::string_view input_text(const char* text, std::size_t size) { return view({text, size}, "text"); }
+
+poise::GenerateOptions generate_options(const poise_generate_options* given) {
+  const poise_generate_options usual = POISE_GENERATE_OPTIONS_INIT;
+  const poise_generate_options from = options_or(given, usual);
+  poise::GenerateOptions options;
+  options.max_tokens = static_cast<std::size_t>(from.max_tokens);
+  options.sampling = {.temperature = from.temperature, .top_k = from.top_k, .top_p = from.top_p, .seed = from.seed};
+  if (from.stop_id >= 0) options.stop_id = from.stop_id;
+  return options;
+}
+
+poise_stop_reason c_reason(poise::StopReason reason) {
+  switch (reason) {
+    case poise::StopReason::end_of_text: return POISE_STOP_END_OF_TEXT;
+    case poise::StopReason::max_tokens: return POISE_STOP_MAX_TOKENS;
+    case poise::StopReason::context_full: return POISE_STOP_CONTEXT_FULL;
+    case poise::StopReason::callback: return POISE_STOP_CALLBACK;
+  }
+  return POISE_STOP_CALLBACK;
+}
+
+}  // namespace
+
+poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error) {
+  return guard(error, [&] { at(tokenizer, "tokenizer") = new poise_tokenizer{poise::Tokenizer(at(model, "model").vocabulary())}; });
+}
+
+void poise_tokenizer_free(poise_tokenizer* tokenizer) { delete tokenizer; }
+
+poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+  return guard(error, [&] {
+    poise_tokens& out = at(tokens, "tokens");
+    out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
+  });
+}
+
+poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count, poise_string* text, poise_error* error) {
+  return guard(error, [&] {
+    poise_string& out = at(text, "text");
+    out = give(at(tokenizer, "tokenizer").tokenizer.decode(items(tokens, count, "tokens")));
+  });
+}
+
+poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error) {
+  return guard(error, [&] { at(stream, "stream") = new poise_stream(at(tokenizer, "tokenizer").tokenizer); });
+}
+
+void poise_stream_free(poise_stream* stream) { delete stream; }
+
+poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error) {
+  return guard(error, [&] {
+    poise_text& out = at(text, "text");
+    poise_stream& from = at(stream, "stream");
+    from.text = from.stream.add(token);
+    out = lend(from.text);
+  });
+}
+
+poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error) {
+  return guard(error, [&] {
+    poise_text& out = at(text, "text");
+    poise_stream& from = at(stream, "stream");
+    from.text = from.stream.finish();
+    out = lend(from.text);
+  });
+}
+
+poise_status poise_session_create(const poise_model* model, const poise_session_options* options, poise_session** session, poise_error* error) {
+  return guard(error, [&] {
+    const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
+    const poise_session_options chosen = options_or(options, usual);
+    poise_session*& out = at(session, "session");
+    out = new poise_session{poise::Session(at(model, "model").model, {.threads = chosen.threads, .context = static_cast<std::size_t>(chosen.context)})};
+  });
+}
+
+void poise_session_free(poise_session* session) { delete session; }
+
+poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Session& of = at(session, "session").session;
+    at(info, "info") = {of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer()};
+  });
+}
+
+poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+  return guard(error, [&] {
+    poise_tokens& out = at(tokens, "tokens");
+    out = give_tokens(at(session, "session").session.prompt(input_text(text, size)));
+  });
+}
+
+poise_status poise_session_reset(poise_session* session, poise_error* error) {
+  return guard(error, [&] { at(session, "session").session.reset(); });
+}
+
+poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error) {
+  return guard(error, [&] { at(session, "session").session.feed(items(tokens, count, "tokens")); });
+}
+
+poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count, poise_error* error) {
+  return guard(error, [&] {
+    const float*& out = at(logits, "logits");
+    size_t& number = at(count, "count");
+    const std::span<const float> scores = at(session, "session").session.logits();
+    out = scores.data();
+    number = scores.size();
+  });
+}
+
+poise_status poise_session_generate(poise_session* session, const poise_generate_options* options, int (*on_token)(void* user, int32_t token), void* user,
+                                    poise_generation* generation, poise_error* error) {
+  return guard(error, [&] {
+    const auto use = [&](poise::TokenId token) { return on_token == nullptr || on_token(user, token) == 0; };
+    const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
+    if (generation != nullptr) *generation = {done.tokens.size(), c_reason(done.reason), done.tokens.empty() ? -1 : done.tokens.back()};
+  });
+}
+
+poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out, poise_error* error) {
+  return guard(error, [&] {
+    if (count > 1) at(out, "out");
+    const std::vector<double> result = at(session, "session").session.log_probabilities(items(tokens, count, "tokens"));
+    std::copy(result.begin(), result.end(), out);
+  });
+}

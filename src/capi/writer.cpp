@@ -1,0 +1,258 @@
+#include <cmath>
+#include <mutex>
+
+#include "capi/handles.hpp"
+#include "formats/format.hpp"
+#include "model/check.hpp"
+#include "model/config_json.hpp"
+#include "tensor/affine.hpp"
+
+using namespace poise::capi;
+
+struct poise_writer {
+  poise_writer(const poise::Format& format_, std::filesystem::path path, poise::WriteOptions options_)
+      : format(format_), options(std::move(options_)), output(std::move(path), options.overwrite) {}
+
+  const poise::Format& format;
+  poise::WriteOptions options;
+  poise::FileOutput output;
+  std::mutex filling;  // formats may ask for several tensors at once; callers are asked for one at a time
+  poise::Model model;
+  bool ended = false;
+};
+
+namespace {
+
+using poise::Attributes;
+using poise::Error;
+using poise::ErrorKind;
+
+// Bytes that the caller makes when they are asked for.
+class FilledBlob final : public poise::Blob {
+ public:
+  FilledBlob(const poise_tensor_plan& plan, std::uint64_t size, std::mutex& mutex)
+      : name_(plan.name), fill_(plan.fill), user_(plan.user), size_(size), mutex_(mutex) {}
+
+  std::uint64_t size() const override { return size_; }
+  // Read from front to back where that is possible: it is what callers can do best.
+  bool seekable() const override { return false; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::lock_guard lock(mutex_);
+    if (fill_(user_, offset, out.data(), out.size()) == 0) return;
+    throw Error(ErrorKind::cancelled, fmt::format("tensor {}: the callback that fills it asked to stop", name_));
+  }
+
+ private:
+  std::string name_;
+  int (*fill_)(void*, std::uint64_t, void*, std::size_t);
+  void* user_;
+  std::uint64_t size_;
+  std::mutex& mutex_;
+};
+
+poise_writer& open_writer(poise_writer* writer) {
+  if (at(writer, "writer").ended) refuse("the writer is finished; it can only be freed");
+  return *writer;
+}
+
+const poise::Format& format_for(const std::filesystem::path& path, const char* name) {
+  if (name != nullptr) {
+    const poise::Format& format = poise::format_by_name(name);
+    if (format.write == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
+    return format;
+  }
+  const auto found = poise::format_from_extension(path);
+  if (!found) throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string());
+  return poise::format_by_name(*found);
+}
+
+// JSON from the caller: what is wrong with it is no fault of a file.
+template <typename Use>
+void with_json(const char* json, const char* parameter, Use&& use) {
+  const std::string_view text = text_at(json, parameter);
+  try {
+    const poise::Value value = poise::parse_json(text, parameter);
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) refuse(fmt::format("{} is no JSON object", parameter));
+    use(*map);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::invalid_file) throw;
+    throw Error(ErrorKind::bad_argument, error.message(), error.path(), error.offset());
+  }
+}
+
+void check_affine(const poise_affine& affine, std::string_view name) {
+  const bool sensible = std::isfinite(affine.delta) && affine.delta >= 0 && std::isfinite(affine.min) && std::isfinite(affine.max) && affine.min <= affine.max;
+  if (!sensible) {
+    refuse(fmt::format("tensor {}: delta {}, min {}, max {}: expected finite numbers, delta not negative, min <= max", name, affine.delta, affine.min,
+                       affine.max));
+  }
+}
+
+poise::Tensor planned(const poise_tensor_plan& plan, std::mutex& mutex) {
+  const std::string name(text_at(plan.name, "plan->name"));
+  const poise::DType dtype = dtype_from(plan.dtype);
+  if (plan.fill == nullptr) refuse("plan->fill is NULL");
+  const auto dims = items(plan.dims, plan.rank, "plan->dims");
+  const poise::Shape shape(dims.begin(), dims.end());
+  const auto elements = poise::element_count(shape);
+  auto bytes = elements ? poise::packed_bytes(dtype, *elements) : std::nullopt;
+  if (!bytes) refuse(fmt::format("tensor {}: the elements of shape {} overflow", name, poise::to_string(shape)));
+  std::shared_ptr<const poise::AffineSource> affine;
+  if (poise::info(dtype).kind == poise::DTypeKind::quantized) {
+    check_affine(plan.affine, name);
+    const poise::Affine scale{plan.affine.delta, plan.affine.min, plan.affine.max, plan.affine.packed != 0};
+    if (scale.packed && dtype == poise::DType::qint8) refuse(fmt::format("tensor {}: only codes of qint4 can be packed", name));
+    affine = poise::make_affine(scale);
+    bytes = poise::code_format(dtype, scale).bytes(*elements);
+  }
+  poise::Tensor tensor = poise::make_dense(name, shape, dtype, std::make_shared<FilledBlob>(plan, *bytes, mutex));
+  if (affine) {
+    tensor.layout = poise::Layout::affine;
+    tensor.affine = std::move(affine);
+  }
+  return tensor;
+}
+
+void add(poise::Model& model, poise::Tensor tensor) {
+  if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" stands twice", tensor.name));
+  model.add(std::move(tensor));
+}
+
+poise::Vocabulary& vocabulary_of(poise_writer& writer) {
+  if (!writer.model.vocabulary) refuse("there is no vocabulary yet: poise_writer_set_vocabulary begins one");
+  return *writer.model.vocabulary;
+}
+
+void check_ids(const poise::Vocabulary& vocabulary) {
+  for (const std::int32_t id : {vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id, vocabulary.unk_id}) {
+    if (id >= -1 && id < static_cast<std::int64_t>(vocabulary.size())) continue;
+    refuse(fmt::format("a special token has the id {}, but the vocabulary has {} tokens", id, vocabulary.size()));
+  }
+}
+
+}  // namespace
+
+poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options, poise_writer** writer, poise_error* error) {
+  return guard(error, [&] {
+    const poise_writer_options usual = POISE_WRITER_OPTIONS_INIT;
+    const poise_writer_options chosen = options_or(options, usual);
+    poise_writer*& out = at(writer, "writer");
+    const std::filesystem::path target = text_at(path, "path");
+    poise::WriteOptions write;
+    write.overwrite = chosen.overwrite != 0;
+    set_storage(chosen.storage, write);
+    write.progress = progress_from(chosen.progress);
+    out = new poise_writer(format_for(target, format), target, std::move(write));
+  });
+}
+
+poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error) {
+  return guard(error, [&] {
+    poise::Model& to = open_writer(writer).model;
+    const poise::Model& model = at(from, "from").model;
+    to.card = model.card;
+    to.config = model.config;
+    to.vocabulary = model.vocabulary;
+    to.attributes = model.attributes;
+  });
+}
+
+poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
+  return guard(error, [&] {
+    poise::Card& to = open_writer(writer).model.card;
+    const auto replace = [](std::string& field, const char* text) {
+      if (text != nullptr) field = text;
+    };
+    const poise_card& from = at(card, "card");
+    replace(to.model_type, from.model_type);
+    replace(to.base_model, from.base_model);
+    replace(to.author, from.author);
+    replace(to.created_at, from.created_at);
+    replace(to.last_modified, from.last_modified);
+    replace(to.license, from.license);
+    replace(to.uuid, from.uuid);
+  });
+}
+
+poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error) {
+  return guard(error, [&] {
+    poise::Model& to = open_writer(writer).model;
+    with_json(json, "config", [&](const Attributes& map) {
+      std::string model_type = to.card.model_type;
+      const poise::Config config = poise::config_from_attributes(map, model_type, {});
+      poise::throw_faults(poise::check_config(config), {});
+      to.config = config;
+      to.card.model_type = model_type;
+    });
+  });
+}
+
+poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error) {
+  return guard(error, [&] {
+    poise::Model& to = open_writer(writer).model;
+    with_json(json, "attributes", [&](const Attributes& map) {
+      for (const auto& [key, value] : map) to.attributes.set(key, value);
+    });
+  });
+}
+
+poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error) {
+  return guard(error, [&] {
+    poise::Model& to = open_writer(writer).model;
+    const poise_vocabulary& from = at(vocabulary, "vocabulary");
+    if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR) refuse(fmt::format("vocabulary->kind is {}, which is no kind", from.kind));
+    poise::Vocabulary made;
+    made.kind = static_cast<poise::VocabularyKind>(from.kind);
+    made.bos_id = from.bos_id;
+    made.eos_id = from.eos_id;
+    made.pad_id = from.pad_id;
+    made.unk_id = from.unk_id;
+    made.max_length = from.max_length;
+    made.add_dummy_prefix = from.add_dummy_prefix != 0;
+    made.remove_extra_whitespaces = from.remove_extra_whitespaces != 0;
+    made.normalizer = view(from.normalizer, "vocabulary->normalizer");
+    to.vocabulary = std::move(made);
+  });
+}
+
+poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error) {
+  return guard(error, [&] {
+    poise::Vocabulary& to = vocabulary_of(open_writer(writer));
+    const poise_token& from = at(token, "token");
+    if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED) refuse(fmt::format("token->type is {}, which is no type", from.type));
+    to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
+  });
+}
+
+poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error) {
+  return guard(error, [&] {
+    poise::Vocabulary& to = vocabulary_of(open_writer(writer));
+    const poise_merge& from = at(merge, "merge");
+    to.merges.emplace_back(view(from.left, "merge->left"), view(from.right, "merge->right"));
+  });
+}
+
+poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error) {
+  return guard(error, [&] {
+    poise_writer& to = open_writer(writer);
+    const poise_tensor_plan usual = POISE_TENSOR_PLAN_INIT;
+    add(to.model, planned(options_or(&at(plan, "plan"), usual), to.filling));
+  });
+}
+
+poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_model* from, size_t index, poise_error* error) {
+  return guard(error, [&] { add(open_writer(writer).model, at(from, "from").tensor(index)); });
+}
+
+poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {
+  return guard(error, [&] {
+    poise_writer& to = open_writer(writer);
+    to.ended = true;
+    if (to.model.vocabulary) check_ids(*to.model.vocabulary);
+    poise::write_model(to.model, to.format, to.output, to.options);
+    to.output.commit();
+  });
+}
+
+void poise_writer_free(poise_writer* writer) { delete writer; }

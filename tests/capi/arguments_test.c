@@ -1,0 +1,192 @@
+// Every parameter that must not be NULL says so by name, and every free function takes NULL.
+#include "check.h"
+
+#define NO_NULL(parameter, call)          \
+  CHECK_STATUS(POISE_BAD_ARGUMENT, call); \
+  CHECK(strcmp(error.message, parameter " is NULL") == 0)
+
+static void reading(void) {
+  poise_model* model = open_example();
+  const poise_attributes* config;
+  poise_model_info info;
+  poise_finding finding;
+  poise_vocabulary vocabulary;
+  poise_token token;
+  poise_merge merge;
+  poise_tensor tensor;
+  poise_part part;
+  poise_bytes bytes;
+  poise_attribute attribute;
+  poise_string json;
+  poise_text text;
+  int64_t integer;
+  uint64_t positive;
+  double real;
+  int truth;
+  size_t count;
+  char byte;
+  NO_NULL("path", poise_open(NULL, NULL, &model, &error));
+  NO_NULL("model", poise_open("x", NULL, NULL, &error));
+  NO_NULL("name", poise_open_memory("", 1, NULL, NULL, &model, &error));
+  NO_NULL("model", poise_open_memory("", 1, "x", NULL, NULL, &error));
+  NO_NULL("format", poise_format_at(0, NULL, &error));
+  NO_NULL("info", poise_dtype_describe(POISE_F32, NULL, &error));
+  NO_NULL("model", poise_model_describe(NULL, &info, &error));
+  NO_NULL("info", poise_model_describe(model, NULL, &error));
+  NO_NULL("model", poise_model_warning(NULL, 0, &finding, &error));
+  NO_NULL("model", poise_model_card(NULL, &config, &error));
+  NO_NULL("card", poise_model_card(model, NULL, &error));
+  NO_NULL("model", poise_model_config(NULL, &config, &error));
+  NO_NULL("config", poise_model_config(model, NULL, &error));
+  NO_NULL("model", poise_model_attributes(NULL, &config, &error));
+  NO_NULL("attributes", poise_model_attributes(model, NULL, &error));
+  NO_NULL("model", poise_model_vocabulary(NULL, &vocabulary, &error));
+  NO_NULL("vocabulary", poise_model_vocabulary(model, NULL, &error));
+  NO_NULL("model", poise_vocabulary_token(NULL, 0, &token, &error));
+  NO_NULL("token", poise_vocabulary_token(model, 0, NULL, &error));
+  NO_NULL("model", poise_vocabulary_merge(NULL, 0, &merge, &error));
+  NO_NULL("model", poise_tensor_at(NULL, 0, &tensor, &error));
+  NO_NULL("tensor", poise_tensor_at(model, 0, NULL, &error));
+  NO_NULL("model", poise_tensor_find(NULL, "lm_head.weight", &tensor, &error));
+  NO_NULL("name", poise_tensor_find(model, NULL, &tensor, &error));
+  NO_NULL("tensor", poise_tensor_find(model, "lm_head.weight", NULL, &error));
+  CHECK_OK(poise_tensor_at(model, 0, &tensor, &error));
+  NO_NULL("tensor", poise_tensor_part(NULL, "data", &part, &error));
+  NO_NULL("role", poise_tensor_part(&tensor, NULL, &part, &error));
+  NO_NULL("part", poise_tensor_part(&tensor, "data", NULL, &error));
+  NO_NULL("model", poise_tensor_decode(NULL, 0, POISE_F32, 0, 1, &real, 4, &error));
+  NO_NULL("blob", poise_blob_map(NULL, &bytes, &error));
+  NO_NULL("bytes", poise_blob_map(tensor.parts[0].blob, NULL, &error));
+  NO_NULL("blob", poise_blob_read(NULL, 0, &byte, 1, &error));
+
+  CHECK_OK(poise_model_config(model, &config, &error));
+  NO_NULL("attributes", poise_attributes_count(NULL, &count, &error));
+  NO_NULL("count", poise_attributes_count(config, NULL, &error));
+  NO_NULL("attributes", poise_attributes_at(NULL, 0, &attribute, &error));
+  NO_NULL("attribute", poise_attributes_at(config, 0, NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_boolean(NULL, "tie_word_embeddings", &truth, &error));
+  NO_NULL("key", poise_attributes_get_boolean(config, NULL, &truth, &error));
+  NO_NULL("value", poise_attributes_get_boolean(config, "tie_word_embeddings", NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_integer(NULL, "hidden_size", &integer, &error));
+  NO_NULL("value", poise_attributes_get_integer(config, "hidden_size", NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_unsigned(NULL, "hidden_size", &positive, &error));
+  NO_NULL("value", poise_attributes_get_unsigned(config, "hidden_size", NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_real(NULL, "hidden_size", &real, &error));
+  NO_NULL("value", poise_attributes_get_real(config, "hidden_size", NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_text(NULL, "hidden_act", &text, &error));
+  NO_NULL("value", poise_attributes_get_text(config, "hidden_act", NULL, &error));
+  NO_NULL("attributes", poise_attributes_get_bytes(NULL, "hidden_act", &bytes, &error));
+  NO_NULL("attributes", poise_attributes_get_json(NULL, NULL, &json, &error));
+  NO_NULL("json", poise_attributes_get_json(config, NULL, NULL, &error));
+  poise_model_free(model);
+}
+
+static void doing(void) {
+  poise_model* model = open_example();
+  poise_writer* writer = NULL;
+  poise_token token = {{NULL, 1}, 0, POISE_TOKEN_NORMAL};
+  poise_merge merge = {{NULL, 1}, {"", 0}};
+  poise_vocabulary vocabulary;
+  NO_NULL("path", poise_verify(NULL, NULL, NULL, NULL, NULL, &error));
+  NO_NULL("model", poise_hash(NULL, NULL, NULL, NULL, NULL, &error));
+  NO_NULL("input", poise_convert(NULL, "x", NULL, NULL, &error));
+  NO_NULL("output", poise_convert("x", NULL, NULL, NULL, &error));
+  NO_NULL("path", poise_writer_create(NULL, NULL, NULL, &writer, &error));
+  NO_NULL("writer", poise_writer_create(scratch("x.zt"), NULL, NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_set_metadata(NULL, model, &error));
+  NO_NULL("writer", poise_writer_set_card(NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_set_config(NULL, "{}", &error));
+  NO_NULL("writer", poise_writer_set_attributes(NULL, "{}", &error));
+  NO_NULL("writer", poise_writer_set_vocabulary(NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_add_token(NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_add_merge(NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_add_tensor(NULL, NULL, &error));
+  NO_NULL("writer", poise_writer_copy_tensor(NULL, model, 0, &error));
+  NO_NULL("writer", poise_writer_finish(NULL, &error));
+  CHECK_OK(poise_writer_create(scratch("x.zt"), NULL, NULL, &writer, &error));
+  NO_NULL("from", poise_writer_set_metadata(writer, NULL, &error));
+  NO_NULL("card", poise_writer_set_card(writer, NULL, &error));
+  NO_NULL("config", poise_writer_set_config(writer, NULL, &error));
+  NO_NULL("attributes", poise_writer_set_attributes(writer, NULL, &error));
+  NO_NULL("vocabulary", poise_writer_set_vocabulary(writer, NULL, &error));
+  NO_NULL("plan", poise_writer_add_tensor(writer, NULL, &error));
+  NO_NULL("from", poise_writer_copy_tensor(writer, NULL, 0, &error));
+  CHECK_OK(poise_model_vocabulary(model, &vocabulary, &error));
+  CHECK_OK(poise_writer_set_vocabulary(writer, &vocabulary, &error));
+  NO_NULL("token", poise_writer_add_token(writer, NULL, &error));
+  NO_NULL("token->text", poise_writer_add_token(writer, &token, &error));
+  NO_NULL("merge", poise_writer_add_merge(writer, NULL, &error));
+  NO_NULL("merge->left", poise_writer_add_merge(writer, &merge, &error));
+  vocabulary.normalizer.data = NULL;
+  NO_NULL("vocabulary->normalizer", poise_writer_set_vocabulary(writer, &vocabulary, &error));
+  poise_writer_free(writer);
+  poise_model_free(model);
+}
+
+static void running(void) {
+  poise_model* model = open_example();
+  poise_tokenizer* tokenizer = NULL;
+  poise_stream* stream = NULL;
+  poise_session* session = NULL;
+  poise_session_info info;
+  poise_tokens tokens;
+  poise_string string;
+  poise_text text;
+  const float* logits;
+  double score;
+  size_t count;
+  const int32_t token = 1;
+  NO_NULL("model", poise_tokenizer_create(NULL, &tokenizer, &error));
+  NO_NULL("tokenizer", poise_tokenizer_create(model, NULL, &error));
+  CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
+  NO_NULL("tokenizer", poise_tokenizer_encode(NULL, "a", 1, &tokens, &error));
+  NO_NULL("text", poise_tokenizer_encode(tokenizer, NULL, 1, &tokens, &error));
+  NO_NULL("tokens", poise_tokenizer_encode(tokenizer, "a", 1, NULL, &error));
+  NO_NULL("tokenizer", poise_tokenizer_decode(NULL, &token, 1, &string, &error));
+  NO_NULL("tokens", poise_tokenizer_decode(tokenizer, NULL, 1, &string, &error));
+  NO_NULL("text", poise_tokenizer_decode(tokenizer, &token, 1, NULL, &error));
+  NO_NULL("tokenizer", poise_stream_create(NULL, &stream, &error));
+  NO_NULL("stream", poise_stream_create(tokenizer, NULL, &error));
+  CHECK_OK(poise_stream_create(tokenizer, &stream, &error));
+  NO_NULL("stream", poise_stream_add(NULL, 1, &text, &error));
+  NO_NULL("text", poise_stream_add(stream, 1, NULL, &error));
+  NO_NULL("stream", poise_stream_finish(NULL, &text, &error));
+  NO_NULL("text", poise_stream_finish(stream, NULL, &error));
+  NO_NULL("model", poise_session_create(NULL, NULL, &session, &error));
+  NO_NULL("session", poise_session_create(model, NULL, NULL, &error));
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  NO_NULL("session", poise_session_describe(NULL, &info, &error));
+  NO_NULL("info", poise_session_describe(session, NULL, &error));
+  NO_NULL("session", poise_session_prompt(NULL, "a", 1, &tokens, &error));
+  NO_NULL("text", poise_session_prompt(session, NULL, 1, &tokens, &error));
+  NO_NULL("tokens", poise_session_prompt(session, "a", 1, NULL, &error));
+  NO_NULL("session", poise_session_reset(NULL, &error));
+  NO_NULL("session", poise_session_feed(NULL, &token, 1, &error));
+  NO_NULL("tokens", poise_session_feed(session, NULL, 1, &error));
+  NO_NULL("session", poise_session_logits(NULL, &logits, &count, &error));
+  NO_NULL("logits", poise_session_logits(session, NULL, &count, &error));
+  NO_NULL("count", poise_session_logits(session, &logits, NULL, &error));
+  NO_NULL("session", poise_session_generate(NULL, NULL, NULL, NULL, NULL, &error));
+  NO_NULL("session", poise_session_log_probabilities(NULL, &token, 1, &score, &error));
+  poise_session_free(session);
+  poise_stream_free(stream);
+  poise_tokenizer_free(tokenizer);
+  poise_model_free(model);
+}
+
+static void freeing_nothing(void) {
+  poise_model_free(NULL);
+  poise_writer_free(NULL);
+  poise_tokenizer_free(NULL);
+  poise_stream_free(NULL);
+  poise_session_free(NULL);
+  poise_string_free(NULL);
+  poise_tokens_free(NULL);
+}
+
+void test_arguments(void) {
+  reading();
+  doing();
+  running();
+  freeing_nothing();
+}

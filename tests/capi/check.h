@@ -1,0 +1,43 @@
+// The smallest test framework that does: checks count failures and go on, a group is a function, and files live in a folder of the
+// group's own. Each call under test gets `&error`, so that every status can be compared with what it says.
+#ifndef POISE_TESTS_CHECK_H
+#define POISE_TESTS_CHECK_H
+
+#include <poise.h>
+#include <stdio.h>
+#include <string.h>
+
+extern poise_error error;
+
+#define CHECK(condition) check((condition) != 0, #condition, __FILE__, __LINE__)
+#define CHECK_STATUS(expected, call) check_status((expected), (call), #call, __FILE__, __LINE__)
+#define CHECK_OK(call) CHECK_STATUS(POISE_OK, call)
+#define CHECK_TEXT(expected, text) check_text((expected), (text), #text, __FILE__, __LINE__)
+#define CHECK_SAYS(part) check(strstr(error.message, (part)) != NULL, error.message, __FILE__, __LINE__)
+
+void check(int holds, const char* what, const char* file, int line);
+void check_status(poise_status expected, poise_status found, const char* call, const char* file, int line);
+void check_text(const char* expected, poise_text found, const char* what, const char* file, int line);
+
+// Paths of the examples, and of files in the group's folder. Each result is valid until the eighth call behind it.
+const char* example(const char* name);
+const char* scratch(const char* name);
+
+// The whole of a file; freed by the caller. And the other way round.
+unsigned char* read_file(const char* path, size_t* size);
+void write_file(const char* path, const void* data, size_t size);
+
+// examples/nano-mistral, opened. And the same, converted into the group's folder.
+poise_model* open_example(void);
+poise_model* open_converted(const char* name, const poise_convert_options* options);
+
+void test_model(void);
+void test_attributes(void);
+void test_tensor(void);
+void test_operations(void);
+void test_writer(void);
+void test_runtime(void);
+void test_threads(void);
+void test_arguments(void);
+
+#endif

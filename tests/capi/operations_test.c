@@ -1,0 +1,223 @@
+// Verify, hash, convert: results, callbacks, cancelling.
+#include <stdlib.h>
+
+#include "check.h"
+
+typedef struct calls {
+  int count;
+  int stop_at;  // 0: never
+  uint64_t offset;
+  char text[256];
+} calls;
+
+static int on_progress(void* user, uint64_t done, uint64_t total, poise_text item) {
+  calls* seen = user;
+  CHECK(done <= total && item.size > 0);
+  return ++seen->count == seen->stop_at;
+}
+
+static int on_finding(void* user, const poise_finding* finding) {
+  calls* seen = user;
+  seen->offset = finding->offset;
+  snprintf(seen->text, sizeof seen->text, "%d %.*s", (int)finding->severity, POISE_TEXT(finding->message));
+  return ++seen->count == seen->stop_at;
+}
+
+static int on_part(void* user, const poise_part_hash* part) {
+  calls* seen = user;
+  if (seen->count == 0) snprintf(seen->text, sizeof seen->text, "%.*s %.*s/%.*s", POISE_TEXT(part->sha256), POISE_TEXT(part->tensor), POISE_TEXT(part->role));
+  return ++seen->count == seen->stop_at;
+}
+
+static void verifies(void) {
+  poise_verify_options options = POISE_VERIFY_OPTIONS_INIT;
+  poise_verify_report report;
+  poise_model* model = NULL;
+  poise_tensor tensor;
+  calls seen = {0, 0, 0, ""};
+  calls progress = {0, 0, 0, ""};
+  uint64_t at;
+  size_t size;
+  unsigned char* file = read_file(example("nano-mistral/model.safetensors"), &size);
+  options.progress.report = on_progress;
+  options.progress.user = &progress;
+  CHECK_OK(poise_verify(example("nano-mistral"), &options, on_finding, &seen, &report, &error));
+  CHECK(strcmp(report.format, "huggingface") == 0);
+  CHECK(report.tensors == 39 && report.faults == 0 && report.warnings == (uint64_t)seen.count && report.bytes == 935040 * 2);
+  CHECK(progress.count > 0);
+  progress.count = 0;
+  progress.stop_at = 1;
+  CHECK_STATUS(POISE_CANCELLED, poise_verify(example("nano-mistral"), &options, NULL, NULL, &report, &error));
+
+  // Two elements that are no numbers, of which the first is told.
+  CHECK_OK(poise_open(example("nano-mistral/model.safetensors"), NULL, &model, &error));
+  CHECK_OK(poise_tensor_find(model, "model.norm.weight", &tensor, &error));
+  at = tensor.parts[0].offset + 6;
+  memcpy(file + at, "\xc0\x7f\xc0\x7f", 4);
+  write_file(scratch("nan.safetensors"), file, size);
+  CHECK_OK(poise_verify(scratch("nan.safetensors"), NULL, on_finding, &seen, &report, &error));
+  CHECK(report.faults == 1 && seen.offset == at);
+  CHECK(strstr(seen.text, "1 tensor model.norm.weight: data: element 3 is") == seen.text);
+  seen.count = 0;
+  seen.stop_at = 1;
+  CHECK_STATUS(POISE_CANCELLED, poise_verify(scratch("nan.safetensors"), NULL, on_finding, &seen, &report, &error));
+  CHECK_OK(poise_verify(scratch("nan.safetensors"), NULL, NULL, NULL, NULL, &error));
+
+  // A file that cannot be opened as a model is a fault; one that is not there is an error.
+  write_file(scratch("cut.safetensors"), file, size / 2);
+  CHECK_OK(poise_verify(scratch("cut.safetensors"), NULL, NULL, NULL, &report, &error));
+  CHECK(report.faults == 1 && report.format[0] == '\0');
+  CHECK_STATUS(POISE_NOT_FOUND, poise_verify(scratch("absent"), NULL, NULL, NULL, &report, &error));
+  poise_model_free(model);
+  free(file);
+}
+
+// The expected digest is that of Python's hashlib over the tensor's bytes in the file.
+static void hashes(void) {
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_model* model = open_example();
+  poise_model* converted;
+  poise_model_hash a;
+  poise_model_hash b;
+  poise_progress progress = {on_progress, NULL};
+  calls seen = {0, 0, 0, ""};
+  calls reported = {0, 1, 0, ""};
+  progress.user = &reported;
+  CHECK_OK(poise_hash(model, NULL, on_part, &seen, &a, &error));
+  CHECK(seen.count == 39);
+  CHECK(strcmp(seen.text, "5f5e1287716e6d26da1a8784d97bda9f002e799535dc9157d1d804fac8c79266 lm_head.weight/data") == 0);
+  CHECK(strlen(a.sha256) == 64 && a.content[0] == '\0');
+  options.dtype = "bf16";
+  converted = open_converted("same.zt", &options);
+  CHECK_OK(poise_hash(converted, NULL, NULL, NULL, &b, &error));
+  CHECK(strcmp(a.sha256, b.sha256) == 0 && strncmp(b.content, "xxh3:", 5) == 0);
+  CHECK_STATUS(POISE_CANCELLED, poise_hash(model, &progress, NULL, NULL, &b, &error));
+  seen.count = 0;
+  seen.stop_at = 2;
+  CHECK_STATUS(POISE_CANCELLED, poise_hash(model, NULL, on_part, &seen, &b, &error));
+  CHECK_OK(poise_hash(model, NULL, NULL, NULL, NULL, &error));
+  poise_model_free(converted);
+  poise_model_free(model);
+}
+
+static void converts(void) {
+  static const char* const only[] = {"model.layers.0.*", "model.norm.weight"};
+  static const char* const skip[] = {"*_proj.weight"};
+  static const poise_keep keep[] = {{"*.mlp.*", "f32"}, {"*norm*", "bf16"}};
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_convert_report report;
+  poise_model* model = NULL;
+  poise_tensor tensor;
+  const poise_attributes* card;
+  poise_text author;
+  options.card.author = "A. Miller";
+  options.dtype = "f16";
+  options.keep = keep;
+  options.keep_count = 2;
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, &report, &error));
+  CHECK(strcmp(report.format, "alt") == 0);
+  CHECK(report.tensors == 39 && report.skipped == 0 && report.bytes_in > 0 && report.bytes_out > report.bytes_in && report.seconds > 0);
+  CHECK(strstr(report.details.data, "\"from\":\"bf16\",\"to\":\"f16\"") != NULL && strstr(report.details.data, "\"quantized\":[]") != NULL);
+  poise_string_free(&report.details);
+  CHECK_OK(poise_open(scratch("kept.alt"), NULL, &model, &error));
+  CHECK_OK(poise_model_card(model, &card, &error));
+  CHECK_OK(poise_attributes_get_text(card, "author", &author, &error));
+  CHECK_TEXT("A. Miller", author);
+  CHECK_OK(poise_tensor_find(model, "model.layers.0.mlp.up_proj.weight", &tensor, &error));
+  CHECK(tensor.dtype == POISE_F32);
+  CHECK_OK(poise_tensor_find(model, "model.norm.weight", &tensor, &error));
+  CHECK(tensor.dtype == POISE_BF16);
+  CHECK_OK(poise_tensor_find(model, "lm_head.weight", &tensor, &error));
+  CHECK(tensor.dtype == POISE_F16);
+  poise_model_free(model);
+
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, NULL, &error));  // it exists
+  options.overwrite = 1;
+  options.keep_count = 0;
+  options.only = only;
+  options.only_count = 2;
+  options.skip = skip;
+  options.skip_count = 1;
+  options.format = "safetensors";
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, &report, &error));
+  CHECK(strcmp(report.format, "safetensors") == 0);
+  CHECK(report.tensors == 3 && report.skipped == 36);  // the two norms of the layer, and the last
+  poise_string_free(&report.details);
+}
+
+static void refuses_what_makes_no_sense(void) {
+  static const char* const nothing[] = {"no.such.*"};
+  static const char* const null[] = {NULL};
+  static const poise_keep keep[] = {{"*", "f13"}};
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  const poise_convert_options usual = POISE_CONVERT_OPTIONS_INIT;
+  calls progress = {0, 1, 0, ""};
+  char input[1024];
+  strcpy(input, example("nano-mistral"));
+#define REFUSED(field, value) \
+  options = usual;            \
+  options.field = (value);    \
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("out.zt"), &options, NULL, &error))
+  REFUSED(format, "zip");
+  REFUSED(format, "huggingface");
+  REFUSED(dtype, "f12");
+  REFUSED(dtype, "i32");
+  REFUSED(quantize, "int3");
+  REFUSED(quantize, "f16");
+  REFUSED(sparse, "dense");
+  REFUSED(vocab, "vocab.txt");
+  REFUSED(merges, "merges.txt");
+  REFUSED(io, 2);
+  REFUSED(size, 8);
+  REFUSED(size, 100000);
+  REFUSED(storage.digest, "md5");
+  REFUSED(storage.dialect, "alt.c");
+  REFUSED(storage.zstd_level, 99);
+  REFUSED(storage.align, 3);
+  REFUSED(only_count, 1);
+  REFUSED(keep_count, 1);
+#undef REFUSED
+  options = usual;
+  options.only = nothing;
+  options.only_count = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("out.zt"), &options, NULL, &error));
+  CHECK_SAYS("no.such.*");
+  options.only = null;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("out.zt"), &options, NULL, &error));
+  options = usual;
+  options.keep = keep;
+  options.keep_count = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("out.zt"), &options, NULL, &error));
+  CHECK_SAYS("f13");
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(input, scratch("no-extension"), NULL, NULL, &error));
+  CHECK_STATUS(POISE_NOT_FOUND, poise_convert(input, scratch("no/folder/out.zt"), NULL, NULL, &error));
+  CHECK_STATUS(POISE_NOT_FOUND, poise_convert(scratch("absent"), scratch("out.zt"), NULL, NULL, &error));
+  options = usual;
+  options.progress.report = on_progress;
+  options.progress.user = &progress;
+  CHECK_STATUS(POISE_CANCELLED, poise_convert(input, scratch("out.zt"), &options, NULL, &error));
+  CHECK(progress.count == 1);  // the folder is checked to be empty of what was cancelled
+  CHECK(fopen(scratch("out.zt"), "rb") == NULL);
+}
+
+// A struct of a newer header: more fields behind those known here, all zero, is understood; others are not.
+static void understands_newer_options(void) {
+  struct {
+    poise_open_options known;
+    uint64_t more;
+  } options = {POISE_OPEN_OPTIONS_INIT, 0};
+  poise_model* model = NULL;
+  options.known.size = sizeof options;
+  CHECK_OK(poise_open(example("nano-mistral"), &options.known, &model, &error));
+  poise_model_free(model);
+  options.more = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_open(example("nano-mistral"), &options.known, &model, &error));
+}
+
+void test_operations(void) {
+  verifies();
+  hashes();
+  converts();
+  refuses_what_makes_no_sense();
+  understands_newer_options();
+}

@@ -1,0 +1,177 @@
+// Tokenizers, streams and sessions. The expected tokens are those of examples/nano-mistral/reference.json, which SentencePiece and a
+// float64 model made.
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+static const int32_t kHello[] = {348, 280, 903, 916, 863, 930};
+static const int32_t kOnce[] = {1, 580, 581, 261, 469};
+static const int32_t kGreedy[] = {916, 375, 277, 261, 536, 294, 302, 917, 914, 270};
+
+static void turns_text_into_tokens(void) {
+  poise_model* model = open_example();
+  poise_tokenizer* tokenizer = NULL;
+  poise_stream* stream = NULL;
+  poise_tokens tokens;
+  poise_string text;
+  poise_text piece;
+  char whole[64] = "";
+  const int32_t outside[] = {960};
+  size_t i;
+  CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
+  poise_model_free(model);  // the tokenizer stays
+  CHECK_OK(poise_tokenizer_encode(tokenizer, "Hello, world!", 13, &tokens, &error));
+  CHECK(tokens.count == 6 && memcmp(tokens.data, kHello, sizeof kHello) == 0);
+  CHECK_OK(poise_tokenizer_decode(tokenizer, tokens.data, tokens.count, &text, &error));
+  CHECK(text.size == 13 && strcmp(text.data, "Hello, world!") == 0);
+  poise_string_free(&text);
+  CHECK_OK(poise_stream_create(tokenizer, &stream, &error));
+  for (i = 0; i < tokens.count; ++i) {
+    CHECK_OK(poise_stream_add(stream, tokens.data[i], &piece, &error));
+    strncat(whole, piece.data, piece.size);
+  }
+  CHECK_OK(poise_stream_finish(stream, &piece, &error));
+  strncat(whole, piece.data, piece.size);
+  CHECK(strcmp(whole, "Hello, world!") == 0);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_stream_add(stream, 960, &piece, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_stream_add(stream, -1, &piece, &error));
+  poise_stream_free(stream);
+  poise_tokens_free(&tokens);
+  CHECK(tokens.data == NULL && tokens.count == 0);
+  CHECK_OK(poise_tokenizer_encode(tokenizer, NULL, 0, &tokens, &error));
+  CHECK(tokens.count == 0);
+  poise_tokens_free(&tokens);
+  CHECK_OK(poise_tokenizer_decode(tokenizer, NULL, 0, &text, &error));
+  CHECK(text.size == 0 && text.data[0] == '\0');
+  poise_string_free(&text);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_tokenizer_decode(tokenizer, outside, 1, &text, &error));
+  CHECK_SAYS("token 960");
+  poise_tokenizer_free(tokenizer);
+  CHECK_OK(poise_open(example("nano-tiny-llama/weights.tllm"), NULL, &model, &error));
+  CHECK_STATUS(POISE_NOT_FOUND, poise_tokenizer_create(model, &tokenizer, &error));
+  poise_model_free(model);
+}
+
+typedef struct heard {
+  int32_t tokens[64];
+  size_t count;
+  size_t stop_at;
+} heard;
+
+static int on_token(void* user, int32_t token) {
+  heard* all = user;
+  all->tokens[all->count++] = token;
+  return all->count == all->stop_at;
+}
+
+static void tells_a_story(void) {
+  poise_model* model = open_example();
+  poise_session* session = NULL;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_session_info info;
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_generation generation;
+  poise_tokens prompt;
+  const float* logits;
+  size_t count;
+  size_t i;
+  size_t best = 0;
+  heard all = {{0}, 0, 0};
+  options.threads = 2;
+  options.context = 40;
+  CHECK_OK(poise_session_create(model, &options, &session, &error));
+  poise_model_free(model);  // the session stays
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_logits(session, &logits, &count, &error));
+  CHECK_OK(poise_session_prompt(session, "Once upon a time", 16, &prompt, &error));
+  CHECK(prompt.count == 5 && memcmp(prompt.data, kOnce, sizeof kOnce) == 0);
+  CHECK_OK(poise_session_feed(session, prompt.data, prompt.count, &error));
+  CHECK_OK(poise_session_logits(session, &logits, &count, &error));
+  CHECK(count == 960);
+  for (i = 0; i < count; ++i) best = logits[i] > logits[best] ? i : best;
+  CHECK((int32_t)best == kGreedy[0]);
+  generate.max_tokens = 10;
+  CHECK_OK(poise_session_generate(session, &generate, on_token, &all, &generation, &error));
+  CHECK(all.count == 10 && memcmp(all.tokens, kGreedy, sizeof kGreedy) == 0);
+  CHECK(generation.tokens == 10 && generation.reason == POISE_STOP_MAX_TOKENS && generation.last == kGreedy[9]);
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.vocabulary_size == 960 && info.context == 40 && info.position == 5 + 9 && info.has_tokenizer == 1);
+
+  CHECK_OK(poise_session_reset(session, &error));
+  CHECK_OK(poise_session_feed(session, prompt.data, prompt.count, &error));
+  all.count = 0;
+  all.stop_at = 3;
+  CHECK_OK(poise_session_generate(session, NULL, on_token, &all, &generation, &error));
+  CHECK(all.count == 3 && generation.reason == POISE_STOP_CALLBACK);
+  all.stop_at = 0;
+  CHECK_OK(poise_session_feed(session, &generation.last, 1, &error));
+  generate.stop_id = kGreedy[5];
+  CHECK_OK(poise_session_generate(session, &generate, on_token, &all, &generation, &error));
+  CHECK(generation.reason == POISE_STOP_END_OF_TEXT && generation.tokens == 3 && generation.last == kGreedy[5]);
+  generate.stop_id = -1;
+  generate.max_tokens = 1000;
+  CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, &generation, &error));
+  CHECK(generation.reason == POISE_STOP_CONTEXT_FULL);
+
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_feed(session, prompt.data, prompt.count, &error));  // does not fit
+  CHECK_OK(poise_session_reset(session, &error));
+  prompt.data[1] = 960;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_feed(session, prompt.data, prompt.count, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_generate(session, NULL, NULL, NULL, NULL, &error));
+  generate.top_p = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_generate(session, &generate, NULL, NULL, NULL, &error));
+  poise_tokens_free(&prompt);
+  poise_session_free(session);
+}
+
+static void scores_a_text(void) {
+  poise_model* model = open_example();
+  poise_session* session = NULL;
+  double scores[4];
+  const float* logits;
+  double sum = 0;
+  size_t count;
+  size_t i;
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  CHECK_OK(poise_session_log_probabilities(session, kOnce, 5, scores, &error));
+  CHECK_OK(poise_session_reset(session, &error));
+  CHECK_OK(poise_session_feed(session, kOnce, 4, &error));
+  CHECK_OK(poise_session_logits(session, &logits, &count, &error));
+  for (i = 0; i < count; ++i) sum += exp((double)logits[i]);
+  CHECK(fabs(scores[3] - ((double)logits[kOnce[4]] - log(sum))) < 1e-4);
+  CHECK_OK(poise_session_log_probabilities(session, kOnce, 1, NULL, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_log_probabilities(session, kOnce, 2, NULL, &error));
+  poise_session_free(session);
+  poise_model_free(model);
+}
+
+static void refuses_what_does_not_run(void) {
+  poise_model* model = NULL;
+  poise_session* session = NULL;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_tokens tokens;
+  CHECK_OK(poise_open(example("nano-mistral/model.safetensors"), NULL, &model, &error));
+  CHECK_STATUS(POISE_UNSUPPORTED, poise_session_create(model, NULL, &session, &error));
+  poise_model_free(model);
+  model = open_example();
+  options.context = 513;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
+  options.context = 0;
+  options.threads = 100000;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
+  CHECK(session == NULL);
+  poise_model_free(model);
+  CHECK_OK(poise_open(example("nano-tiny-llama/weights.tllm"), NULL, &model, &error));
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  CHECK_STATUS(POISE_UNSUPPORTED, poise_session_prompt(session, "a", 1, &tokens, &error));
+  CHECK_OK(poise_session_feed(session, kOnce, 1, &error));
+  poise_session_free(session);
+  poise_model_free(model);
+}
+
+void test_runtime(void) {
+  turns_text_into_tokens();
+  tells_a_story();
+  scores_a_text();
+  refuses_what_does_not_run();
+}

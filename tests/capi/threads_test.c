@@ -1,0 +1,111 @@
+// Eight threads on one model: they look up, lend, copy, decode and tokenize through the same handles, and run a session each.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+enum { kThreads = 8, kRounds = 12 };
+
+typedef struct work {
+  const poise_model* model;
+  const poise_tokenizer* tokenizer;
+  unsigned number;
+  int good;            // rounds in which everything was as it should be
+  int32_t tokens[16];  // that its session generated
+  double sum;          // of all elements it decoded
+} work;
+
+// Each thread begins with another tensor, so that the parts of one are made by one thread while others ask for them.
+static int look_at_tensors(work* own, poise_error* problem) {
+  size_t i;
+  for (i = 0; i < 39; ++i) {
+    poise_tensor tensor;
+    poise_tensor same;
+    poise_bytes bytes;
+    float values[128];
+    uint16_t stored[128];
+    char name[128];
+    size_t j;
+    if (poise_tensor_at(own->model, (i + own->number * 5) % 39, &tensor, problem) != POISE_OK) return 0;
+    if (tensor.name.size >= sizeof name) return 0;
+    memcpy(name, tensor.name.data, tensor.name.size);
+    name[tensor.name.size] = '\0';
+    if (poise_tensor_find(own->model, name, &same, problem) != POISE_OK || same.parts != tensor.parts) return 0;
+    if (poise_blob_map(tensor.parts[0].blob, &bytes, problem) != POISE_OK || bytes.size != tensor.parts[0].size) return 0;
+    if (poise_blob_read(tensor.parts[0].blob, 0, stored, sizeof stored, problem) != POISE_OK || memcmp(stored, bytes.data, sizeof stored) != 0) return 0;
+    if (poise_tensor_decode(own->model, tensor.index, POISE_F32, 0, 128, values, sizeof values, problem) != POISE_OK) return 0;
+    for (j = 0; j < 128; ++j) own->sum += (double)values[j];
+    if (poise_tensor_find(own->model, "absent", &same, problem) != POISE_NOT_FOUND || problem->kind != POISE_NOT_FOUND) return 0;
+  }
+  return 1;
+}
+
+static int use_tokenizer(const work* own, poise_error* problem) {
+  static const char kText[] = "One day, a mouse named Tansy lived there.";
+  poise_tokens tokens;
+  poise_string text;
+  int same;
+  if (poise_tokenizer_encode(own->tokenizer, kText, sizeof kText - 1, &tokens, problem) != POISE_OK) return 0;
+  if (poise_tokenizer_decode(own->tokenizer, tokens.data, tokens.count, &text, problem) != POISE_OK) return 0;
+  same = strcmp(text.data, kText) == 0;
+  poise_string_free(&text);
+  poise_tokens_free(&tokens);
+  return same;
+}
+
+static int collect(void* user, int32_t token) {
+  work* own = user;
+  size_t i = 0;
+  while (own->tokens[i] != 0) ++i;
+  own->tokens[i] = token;
+  return 0;
+}
+
+static int run_session(work* own, poise_error* problem) {
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_session* session = NULL;
+  poise_tokens prompt;
+  int good;
+  options.threads = 1 + own->number % 2;
+  generate.max_tokens = 15;
+  if (poise_session_create(own->model, &options, &session, problem) != POISE_OK) return 0;
+  good = poise_session_prompt(session, "Once upon a time", 16, &prompt, problem) == POISE_OK &&
+         poise_session_feed(session, prompt.data, prompt.count, problem) == POISE_OK &&
+         poise_session_generate(session, &generate, collect, own, NULL, problem) == POISE_OK;
+  poise_tokens_free(&prompt);
+  poise_session_free(session);
+  return good;
+}
+
+static void* run(void* argument) {
+  work* own = argument;
+  poise_error problem;
+  int round;
+  for (round = 0; round < kRounds; ++round) own->good += look_at_tensors(own, &problem) && use_tokenizer(own, &problem);
+  own->good += run_session(own, &problem);
+  return NULL;
+}
+
+void test_threads(void) {
+  static work works[kThreads];
+  pthread_t threads[kThreads];
+  poise_model* model = open_example();
+  poise_tokenizer* tokenizer = NULL;
+  unsigned i;
+  CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
+  for (i = 0; i < kThreads; ++i) {
+    works[i].model = model;
+    works[i].tokenizer = tokenizer;
+    works[i].number = i;
+    if (pthread_create(&threads[i], NULL, run, &works[i]) != 0) abort();
+  }
+  for (i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
+  for (i = 0; i < kThreads; ++i) {
+    CHECK(works[i].good == kRounds + 1);
+    CHECK(works[i].tokens[0] == 916 && memcmp(works[i].tokens, works[0].tokens, sizeof works[0].tokens) == 0);
+    CHECK(works[i].sum > works[0].sum - 1e-6 && works[i].sum < works[0].sum + 1e-6);
+  }
+  poise_tokenizer_free(tokenizer);
+  poise_model_free(model);
+}
