@@ -85,12 +85,13 @@ poise_status poise_tensor_find(const poise_model* model, const char* name, poise
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, poise_part* part, poise_error* error) {
   return guard(error, [&] {
     const std::string_view wanted = text_at(role, "role");
-    for (const poise_part& candidate : items(at(tensor, "tensor").parts, tensor->part_count, "tensor->parts")) {
+    const poise_tensor& of = at(tensor, "tensor");
+    for (const poise_part& candidate : items(of.parts, of.part_count, "tensor->parts")) {
       if (std::string_view(candidate.role.data, candidate.role.size) != wanted) continue;
       at(part, "part") = candidate;
       return;
     }
-    no_such(fmt::format("tensor {}: there is no part \"{}\"", std::string_view(tensor->name.data, tensor->name.size), wanted));
+    no_such(fmt::format("tensor {}: there is no part \"{}\"", std::string_view(of.name.data, of.name.size), wanted));
   });
 }
 

@@ -1,6 +1,7 @@
 #include <poise/value.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -69,34 +70,65 @@ std::string hex(const Value::Bytes& bytes) {
   return text;
 }
 
-Json to_tree(const Value& value);
+// Writes values as JSON text. Only scalars become nlohmann's: the destructor of its arrays and objects allocates, and ends the program
+// where there is no memory left.
+class Writer {
+ public:
+  explicit Writer(int indent) : indent_(indent) {}
 
-struct TreeBuilder {
-  Json operator()(std::nullptr_t) const { return nullptr; }
-  Json operator()(double number) const { return std::isfinite(number) ? Json(number) : Json(nullptr); }
-  Json operator()(const Value::Bytes& bytes) const { return hex(bytes); }
-  Json operator()(const Value::Array& array) const {
-    Json tree = Json::array();
-    for (const Value& item : array) tree.push_back(to_tree(item));
-    return tree;
+  std::string take() { return std::move(text_); }
+  void write(const Value& value) { std::visit(*this, value.storage()); }
+
+  void operator()(std::nullptr_t) { text_ += "null"; }
+  void operator()(double number) { scalar(std::isfinite(number) ? Json(number) : Json(nullptr)); }
+  void operator()(const Value::Bytes& bytes) { scalar(hex(bytes)); }
+  void operator()(const Value::Array& array) {
+    list('[', array, ']', [&](const Value& item) { write(item); });
   }
-  Json operator()(const Value::Pairs& pairs) const {
-    Json tree = Json::array();
-    for (const auto& [key, item] : pairs) tree.push_back(Json::array({to_tree(key), to_tree(item)}));
-    return tree;
+  void operator()(const Value::Pairs& pairs) {
+    list('[', pairs, ']', [&](const auto& pair) { list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); }); });
   }
-  Json operator()(const Attributes& map) const {
-    Json tree = Json::object();
-    for (const auto& [key, item] : map) tree.get_ref<Json::object_t&>().emplace_back(key, to_tree(item));
-    return tree;
+  void operator()(const Attributes& map) {
+    list('{', map, '}', [&](const Attributes::Entry& entry) {
+      scalar(entry.first);
+      text_ += indent_ < 0 ? ":" : ": ";
+      write(entry.second);
+    });
   }
   template <typename Plain>
-  Json operator()(const Plain& plain) const {
-    return plain;
+  void operator()(const Plain& plain) {
+    scalar(plain);
   }
-};
 
-Json to_tree(const Value& value) { return std::visit(TreeBuilder{}, value.storage()); }
+ private:
+  void scalar(const Json& json) { text_ += json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+  void new_line() {
+    if (indent_ < 0) return;
+    text_ += '\n';
+    text_.append(depth_ * static_cast<std::size_t>(indent_), ' ');
+  }
+
+  template <typename Items, typename Write>
+  void list(char open, const Items& items, char close, Write&& write_item) {
+    text_ += open;
+    ++depth_;
+    bool first = true;
+    for (const auto& item : items) {
+      if (!first) text_ += ',';
+      first = false;
+      new_line();
+      write_item(item);
+    }
+    --depth_;
+    if (!first) new_line();
+    text_ += close;
+  }
+
+  int indent_;
+  std::size_t depth_ = 0;
+  std::string text_;
+};
 
 // Builds a Value from nlohmann's events, with bounded depth and without accepting a key twice.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
@@ -175,7 +207,11 @@ Attributes Attributes::from_unique(std::vector<Entry> entries) {
   return attributes;
 }
 
-std::string to_json(const Value& value, int indent) { return to_tree(value).dump(indent, ' ', false, Json::error_handler_t::replace); }
+std::string to_json(const Value& value, int indent) {
+  Writer writer(indent);
+  writer.write(value);
+  return writer.take();
+}
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
   // nlohmann takes a NUL for the end of the text, whatever comes behind it.
