@@ -157,10 +157,13 @@ static float real(const poise_attributes* config, const char* key) {
 static transformer open_transformer(const poise_model* model, size_t positions) {
   const poise_attributes* config;
   transformer t;
+  poise_text activation;
   int tied;
   memset(&t, 0, sizeof t);
   must(poise_model_config(model, &config, &error));
   must(poise_attributes_get_boolean(config, "tie_word_embeddings", &tied, &error));
+  must(poise_attributes_get_text(config, "hidden_act", &activation, &error));
+  if (activation.size != 4 || memcmp(activation.data, "silu", 4) != 0) die("this program knows silu, not %.*s", POISE_TEXT(activation));
   t.hidden = number(config, "hidden_size");
   t.inner = number(config, "intermediate_size");
   t.layer_count = number(config, "num_hidden_layers");

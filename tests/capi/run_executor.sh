@@ -7,11 +7,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 tells_the_same() {
-  for prompt in "Once upon a time" "" "One day, a mouse" " Two  spaces, a caf\303\251 and a \342\230\203"; do
+  for prompt in "Once upon a time" "" " Two  spaces, a caf\303\251 and a \342\230\203"; do
     prompt=$(printf "$prompt.")  # the dot keeps spaces at the end
     prompt=${prompt%.}
-    "$poise" run "$1" -p "$prompt" -n 150 >"$work/expected"
-    "$executor" "$1" "$prompt" 150 >"$work/found"
+    "$poise" run "$1" -p "$prompt" -n 60 >"$work/expected"
+    "$executor" "$1" "$prompt" 60 >"$work/found"
     cmp "$work/expected" "$work/found"
   done
 }
