@@ -271,6 +271,7 @@ std::string from_hex(std::istream& lines, const fs::path& path) {
 }
 
 void write_findings(SeedWriter& seeds, const fs::path& findings) {
+  if (!fs::exists(findings)) return;  // none yet: git keeps no empty folder
   for (const auto& entry : fs::directory_iterator(findings)) {
     if (entry.path().extension() != ".hex") continue;
     const std::string name = entry.path().stem().string();
