@@ -1,4 +1,4 @@
-// The kernels alone, in the cache: what a core does when memory does not limit it.
+// The kernels alone, in the cache: what a core does when memory does not limit it, and what it could do.
 #include <cstddef>
 #include <vector>
 
@@ -8,44 +8,46 @@
 
 namespace {
 
+using poise::IntegerInput;
 using poise::Storage;
 
-constexpr std::size_t kRows = 64;
+constexpr std::size_t kRows = 512;
 constexpr std::size_t kColumns = 2048;
+constexpr std::size_t kGroup = 128;
 
-// Products of a matrix and a vector; bytes are those of the weights.
-void multiply_vector(benchmark::State& state, Storage storage, double bytes_each) {
+// Products of a matrix with one token or more; bytes are those of the weights.
+void multiply(benchmark::State& state, Storage storage, double bytes_each) {
+  const auto tokens = static_cast<std::size_t>(state.range(0));
   const std::vector<std::byte> weights(kRows * kColumns * 4, std::byte{0x11});
-  const std::vector<float> x(kColumns, 1.0F);
-  std::vector<float> y(kRows);
-  const poise::StoredRows matrix = {.storage = storage, .data = weights.data(), .columns = kColumns};
+  const std::vector<std::byte> groups(kRows * kColumns / kGroup * 2, std::byte{0x11});
+  const std::vector<float> x(tokens * kColumns, 1.0F);
+  std::vector<float> y(tokens * kRows);
+  poise::StoredRows matrix = {.storage = storage, .data = weights.data(), .columns = kColumns};
+  if (storage == Storage::group8 || storage == Storage::group4) {
+    matrix.group_size = kGroup;
+    matrix.scales = matrix.zeros = groups.data();
+  }
   for (auto _ : state) {
-    poise::multiply_vector(matrix, 0, kRows, x.data(), y.data());
+    if (poise::takes_integers(matrix)) {
+      IntegerInput input(matrix, tokens);
+      input.take(x.data(), 0, tokens);
+      poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
+    } else {
+      poise::multiply_rows(matrix, 0, kRows, x.data(), tokens, y.data(), kRows);
+    }
     benchmark::DoNotOptimize(y.data());
   }
   state.SetBytesProcessed(static_cast<std::int64_t>(static_cast<double>(state.iterations()) * kRows * kColumns * bytes_each));
+  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-BENCHMARK_CAPTURE(multiply_vector, f32, Storage::f32, 4.0);
-BENCHMARK_CAPTURE(multiply_vector, f16, Storage::f16, 2.0);
-BENCHMARK_CAPTURE(multiply_vector, bf16, Storage::bf16, 2.0);
-BENCHMARK_CAPTURE(multiply_vector, i8, Storage::i8, 1.0);
-BENCHMARK_CAPTURE(multiply_vector, i4, Storage::i4, 0.5);
-
-// Rows times a batch of tokens, in floating-point operations.
-void multiply_batch(benchmark::State& state) {
-  const auto tokens = static_cast<std::size_t>(state.range(0));
-  const std::vector<float> weights(8 * kColumns, 0.5F);
-  const std::vector<float> x(tokens * kColumns, 1.0F);
-  std::vector<float> y(tokens * 8);
-  for (auto _ : state) {
-    poise::multiply_batch(weights.data(), 8, kColumns, x.data(), tokens, y.data(), 8);
-    benchmark::DoNotOptimize(y.data());
-  }
-  state.counters["FLOP/s"] = benchmark::Counter(2.0 * 8 * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
-}
-
-BENCHMARK(multiply_batch)->Arg(32)->Arg(512);
+BENCHMARK_CAPTURE(multiply, f32, Storage::f32, 4.0)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, f16, Storage::f16, 2.0)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, bf16, Storage::bf16, 2.0)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, i8, Storage::i8, 1.0)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, i4, Storage::i4, 0.5)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, group8, Storage::group8, 1.0)->Arg(1)->Arg(64);
+BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(64);
 
 }  // namespace
 

@@ -2,26 +2,23 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
+#include <memory>
+
+#include <hwy/aligned_allocator.h>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <hwy/contrib/math/math-inl.h>
+#include "runtime/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using Floats = hn::ScalableTag<float>;
 using Bytes = const std::uint8_t*;
-constexpr std::size_t kMaxLanes = hn::MaxLanes(Floats());
 using hn::LoadU;
 using hn::MulAdd;
-
-HWY_INLINE auto Load(const float* from) { return LoadU(Floats(), from); }
 
 // Each loader makes a vector of float32 from the elements of a row from an index on. `offset(i)` is the byte where element
 // i begins, `bytes(n)` what n elements take.
@@ -144,101 +141,53 @@ HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::si
   return loader(buffer, 0);
 }
 
-HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
-  HWY_ALIGN float buffer[kMaxLanes] = {};
-  std::memcpy(buffer, from, sizeof(float) * count);
-  return hn::Load(Floats(), buffer);
-}
-
-template <typename V>
-HWY_INLINE float Sum(V lanes) {
-  return hn::GetLane(hn::SumOfLanes(Floats(), lanes));
-}
-
+// Elements [begin, begin + count) of a row.
 template <typename Loader>
-HWY_INLINE float Dot(const Loader& loader, Bytes row, const float* x, std::size_t columns) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  auto sum = hn::Zero(Floats());
-  std::size_t i = 0;
-  for (; i + lanes <= columns; i += lanes) sum = MulAdd(loader(row, i), Load(x + i), sum);
-  if (i < columns) sum = MulAdd(LoadTail(loader, row, i, columns - i), LoadTail(x + i, columns - i), sum);
-  return Sum(sum);
-}
-
-// Four rows at a time keep four independent sums going.
-template <typename Loader>
-void MultiplyRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  const Loader loader(matrix);
-  const std::size_t columns = matrix.columns;
-  const std::size_t row_bytes = Loader::bytes(columns);
-  const std::size_t lanes = hn::Lanes(Floats());
-  std::size_t r = first;
-  for (; r + 4 <= last; r += 4) {
-    const Bytes row0 = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
-    const Bytes row1 = row0 + row_bytes;
-    const Bytes row2 = row1 + row_bytes;
-    const Bytes row3 = row2 + row_bytes;
-    auto sum0 = hn::Zero(Floats());
-    auto sum1 = sum0;
-    auto sum2 = sum0;
-    auto sum3 = sum0;
-    std::size_t i = 0;
-    for (; i + lanes <= columns; i += lanes) {
-      const auto in = Load(x + i);
-      sum0 = MulAdd(loader(row0, i), in, sum0);
-      sum1 = MulAdd(loader(row1, i), in, sum1);
-      sum2 = MulAdd(loader(row2, i), in, sum2);
-      sum3 = MulAdd(loader(row3, i), in, sum3);
-    }
-    if (const std::size_t rest = columns - i; rest > 0) {
-      const auto in = LoadTail(x + i, rest);
-      sum0 = MulAdd(LoadTail(loader, row0, i, rest), in, sum0);
-      sum1 = MulAdd(LoadTail(loader, row1, i, rest), in, sum1);
-      sum2 = MulAdd(LoadTail(loader, row2, i, rest), in, sum2);
-      sum3 = MulAdd(LoadTail(loader, row3, i, rest), in, sum3);
-    }
-    y[r] = Sum(sum0);
-    y[r + 1] = Sum(sum1);
-    y[r + 2] = Sum(sum2);
-    y[r + 3] = Sum(sum3);
-  }
-  for (; r < last; ++r) y[r] = Dot(loader, reinterpret_cast<Bytes>(matrix.data) + r * row_bytes, x, columns);
-}
-
-template <typename Loader>
-HWY_INLINE void DecodeRow(const Loader& loader, Bytes row, std::size_t columns, float* out) {
+HWY_INLINE void DecodeElements(const Loader& loader, Bytes row, std::size_t begin, std::size_t count, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
-  for (; i + lanes <= columns; i += lanes) hn::StoreU(loader(row, i), Floats(), out + i);
-  if (i == columns) return;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(loader(row, begin + i), Floats(), out + i);
+  if (i == count) return;
   HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(LoadTail(loader, row, i, columns - i), Floats(), buffer);
-  std::memcpy(out + i, buffer, sizeof(float) * (columns - i));
+  hn::Store(LoadTail(loader, row, begin + i, count - i), Floats(), buffer);
+  std::memcpy(out + i, buffer, sizeof(float) * (count - i));
 }
 
-// Packed nibbles whose rows begin in the middle of a byte, every second time.
-template <typename Loader>
-void DecodeOddRows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
-  const Loader loader(matrix);
-  const Bytes data = reinterpret_cast<Bytes>(matrix.data);
-  for (std::size_t r = first; r < first + count; ++r, out += matrix.columns) {
-    std::size_t element = r * matrix.columns;
-    std::size_t columns = matrix.columns;
-    float* to = out;
-    if (element % 2 != 0) {
-      *to++ = loader.element(data, element++);
-      --columns;
-    }
-    DecodeRow(loader, data + element / 2, columns, to);
-  }
-}
+// Columns [begin, begin + count) of rows, row r at out + (r - first) * stride. Requires: `begin` even for packed nibbles.
+struct Part {
+  std::size_t first;
+  std::size_t last;
+  std::size_t begin;
+  std::size_t count;
+  float* out;
+  std::size_t stride;
+};
 
 template <typename Loader>
-void DecodeRows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
+void DecodeRows(const StoredRows& matrix, const Part& part) {
   const Loader loader(matrix);
   const std::size_t row_bytes = Loader::bytes(matrix.columns);
-  for (std::size_t r = 0; r < count; ++r) {
-    DecodeRow(loader, reinterpret_cast<Bytes>(matrix.data) + (first + r) * row_bytes, matrix.columns, out + r * matrix.columns);
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
+    DecodeElements(loader, row, part.begin, part.count, part.out + (r - part.first) * part.stride);
+  }
+}
+
+template <bool kSigned>
+void DecodeNibbles(const StoredRows& matrix, const Part& part) {
+  if (matrix.columns % 2 == 0) return DecodeRows<Load4<kSigned>>(matrix, part);
+  // Rows begin in the middle of a byte, every second time.
+  const Load4<kSigned> loader(matrix);
+  const Bytes data = reinterpret_cast<Bytes>(matrix.data);
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    std::size_t element = r * matrix.columns + part.begin;
+    std::size_t count = part.count;
+    float* to = part.out + (r - part.first) * part.stride;
+    if (element % 2 != 0) {
+      *to++ = loader.element(data, element++);
+      --count;
+    }
+    DecodeElements(loader, data + element / 2, 0, count, to);
   }
 }
 
@@ -259,206 +208,204 @@ struct Codes4 {
   }
 };
 
-// float16 numbers to float32, a handful at a time.
-constexpr std::size_t kGroupsAtATime = 64;
-HWY_INLINE void WidenHalves(const std::byte* from, std::size_t first, std::size_t count, float* out) {
-  const LoadF16 loader{StoredRows()};
-  const auto row = reinterpret_cast<Bytes>(from) + LoadF16::bytes(first);
-  const std::size_t lanes = hn::Lanes(Floats());
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(loader(row, i), Floats(), out + i);
-  if (i == count) return;
-  HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(LoadTail(loader, row, i, count - i), Floats(), buffer);
-  std::memcpy(out + i, buffer, sizeof(float) * (count - i));
+// One float16 number in every lane.
+HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {
+  const hn::Rebind<hwy::float16_t, Floats> narrow;
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, halves + 2 * index, 2);
+  return hn::PromoteTo(Floats(), hn::BitCast(narrow, hn::Set(hn::RebindToUnsigned<decltype(narrow)>(), bits)));
 }
 
-// Calls use(i, values) for the vectors of a row from left to right. Requires: groups of whole vectors.
-template <typename Codes, typename Use>
-HWY_INLINE void VisitGroups(const StoredRows& matrix, std::size_t r, const Use& use) {
+// Groups are whole vectors, as columns of a part are.
+template <typename Codes>
+void DecodeGroups(const StoredRows& matrix, const Part& part) {
   const Codes codes;
   const std::size_t lanes = hn::Lanes(Floats());
   const std::size_t groups = matrix.columns / matrix.group_size;
-  const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Codes::bytes(matrix.columns);
-  float scales[kGroupsAtATime];
-  float zeros[kGroupsAtATime];
-  for (std::size_t first = 0; first < groups; first += kGroupsAtATime) {
-    const std::size_t count = std::min(kGroupsAtATime, groups - first);
-    WidenHalves(matrix.scales, r * groups + first, count, scales);
-    WidenHalves(matrix.zeros, r * groups + first, count, zeros);
-    for (std::size_t g = 0; g < count; ++g) {
-      const auto scale = hn::Set(Floats(), scales[g]);
-      const auto zero = hn::Set(Floats(), zeros[g]);
-      const std::size_t begin = (first + g) * matrix.group_size;
-      for (std::size_t i = begin; i < begin + matrix.group_size; i += lanes) use(i, hn::Mul(hn::Sub(codes(row, i), zero), scale));
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Codes::bytes(matrix.columns);
+    float* out = part.out + (r - part.first) * part.stride;
+    for (std::size_t i = 0; i < part.count;) {
+      const std::size_t g = (part.begin + i) / matrix.group_size;
+      const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
+      const auto scale = Broadcast(matrix.scales, r * groups + g);
+      const auto zero = Broadcast(matrix.zeros, r * groups + g);
+      for (; i < end; i += lanes) hn::StoreU(hn::Mul(hn::Sub(codes(row, part.begin + i), zero), scale), Floats(), out + i);
     }
   }
 }
 
-template <typename Codes>
-void DecodeGroups(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
-  for (std::size_t r = 0; r < count; ++r, out += matrix.columns) {
-    VisitGroups<Codes>(matrix, first + r, [&](std::size_t i, auto values) HWY_ATTR { hn::StoreU(values, Floats(), out + i); });
-  }
-}
-
-template <typename Codes>
-void MultiplyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  for (std::size_t r = first; r < last; ++r) {
-    auto sum = hn::Zero(Floats());
-    VisitGroups<Codes>(matrix, r, [&](std::size_t i, auto values) HWY_ATTR { sum = MulAdd(values, Load(x + i), sum); });
-    y[r] = Sum(sum);
+void DecodePart(const StoredRows& matrix, const Part& part) {
+  switch (matrix.storage) {
+    case Storage::f32: return DecodeRows<LoadF32>(matrix, part);
+    case Storage::f16: return DecodeRows<LoadF16>(matrix, part);
+    case Storage::bf16: return DecodeRows<LoadBf16>(matrix, part);
+    case Storage::i8: return DecodeRows<Load8<std::int8_t>>(matrix, part);
+    case Storage::u8: return DecodeRows<Load8<std::uint8_t>>(matrix, part);
+    case Storage::i4: return DecodeNibbles<true>(matrix, part);
+    case Storage::u4: return DecodeNibbles<false>(matrix, part);
+    case Storage::i4_bytes: return DecodeRows<Load4Bytes<true>>(matrix, part);
+    case Storage::u4_bytes: return DecodeRows<Load4Bytes<false>>(matrix, part);
+    case Storage::group8: return DecodeGroups<Codes8>(matrix, part);
+    case Storage::group4: return DecodeGroups<Codes4>(matrix, part);
   }
 }
 
 void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
-  const bool odd = matrix.columns % 2 != 0;
-  switch (matrix.storage) {
-    case Storage::f32: return DecodeRows<LoadF32>(matrix, first, count, out);
-    case Storage::f16: return DecodeRows<LoadF16>(matrix, first, count, out);
-    case Storage::bf16: return DecodeRows<LoadBf16>(matrix, first, count, out);
-    case Storage::i8: return DecodeRows<Load8<std::int8_t>>(matrix, first, count, out);
-    case Storage::u8: return DecodeRows<Load8<std::uint8_t>>(matrix, first, count, out);
-    case Storage::i4: return odd ? DecodeOddRows<Load4<true>>(matrix, first, count, out) : DecodeRows<Load4<true>>(matrix, first, count, out);
-    case Storage::u4: return odd ? DecodeOddRows<Load4<false>>(matrix, first, count, out) : DecodeRows<Load4<false>>(matrix, first, count, out);
-    case Storage::i4_bytes: return DecodeRows<Load4Bytes<true>>(matrix, first, count, out);
-    case Storage::u4_bytes: return DecodeRows<Load4Bytes<false>>(matrix, first, count, out);
-    case Storage::group8: return DecodeGroups<Codes8>(matrix, first, count, out);
-    case Storage::group4: return DecodeGroups<Codes4>(matrix, first, count, out);
-  }
+  DecodePart(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
 }
 
-// One row at a time by way of float32.
-void MultiplyDecoded(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  std::vector<float> row(matrix.columns);
-  const LoadF32 loader(matrix);
-  for (std::size_t r = first; r < last; ++r) {
-    Decode(matrix, r, 1, row.data());
-    y[r] = Dot(loader, reinterpret_cast<Bytes>(row.data()), x, matrix.columns);
-  }
-}
+// Every sum of products goes block by block: within a block each lane of a vector adds up its columns, then the lanes are
+// added, then the blocks. What is multiplied in one block lies in the cache next to the processor.
+constexpr std::size_t kBlock = 512;
+constexpr std::size_t kPanelRows = 64;
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kTileTokens = 6;  // with four rows 24 sums, which fit 32 registers
+#else
+constexpr std::size_t kTileTokens = 3;
+#endif
 
-void MultiplyVector(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  const bool packed = matrix.storage == Storage::i4 || matrix.storage == Storage::u4;
-  if (packed && matrix.columns % 2 != 0) return MultiplyDecoded(matrix, first, last, x, y);
-  switch (matrix.storage) {
-    case Storage::f32: return MultiplyRows<LoadF32>(matrix, first, last, x, y);
-    case Storage::f16: return MultiplyRows<LoadF16>(matrix, first, last, x, y);
-    case Storage::bf16: return MultiplyRows<LoadBf16>(matrix, first, last, x, y);
-    case Storage::i8: return MultiplyRows<Load8<std::int8_t>>(matrix, first, last, x, y);
-    case Storage::u8: return MultiplyRows<Load8<std::uint8_t>>(matrix, first, last, x, y);
-    case Storage::i4: return MultiplyRows<Load4<true>>(matrix, first, last, x, y);
-    case Storage::u4: return MultiplyRows<Load4<false>>(matrix, first, last, x, y);
-    case Storage::i4_bytes: return MultiplyRows<Load4Bytes<true>>(matrix, first, last, x, y);
-    case Storage::u4_bytes: return MultiplyRows<Load4Bytes<false>>(matrix, first, last, x, y);
-    case Storage::group8: return MultiplyGroups<Codes8>(matrix, first, last, x, y);
-    case Storage::group4: return MultiplyGroups<Codes4>(matrix, first, last, x, y);
-  }
-}
+// Sums of four rows.
+struct FourRows {
+  hn::Vec<Floats> a, b, c, d;
 
-// Two rows times four tokens: eight sums, which fit the registers of every processor.
-HWY_INLINE void MultiplyTile(const float* row0, const float* row1, std::size_t columns, const float* x, float* out, std::size_t stride) {
+  HWY_INLINE FourRows() : a(hn::Zero(Floats())), b(a), c(a), d(a) {}
+
+  template <typename V>
+  HWY_INLINE void add(V w0, V w1, V w2, V w3, V x) {
+    a = MulAdd(w0, x, a);
+    b = MulAdd(w1, x, b);
+    c = MulAdd(w2, x, c);
+    d = MulAdd(w3, x, d);
+  }
+  HWY_INLINE FourSums sums() const { return FourSums::of(Floats(), a, b, c, d); }
+};
+
+// One token, straight from the stored bytes. The last rows are taken twice where there are not four.
+template <typename Loader>
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+  const Loader loader(matrix);
+  const std::size_t columns = matrix.columns;
+  const std::size_t row_bytes = Loader::bytes(columns);
   const std::size_t lanes = hn::Lanes(Floats());
-  const float* x1 = x + columns;
-  const float* x2 = x1 + columns;
-  const float* x3 = x2 + columns;
-  auto a0 = hn::Zero(Floats());
-  auto a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
-  std::size_t i = 0;
-  const auto step = [&](auto a, auto b, auto in0, auto in1, auto in2, auto in3) HWY_ATTR {
-    a0 = MulAdd(a, in0, a0);
-    a1 = MulAdd(a, in1, a1);
-    a2 = MulAdd(a, in2, a2);
-    a3 = MulAdd(a, in3, a3);
-    b0 = MulAdd(b, in0, b0);
-    b1 = MulAdd(b, in1, b1);
-    b2 = MulAdd(b, in2, b2);
-    b3 = MulAdd(b, in3, b3);
-  };
-  for (; i + lanes <= columns; i += lanes) step(Load(row0 + i), Load(row1 + i), Load(x + i), Load(x1 + i), Load(x2 + i), Load(x3 + i));
-  if (const std::size_t rest = columns - i; rest > 0) {
-    step(LoadTail(row0 + i, rest), LoadTail(row1 + i, rest), LoadTail(x + i, rest), LoadTail(x1 + i, rest), LoadTail(x2 + i, rest), LoadTail(x3 + i, rest));
-  }
-  out[0] = Sum(a0);
-  out[stride] = Sum(a1);
-  out[2 * stride] = Sum(a2);
-  out[3 * stride] = Sum(a3);
-  out[1] = Sum(b0);
-  out[stride + 1] = Sum(b1);
-  out[2 * stride + 1] = Sum(b2);
-  out[3 * stride + 1] = Sum(b3);
-}
-
-void MultiplyBatch(const float* weights, std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out, std::size_t stride) {
-  const StoredRows matrix = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights), .columns = columns};
-  const std::size_t whole_rows = rows / 2 * 2;
-  std::size_t t = 0;
-  for (; t + 4 <= tokens; t += 4) {
-    for (std::size_t r = 0; r < whole_rows; r += 2) {
-      const float* row = weights + r * columns;
-      MultiplyTile(row, row + columns, columns, x + t * columns, out + t * stride + r, stride);
+  for (std::size_t r = first; r < last; r += 4) {
+    const auto row = [&](std::size_t i) { return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes; };
+    const Bytes row0 = row(0);
+    const Bytes row1 = row(1);
+    const Bytes row2 = row(2);
+    const Bytes row3 = row(3);
+    FourSums total;
+    for (std::size_t i = 0; i < columns;) {
+      const std::size_t end = std::min(columns, i + kBlock);
+      FourRows block;
+      for (; i + lanes <= end; i += lanes) block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
+      if (const std::size_t rest = end - i; rest > 0) {
+        block.add(LoadTail(loader, row0, i, rest), LoadTail(loader, row1, i, rest), LoadTail(loader, row2, i, rest), LoadTail(loader, row3, i, rest),
+                  LoadTail(x + i, rest));
+        i = end;
+      }
+      total.add(block.sums());
     }
-    for (std::size_t token = t; token < t + 4; ++token) MultiplyRows<LoadF32>(matrix, whole_rows, rows, x + token * columns, out + token * stride);
+    total.store(y + r, last - r);
   }
-  for (; t < tokens; ++t) MultiplyRows<LoadF32>(matrix, 0, rows, x + t * columns, out + t * stride);
 }
 
-void AttentionScores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores) {
-  const LoadF32 loader{StoredRows()};
-  for (std::size_t i = 0; i < keys.count; ++i) scores[i] = scale * Dot(loader, reinterpret_cast<Bytes>(keys.data + i * keys.stride), query, size);
-}
+// Adds to out[t * out_stride + i] the products of four rows and kTokens tokens.
+struct Tile {
+  const float* rows[4];
+  const float* x;  // tokens kBlock apart
+  std::size_t columns;
+  float* out;
+  std::size_t out_stride;
+  std::size_t out_rows;  // at most 4
 
-// Applies `f` to vectors of `data`, the last one filled up with zeros.
-template <typename F>
-HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
+  HWY_INLINE void finish(std::size_t t, const FourRows& sums) const {
+    FourSums total = FourSums::load(out + t * out_stride, out_rows);
+    total.add(sums.sums());
+    total.store(out + t * out_stride, out_rows);
+  }
+};
+
+template <std::size_t kTokens>
+HWY_INLINE void MultiplyTile(const Tile& tile) {
   const std::size_t lanes = hn::Lanes(Floats());
+  const float* w0 = tile.rows[0];
+  const float* w1 = tile.rows[1];
+  const float* w2 = tile.rows[2];
+  const float* w3 = tile.rows[3];
+  const float* x0 = tile.x;
+  FourRows t0, t1, t2, t3, t4, t5;
+  const auto step = [&](auto a, auto b, auto c, auto d, auto load) HWY_ATTR {
+    t0.add(a, b, c, d, load(x0));
+    if constexpr (kTokens > 1) t1.add(a, b, c, d, load(x0 + kBlock));
+    if constexpr (kTokens > 2) t2.add(a, b, c, d, load(x0 + 2 * kBlock));
+    if constexpr (kTokens > 3) t3.add(a, b, c, d, load(x0 + 3 * kBlock));
+    if constexpr (kTokens > 4) t4.add(a, b, c, d, load(x0 + 4 * kBlock));
+    if constexpr (kTokens > 5) t5.add(a, b, c, d, load(x0 + 5 * kBlock));
+  };
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(f(Load(data + i), i), Floats(), data + i);
-  if (i == count) return;
-  HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(f(LoadTail(data + i, count - i), i), Floats(), buffer);
-  std::memcpy(data + i, buffer, sizeof(float) * (count - i));
+  for (; i + lanes <= tile.columns; i += lanes) {
+    step(Load(w0 + i), Load(w1 + i), Load(w2 + i), Load(w3 + i), [i](const float* x) HWY_ATTR { return Load(x + i); });
+  }
+  if (const std::size_t rest = tile.columns - i; rest > 0) {
+    step(LoadTail(w0 + i, rest), LoadTail(w1 + i, rest), LoadTail(w2 + i, rest), LoadTail(w3 + i, rest),
+         [i, rest](const float* x) HWY_ATTR { return LoadTail(x + i, rest); });
+  }
+  tile.finish(0, t0);
+  if constexpr (kTokens > 1) tile.finish(1, t1);
+  if constexpr (kTokens > 2) tile.finish(2, t2);
+  if constexpr (kTokens > 3) tile.finish(3, t3);
+  if constexpr (kTokens > 4) tile.finish(4, t4);
+  if constexpr (kTokens > 5) tile.finish(5, t5);
 }
 
-// exp(x), where x is at most 88; NaN stays NaN. Highway's Exp is not defined for NaN and far outside.
-template <typename V>
-HWY_INLINE V Exponential(V x) {
-  const auto nan = hn::IsNaN(x);
-  const auto inside = hn::Max(hn::IfThenZeroElse(nan, x), hn::Set(Floats(), -110.0F));  // exp(-110) is 0 in float32
-  return hn::IfThenElse(nan, x, hn::Exp(Floats(), inside));
-}
-
-void Softmax(float* scores, std::size_t count) {
-  if (count == 0) return;
-  const auto largest = hn::Set(Floats(), *std::max_element(scores, scores + count));
-  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return Exponential(hn::Sub(score, largest)); });
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(scores[i]);
-  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / sum));
-  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return hn::Mul(score, factor); });
-}
-
-void AddWeightedRows(const float* weights, const CachedRows& values, std::size_t size, float* out) {
-  for (std::size_t i = 0; i < values.count; ++i) {
-    const auto weight = hn::Set(Floats(), weights[i]);
-    const float* row = values.data + i * values.stride;
-    const std::size_t lanes = hn::Lanes(Floats());
-    Transform(out, size, [&](auto sum, std::size_t at) HWY_ATTR {
-      const auto value = at + lanes <= size ? Load(row + at) : LoadTail(row + at, size - at);
-      return MulAdd(weight, value, sum);
-    });
+void MultiplyTiles(Tile tile, const float* panel, std::size_t rows, std::size_t tokens) {
+  float* const out = tile.out;
+  for (std::size_t r = 0; r < rows; r += 4) {
+    for (std::size_t i = 0; i < 4; ++i) tile.rows[i] = panel + std::min(r + i, rows - 1) * kBlock;
+    tile.out = out + r;
+    tile.out_rows = std::min<std::size_t>(4, rows - r);
+    switch (tokens) {
+      case 1: MultiplyTile<1>(tile); break;
+      case 2: MultiplyTile<2>(tile); break;
+      case 3: MultiplyTile<3>(tile); break;
+      case 4: MultiplyTile<4>(tile); break;
+      case 5: MultiplyTile<5>(tile); break;
+      default: MultiplyTile<6>(tile); break;
+    }
   }
 }
 
-void SiluProduct(float* gate, const float* up, std::size_t count) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  const auto one = hn::Set(Floats(), 1.0F);
-  const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is as good as zero
-  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
-    const auto other = i + lanes <= count ? Load(up + i) : LoadTail(up + i, count - i);
-    const auto exponential = Exponential(hn::Min(hn::Neg(x), most));
-    return hn::Mul(hn::Div(x, hn::Add(one, exponential)), other);
-  });
+// Several tokens: a block of columns of some rows becomes float32 once for all of them. Of x a few tokens are brought together,
+// for rows a power of two apart would drive each other out of the cache.
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
+  thread_local const auto panel = hwy::AllocateAligned<float>(kPanelRows * kBlock);
+  thread_local const auto inputs = hwy::AllocateAligned<float>(kTileTokens * kBlock);
+  for (std::size_t r = first; r < last; r += kPanelRows) {
+    const std::size_t rows = std::min(kPanelRows, last - r);
+    for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y + t * stride + r, rows, 0.0F);
+    for (std::size_t begin = 0; begin < matrix.columns; begin += kBlock) {
+      const std::size_t count = std::min(kBlock, matrix.columns - begin);
+      DecodePart(matrix, {r, r + rows, begin, count, panel.get(), kBlock});
+      for (std::size_t t = 0; t < tokens; t += kTileTokens) {
+        const std::size_t together = std::min(kTileTokens, tokens - t);
+        for (std::size_t i = 0; i < together; ++i) std::copy_n(x + (t + i) * matrix.columns + begin, count, inputs.get() + i * kBlock);
+        MultiplyTiles({{}, inputs.get(), count, y + t * stride + r, stride, 0}, panel.get(), rows, together);
+      }
+    }
+  }
+}
+
+void MultiplyRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
+  if (tokens == 1) {
+    switch (matrix.storage) {
+      case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, x, y);
+      case Storage::f16: return MultiplyOne<LoadF16>(matrix, first, last, x, y);
+      case Storage::bf16: return MultiplyOne<LoadBf16>(matrix, first, last, x, y);
+      default: break;
+    }
+  }
+  MultiplyMany(matrix, first, last, x, tokens, y, stride);
 }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -469,36 +416,15 @@ namespace poise {
 namespace {
 
 HWY_EXPORT(Decode);
-HWY_EXPORT(MultiplyVector);
-HWY_EXPORT(MultiplyBatch);
-HWY_EXPORT(AttentionScores);
-HWY_EXPORT(Softmax);
-HWY_EXPORT(AddWeightedRows);
-HWY_EXPORT(SiluProduct);
+HWY_EXPORT(MultiplyRows);
 
 }  // namespace
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) { HWY_DYNAMIC_DISPATCH(Decode)(matrix, first, count, out); }
 
-void multiply_vector(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(MultiplyVector)(matrix, first, last, x, y);
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(MultiplyRows)(matrix, first, last, x, tokens, y, stride);
 }
-
-void multiply_batch(const float* weights, std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out, std::size_t stride) {
-  HWY_DYNAMIC_DISPATCH(MultiplyBatch)(weights, rows, columns, x, tokens, out, stride);
-}
-
-void attention_scores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores) {
-  HWY_DYNAMIC_DISPATCH(AttentionScores)(query, keys, size, scale, scores);
-}
-
-void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
-
-void add_weighted_rows(const float* weights, const CachedRows& values, std::size_t size, float* out) {
-  HWY_DYNAMIC_DISPATCH(AddWeightedRows)(weights, values, size, out);
-}
-
-void silu_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count); }
 
 }  // namespace poise
 #endif

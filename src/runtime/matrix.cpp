@@ -10,7 +10,6 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/kernels.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_scheme.hpp"
 
@@ -53,7 +52,7 @@ struct StoredForm {
 
 class StoredMatrix final : public Matrix {
  public:
-  StoredMatrix(std::size_t rows, std::size_t columns, const StoredForm& form) : Matrix(rows, columns), data_(form.data), stored_(form.rows) {
+  StoredMatrix(std::size_t rows, std::size_t columns, const StoredForm& form) : Matrix(rows, form.rows), data_(form.data) {
     stored_.data = data_.view().data();
     stored_.columns = columns;
     if (!form.scales) return;
@@ -61,14 +60,10 @@ class StoredMatrix final : public Matrix {
     stored_.zeros = zeros_.emplace(form.zeros).view().data();
   }
 
-  void decode(std::size_t first, std::size_t count, float* out) const override { decode_rows(stored_, first, count, out); }
-  void multiply(std::size_t first, std::size_t last, const float* x, float* y) const override { multiply_vector(stored_, first, last, x, y); }
-
  private:
   Bytes data_;
   std::optional<Bytes> scales_;
   std::optional<Bytes> zeros_;
-  StoredRows stored_;
 };
 
 std::optional<Storage> float_storage(DType dtype) {
@@ -165,23 +160,76 @@ std::vector<float> load_vector(const Tensor& tensor) {
   return values;
 }
 
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y) {
-  // A task of fewer products costs more to hand out than to do.
-  constexpr std::size_t kProductsPerTask = 65536;
-  constexpr std::size_t kRowsDecoded = 8;
-  const std::size_t rows = matrix.rows();
-  const std::size_t grain = std::max(kRowsDecoded, kProductsPerTask / std::max<std::size_t>(1, matrix.columns() * tokens));
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, rows, grain), [&](const tbb::blocked_range<std::size_t>& range) {
-    if (tokens == 1) return matrix.multiply(range.begin(), range.end(), x, y);
-    // Each row is decoded once for all tokens. The buffer stays with its thread.
-    thread_local std::vector<float> decoded;
-    decoded.resize(std::max(decoded.size(), kRowsDecoded * matrix.columns()));
-    for (std::size_t first = range.begin(); first < range.end(); first += kRowsDecoded) {
-      const std::size_t count = std::min(kRowsDecoded, range.end() - first);
-      matrix.decode(first, count, decoded.data());
-      multiply_batch(decoded.data(), count, matrix.columns(), x, tokens, y + first, rows);
+namespace {
+
+// The products with one x, cut into units of rows: what threads take.
+class Work {
+ public:
+  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens) {
+    for (const Product& product : products) {
+      units_ += units_of(product);
+      if (takes_integers(product.matrix->stored())) take_integers(product.matrix->stored());
     }
-  });
+  }
+
+  void run() const {
+    // A task of fewer products costs more to hand out than to do.
+    constexpr std::size_t kProductsPerTask = 65536;
+    const std::size_t unit_products = products_.front().matrix->columns() * tokens_ * unit();
+    const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain), [&](const auto& range) { multiply_units(range.begin(), range.end()); });
+  }
+
+ private:
+  std::size_t unit() const { return tokens_ == 1 ? 4 : 64; }
+  std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit() - 1) / unit(); }
+
+  void take_integers(const StoredRows& matrix) {
+    if (input_for(matrix) != nullptr) return;
+    IntegerInput& input = inputs_.emplace_back(matrix, tokens_);
+    if (tokens_ == 1) return input.take(x_, 0, 1);
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens_, 8), [&](const auto& range) { input.take(x_, range.begin(), range.end()); });
+  }
+
+  const IntegerInput* input_for(const StoredRows& matrix) const {
+    const auto found = std::ranges::find_if(inputs_, [&](const IntegerInput& input) { return input.suits(matrix); });
+    return found == inputs_.end() ? nullptr : &*found;
+  }
+
+  void multiply_units(std::size_t begin, std::size_t end) const {
+    for (const Product& product : products_) {
+      const std::size_t units = units_of(product);
+      if (begin < std::min(units, end)) multiply_rows_of(product, begin * unit(), std::min(product.matrix->rows(), std::min(units, end) * unit()));
+      if (end <= units) return;
+      begin -= std::min(begin, units);
+      end -= units;
+    }
+  }
+
+  void multiply_rows_of(const Product& product, std::size_t first, std::size_t last) const {
+    const StoredRows& stored = product.matrix->stored();
+    const std::size_t rows = product.matrix->rows();
+    if (takes_integers(stored)) {
+      multiply_rows(stored, first, last, *input_for(stored), product.y, rows);
+    } else {
+      multiply_rows(stored, first, last, x_, tokens_, product.y, rows);
+    }
+  }
+
+  std::span<const Product> products_;
+  const float* x_;
+  std::size_t tokens_;
+  std::size_t units_ = 0;
+  std::vector<IntegerInput> inputs_;  // one, unless matrices are stored in several ways
+};
+
+}  // namespace
+
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens) { Work(products, x, tokens).run(); }
+
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y) {
+  const Product product = {&matrix, y};
+  multiply(std::span(&product, 1), x, tokens);
 }
 
 }  // namespace poise

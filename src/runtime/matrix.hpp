@@ -11,6 +11,8 @@
 
 #include <poise/tensor.hpp>
 
+#include "runtime/kernels.hpp"
+
 namespace poise {
 
 class Matrix {
@@ -20,20 +22,17 @@ class Matrix {
   Matrix& operator=(const Matrix&) = delete;
 
   std::size_t rows() const { return rows_; }
-  std::size_t columns() const { return columns_; }
+  std::size_t columns() const { return stored_.columns; }
+  const StoredRows& stored() const { return stored_; }
 
   // Rows [first, first + count) as float32: out [count, columns].
-  virtual void decode(std::size_t first, std::size_t count, float* out) const = 0;
-
-  // y[r] = row r times x [columns], for r in [first, last). Gives bit for bit what decode() and multiply_batch() give.
-  virtual void multiply(std::size_t first, std::size_t last, const float* x, float* y) const = 0;
+  void decode(std::size_t first, std::size_t count, float* out) const { decode_rows(stored_, first, count, out); }
 
  protected:
-  Matrix(std::size_t rows, std::size_t columns) : rows_(rows), columns_(columns) {}
+  Matrix(std::size_t rows, const StoredRows& stored) : rows_(rows), stored_(stored) {}
 
- private:
   std::size_t rows_;
-  std::size_t columns_;
+  StoredRows stored_;
 };
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. What has no kernel of its own is made float32 in memory.
@@ -46,5 +45,12 @@ std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, rows] = x [tokens, columns] times the matrix, transposed. Runs on the threads of the calling task arena.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y);
+
+// Several products of the same x at once, which keeps threads busier than one after another.
+struct Product {
+  const Matrix* matrix = nullptr;
+  float* y = nullptr;
+};
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens);
 
 }  // namespace poise

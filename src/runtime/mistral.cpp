@@ -6,6 +6,7 @@
 // and in the end logits = lm_head(rms_norm(x, norm)). Several query heads share one head of keys and values. Position i
 // sees the positions j with i - sliding_window < j <= i.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -160,9 +161,7 @@ class Mistral final : public Transformer {
   void attention(std::size_t index, std::size_t count, std::size_t position) {
     const Layer& layer = layers_[index];
     rms_norm(x_.data(), count, layer.input_norm, eps_, normed_.data());
-    multiply(*layer.q, normed_.data(), count, q_.data());
-    multiply(*layer.k, normed_.data(), count, k_.data());
-    multiply(*layer.v, normed_.data(), count, v_.data());
+    multiply(std::array{Product{layer.q.get(), q_.data()}, Product{layer.k.get(), k_.data()}, Product{layer.v.get(), v_.data()}}, normed_.data(), count);
     const std::size_t width = kv_heads_ * head_size_;
     for (std::size_t t = 0; t < count; ++t) {
       rotation_.apply(t, heads_, q_.data() + t * heads_ * head_size_);
@@ -190,8 +189,7 @@ class Mistral final : public Transformer {
 
   void feed_forward(const Layer& layer, std::size_t count) {
     rms_norm(x_.data(), count, layer.post_attention_norm, eps_, normed_.data());
-    multiply(*layer.gate, normed_.data(), count, gate_.data());
-    multiply(*layer.up, normed_.data(), count, up_.data());
+    multiply(std::array{Product{layer.gate.get(), gate_.data()}, Product{layer.up.get(), up_.data()}}, normed_.data(), count);
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, gate_.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
       silu_product(gate_.data() + range.begin(), up_.data() + range.begin(), range.size());
     });

@@ -1,8 +1,10 @@
 // Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one.
 #include "runtime/kernels.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -147,30 +149,86 @@ struct RandomGroups {
   StoredRows stored;
 };
 
+// y [tokens, stride], computed as the runtime does.
+std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
+  const std::size_t tokens = x.size() / matrix.columns;
+  std::vector<float> y(tokens * stride, -1);
+  if (takes_integers(matrix)) {
+    IntegerInput input(matrix, tokens);
+    input.take(x.data(), 0, tokens / 2);
+    input.take(x.data(), tokens / 2, tokens);
+    multiply_rows(matrix, first, last, input, y.data(), stride);
+  } else {
+    multiply_rows(matrix, first, last, x.data(), tokens, y.data(), stride);
+  }
+  return y;
+}
+
+// What kernels.hpp promises: sums in float32, and where x becomes integers half a step of it for each weight. Codes are summed
+// before scale and offset meet, so that `magnitude` counts both.
+struct Expected {
+  Expected(const StoredRows& matrix, const double* weights, const float* x) {
+    const bool integers = takes_integers(matrix);
+    for (std::size_t begin = 0; begin < matrix.columns; begin += IntegerInput::kBlock) {
+      const std::size_t end = std::min(matrix.columns, begin + IntegerInput::kBlock);
+      double largest = 0;
+      double sum_of_weights = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        const double in = static_cast<double>(x[i]);
+        const double product = weights[i] * in;
+        value += product;
+        magnitude +=
+            std::abs(product) + (integers ? std::abs(static_cast<double>(matrix.offset) * in) + 8 * std::abs(static_cast<double>(matrix.scale) * in) : 0);
+        largest = std::max(largest, std::abs(in));
+        sum_of_weights += std::abs(weights[i]);
+      }
+      if (integers) steps += largest / 65534 * sum_of_weights;
+    }
+  }
+  double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
+
+  double value = 0;
+  double magnitude = 0;
+  double steps = 0;
+};
+
+// Decodes a matrix and multiplies it with some tokens, which are to give the same bits alone and together, in any parts.
+void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
+  const std::size_t columns = matrix.columns;
+  const std::size_t rows = values.size() / columns;
+  std::vector<float> decoded(rows * columns);
+  decode_rows(matrix, 0, rows, decoded.data());
+  for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), values[i]) << i;
+  const std::size_t first = random() % rows;
+  decode_rows(matrix, first, rows - first, decoded.data() + first * columns);
+  for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), values[i]) << i;
+
+  const std::vector<float> x = random_floats(tokens * columns, random);
+  const std::size_t stride = rows + 3;
+  const std::vector<float> together = products(matrix, 0, rows, x, stride);
+  const std::vector<float> later = products(matrix, first, rows, x, stride);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    const std::vector<float> alone =
+        products(matrix, 0, rows, {x.begin() + static_cast<std::ptrdiff_t>(t * columns), x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns)}, rows);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns);
+      ASSERT_NEAR(static_cast<double>(alone[r]), expected.value, expected.tolerance()) << "token " << t << ", row " << r;
+      ASSERT_EQ(alone[r], together[t * stride + r]) << "token " << t << ", row " << r;
+      ASSERT_EQ(later[t * stride + r], r < first ? -1 : alone[r]) << "token " << t << ", row " << r;
+    }
+    for (std::size_t r = rows; r < stride; ++r) ASSERT_EQ(together[t * stride + r], -1) << "nothing is written behind the rows";
+  }
+}
+
 TEST_P(Kernels, ProductsOfGroups) {
   std::mt19937 random(4);
   for (const Storage storage : {Storage::group8, Storage::group4}) {
-    for (const std::size_t group_size : {16U, 32U, 128U}) {
-      for (const std::size_t groups : {1U, 3U, 70U}) {
-        const std::size_t rows = 5;
-        const std::size_t columns = group_size * groups;
+    for (const std::size_t group_size : {16U, 32U, 48U, 64U, 128U, 256U}) {
+      for (const std::size_t groups : {1U, 3U, 33U}) {
         SCOPED_TRACE(fmt::format("storage {}, {} groups of {}", static_cast<int>(storage), groups, group_size));
-        const RandomGroups matrix(storage, rows, columns, group_size, random);
-        std::vector<float> decoded(rows * columns);
-        decode_rows(matrix.stored, 0, rows, decoded.data());
-        for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
-        const std::vector<float> x = random_floats(columns, random);
-        std::vector<float> together(rows);
-        multiply_batch(decoded.data(), rows, columns, x.data(), 1, together.data(), rows);
-        std::vector<float> y(rows, -1);
-        multiply_vector(matrix.stored, 0, 2, x.data(), y.data());
-        multiply_vector(matrix.stored, 2, rows, x.data(), y.data());
-        for (std::size_t r = 0; r < rows; ++r) {
-          double expected = 0;
-          for (std::size_t i = 0; i < columns; ++i) expected += matrix.values[r * columns + i] * static_cast<double>(x[i]);
-          EXPECT_NEAR(static_cast<double>(y[r]), expected, 1e-3 * (1 + std::abs(expected)));
-          EXPECT_EQ(y[r], together[r]);
-        }
+        const std::size_t rows = 1 + random() % 9;
+        const RandomGroups matrix(storage, rows, group_size * groups, group_size, random);
+        expect_products(matrix.stored, matrix.values, 1 + random() % 9, random);
       }
     }
   }
@@ -186,37 +244,66 @@ TEST_P(Kernels, ProductsOfEveryStorageAtAwkwardSizesAndAddresses) {
       const std::size_t rows = 1 + random() % 11;
       SCOPED_TRACE(fmt::format("storage {}, {} rows, {} columns", static_cast<int>(storage), rows, columns));
       const RandomMatrix matrix(storage, rows, columns, random() % 4, random);
-      std::vector<float> decoded(rows * columns);
-      decode_rows(matrix.stored, 0, rows, decoded.data());
-      for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
-      const std::size_t first = random() % rows;
-      decode_rows(matrix.stored, first, rows - first, decoded.data() + first * columns);
-      for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_EQ(static_cast<double>(decoded[i]), matrix.values[i]) << i;
+      expect_products(matrix.stored, matrix.values, 1 + random() % 14, random);
+    }
+  }
+}
 
-      const std::size_t tokens = 1 + random() % 9;
-      const std::vector<float> x = random_floats(tokens * columns, random);
-      const std::size_t stride = rows + 3;
-      std::vector<float> together(tokens * stride);
-      multiply_batch(decoded.data(), rows, columns, x.data(), tokens, together.data(), stride);
-      for (std::size_t t = 0; t < tokens; ++t) {
-        std::vector<float> alone(rows, -1);
-        const std::size_t middle = random() % (rows + 1);
-        multiply_vector(matrix.stored, 0, middle, x.data() + t * columns, alone.data());
-        multiply_vector(matrix.stored, middle, rows, x.data() + t * columns, alone.data());
-        for (std::size_t r = 0; r < rows; ++r) {
-          double expected = 0;
-          double magnitude = 0;
-          for (std::size_t i = 0; i < columns; ++i) {
-            const double product = matrix.values[r * columns + i] * static_cast<double>(x[t * columns + i]);
-            expected += product;
-            magnitude += std::abs(product);
-          }
-          ASSERT_NEAR(static_cast<double>(alone[r]), expected, 2e-6 * magnitude + 1e-30);
-          ASSERT_EQ(alone[r], together[t * stride + r]) << "one token and several give the same bits";
+TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
+  std::mt19937 random(6);
+  for (const Storage storage : kStorages) {
+    for (const std::size_t columns : {511U, 512U, 1024U, 1030U, 2187U}) {
+      SCOPED_TRACE(fmt::format("storage {}, {} columns", static_cast<int>(storage), columns));
+      const RandomMatrix matrix(storage, 67, columns, 0, random);
+      expect_products(matrix.stored, matrix.values, 3, random);
+    }
+  }
+}
+
+// The largest codes and the largest x in every lane: exact sums must not overflow.
+TEST_P(Kernels, ProductsAtTheLimitOfIntegers) {
+  const std::size_t columns = 4096;
+  for (const Storage storage : {Storage::i8, Storage::u8}) {
+    for (const unsigned code : {0x80U, 0x7fU, 0xffU}) {
+      for (const float x : {3.0F, -3.0F}) {
+        const std::vector<std::byte> codes(4 * columns, static_cast<std::byte>(code));
+        const StoredRows matrix = {.storage = storage, .data = codes.data(), .columns = columns};
+        const double weight = storage == Storage::u8 || code < 128 ? code : code - 256.0;
+        for (const std::size_t tokens : {1U, 2U}) {
+          const double expected = weight * static_cast<double>(x) * columns;
+          for (const float y : products(matrix, 0, 4, std::vector<float>(tokens * columns, x), 4))
+            EXPECT_NEAR(static_cast<double>(y), expected, 1e-6 * std::abs(expected));
         }
       }
     }
   }
+}
+
+TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
+  const std::size_t columns = 1500;
+  const std::vector<std::byte> codes(2 * columns, std::byte{0});
+  for (const Storage storage : {Storage::f32, Storage::i8, Storage::u4}) {
+    const StoredRows matrix = {.storage = storage, .data = codes.data(), .columns = storage == Storage::f32 ? columns / 4 : columns};
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+      for (const std::size_t at : {std::size_t{0}, std::size_t{17}, matrix.columns - 1}) {
+        std::vector<float> x(matrix.columns, 1.0F);
+        x[at] = bad;
+        EXPECT_TRUE(std::isnan(products(matrix, 0, 1, x, 1)[0]));
+      }
+    }
+  }
+}
+
+// A large x makes the steps of its own block coarser, and of no other.
+TEST_P(Kernels, EveryBlockHasItsOwnSteps) {
+  const std::size_t columns = 2 * IntegerInput::kBlock;
+  std::vector<std::byte> codes(columns, std::byte{1});
+  codes[0] = std::byte{0};
+  const StoredRows matrix = {.storage = Storage::i8, .data = codes.data(), .columns = columns};
+  std::vector<float> x(columns, 0.0F);
+  x[0] = 1e9F;  // meets a weight of zero
+  x[IntegerInput::kBlock] = 1e-3F;
+  EXPECT_NEAR(static_cast<double>(products(matrix, 0, 1, x, 1)[0]), 1e-3, 1e-9);
 }
 
 TEST_P(Kernels, AttentionOverStridedRows) {

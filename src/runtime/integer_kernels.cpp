@@ -1,0 +1,711 @@
+// Products of weights that are integer codes with x as integers. Codes are taken 16 bits at a time: a vector of words holds
+// 2 or 4 codes in each lane, and shifting brings one of them after another ("planes") into place as 16-bit numbers.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include <hwy/aligned_allocator.h>
+
+#include "runtime/kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/integer_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "runtime/vectors-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+
+bool TakesIntegers(const StoredRows&) { return false; }
+void TakeToken(const float*, std::size_t, std::size_t, std::size_t, std::int16_t*, std::size_t, float*, float*) {}
+void MultiplyIntegers(const StoredRows&, std::size_t, std::size_t, const IntegerInput&, float*, std::size_t) {}
+
+#else
+
+using Bytes = const std::uint8_t*;
+using hn::LoadU;
+using hn::MulAdd;
+using Words = hn::ScalableTag<std::int16_t>;
+using Products = hn::RepartitionToWide<Words>;
+constexpr std::size_t kMaxWords = hn::MaxLanes(Words());
+constexpr std::size_t kBlock = IntegerInput::kBlock;
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#define POISE_HAVE_VNNI 1
+#else
+#define POISE_HAVE_VNNI 0
+#endif
+
+// How many codes a word has, and the p-th of each word.
+template <bool kSigned>
+struct EightBits {
+  static constexpr std::size_t kPlanes = 2;
+  template <int kPlane, class V>
+  static HWY_INLINE V plane(V words) {
+    if constexpr (kSigned) {
+      if constexpr (kPlane == 0) words = hn::ShiftLeft<8>(words);
+      return hn::ShiftRight<8>(words);
+    } else {
+      const hn::RebindToUnsigned<hn::DFromV<V> > bits;
+      if constexpr (kPlane == 0) return hn::And(words, hn::Set(hn::DFromV<V>(), 0xff));
+      return hn::BitCast(hn::DFromV<V>(), hn::ShiftRight<8>(hn::BitCast(bits, words)));
+    }
+  }
+};
+
+// `kStep` bits lie between a code and the next one.
+template <bool kSigned, int kStep>
+struct FourBits {
+  static constexpr std::size_t kPlanes = 16 / kStep;
+  template <int kPlane, class V>
+  static HWY_INLINE V plane(V words) {
+    if constexpr (kSigned) {
+      return hn::ShiftRight<12>(hn::ShiftLeft<12 - kPlane * kStep>(words));
+    } else {
+      return hn::And(hn::ShiftRight<kPlane * kStep>(words), hn::Set(hn::DFromV<V>(), 15));
+    }
+  }
+};
+
+// Exact sums of products of 16-bit numbers.
+template <bool kVnni, class D = Words>
+struct ExactSum {
+  using Wide = hn::RepartitionToWide<D>;
+  using V = hn::Vec<D>;
+  hn::Vec<Wide> even;
+  hn::Vec<Wide> odd;  // stays zero on most processors
+
+  HWY_INLINE ExactSum() : even(hn::Zero(Wide())), odd(even) {}
+
+  HWY_INLINE void add(V a, V b) {
+#if POISE_HAVE_VNNI
+    if constexpr (kVnni) {
+      // Highway has no name for it before Ice Lake.
+      asm("vpdpwssd %2, %1, %0" : "+v"(even.raw) : "v"(a.raw), "v"(b.raw));
+      return;
+    }
+#endif
+    even = hn::ReorderWidenMulAccumulate(Wide(), a, b, even, odd);
+  }
+  HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), hn::Add(even, odd)); }
+};
+
+// Four rows side by side; the last is taken again where there are fewer.
+struct FourBytes {
+  FourBytes(const StoredRows& matrix, std::size_t row_bytes, std::size_t r, std::size_t last) {
+    for (std::size_t i = 0; i < 4; ++i) rows[i] = reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes;
+  }
+  Bytes rows[4];
+};
+
+// Requires: rows begin on whole bytes.
+template <class Unpack>
+std::size_t RowBytes(const StoredRows& matrix) {
+  return (2 * matrix.columns + Unpack::kPlanes - 1) / Unpack::kPlanes;
+}
+
+// The words at `from`, of which `bytes` are the row's, filled up with zeros.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
+  HWY_ALIGN std::uint8_t buffer[2 * kMaxWords] = {};
+  std::memcpy(buffer, from, bytes);
+  return hn::Load(words, reinterpret_cast<const std::int16_t*>(buffer));
+}
+
+// The sums of four rows.
+template <bool kVnni, class D>
+struct FourExactSums {
+  ExactSum<kVnni, D> a, b, c, d;
+
+  HWY_INLINE FourExactSums() {}
+
+  template <class V>
+  HWY_INLINE void add(V w0, V w1, V w2, V w3, V x) {
+    a.add(w0, x);
+    b.add(w1, x);
+    c.add(w2, x);
+    d.add(w3, x);
+  }
+
+  // Words whose planes meet x at `x`, `x + run`, ...
+  template <class Unpack, class V>
+  HWY_INLINE void add_words(V w0, V w1, V w2, V w3, const std::int16_t* x, std::size_t run) {
+    const D words;
+    add(Unpack::template plane<0>(w0), Unpack::template plane<0>(w1), Unpack::template plane<0>(w2), Unpack::template plane<0>(w3), LoadU(words, x));
+    add(Unpack::template plane<1>(w0), Unpack::template plane<1>(w1), Unpack::template plane<1>(w2), Unpack::template plane<1>(w3), LoadU(words, x + run));
+    if constexpr (Unpack::kPlanes == 4) {
+      const std::int16_t* x2 = x + 2 * run;
+      add(Unpack::template plane<2>(w0), Unpack::template plane<2>(w1), Unpack::template plane<2>(w2), Unpack::template plane<2>(w3), LoadU(words, x2));
+      add(Unpack::template plane<3>(w0), Unpack::template plane<3>(w1), Unpack::template plane<3>(w2), Unpack::template plane<3>(w3), LoadU(words, x2 + run));
+    }
+  }
+
+  // `bytes` bytes of four rows.
+  template <class Unpack>
+  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, const std::int16_t* x, std::size_t run) {
+    const D words;
+    const std::size_t step = 2 * hn::Lanes(words);
+    const auto load = [&](Bytes row) HWY_ATTR { return LoadU(words, reinterpret_cast<const std::int16_t*>(row)); };
+    std::size_t i = 0;
+    for (; i + step <= bytes; i += step) add_words<Unpack>(load(r0 + i), load(r1 + i), load(r2 + i), load(r3 + i), x + i / 2, run);
+    if (i == bytes) return;
+    const auto tail = [&](Bytes row) HWY_ATTR { return LoadWordsTail(words, row + i, bytes - i); };
+    add_words<Unpack>(tail(r0), tail(r1), tail(r2), tail(r3), x + i / 2, run);
+  }
+
+  HWY_INLINE FourSums sums() const { return FourSums::of(hn::RebindToFloat<hn::RepartitionToWide<D> >(), a.floats(), b.floats(), c.floats(), d.floats()); }
+};
+
+// The last step of rows with one scale: what stands before x is code * scale + offset.
+HWY_INLINE FourSums Scaled(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
+  const FourSums::Tag tag;
+  return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));
+}
+
+template <bool kVnni, class Unpack>
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y) {
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  for (std::size_t r = first; r < last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, last);
+    FourSums total;
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
+      const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
+      FourExactSums<kVnni, Words> sums;
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, in.codes(0, b),
+                                      in.block_codes(b) / Unpack::kPlanes);
+      total.add_product(in.scales(0)[b], sums.sums());
+    }
+    Scaled(matrix, total, in.sums(0)).store(y + r, last - r);
+  }
+}
+
+// float16 numbers to float32, filled up with zeros to a multiple of a vector.
+HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
+  const hn::Rebind<hwy::float16_t, Floats> narrow;
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t i = 0; i < count; i += lanes) {
+    HWY_ALIGN hwy::float16_t buffer[kMaxLanes] = {};
+    std::memcpy(buffer, halves + 2 * i, 2 * std::min(lanes, count - i));
+    hn::Store(hn::PromoteTo(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
+  }
+}
+
+// Scales of the groups of some rows, and scale * zero; both [rows, stride]. A thread keeps its memory.
+class GroupScales {
+ public:
+  static GroupScales& of_thread() {
+    thread_local GroupScales scales;
+    return scales;
+  }
+
+  void take(const StoredRows& matrix, std::size_t first, std::size_t rows, std::size_t stride) {
+    const std::size_t groups = matrix.columns / matrix.group_size;
+    const std::size_t lanes = hn::Lanes(Floats());
+    if (rows * stride > capacity_) {
+      capacity_ = rows * stride;
+      scales_ = hwy::AllocateAligned<float>(capacity_);
+      products_ = hwy::AllocateAligned<float>(capacity_);
+    }
+    stride_ = stride;
+    for (std::size_t r = 0; r < rows; ++r) {
+      Widen(matrix.scales + 2 * (first + r) * groups, groups, scales_.get() + r * stride);
+      Widen(matrix.zeros + 2 * (first + r) * groups, groups, products_.get() + r * stride);
+      float* products = products_.get() + r * stride;
+      for (std::size_t g = 0; g < groups; g += lanes) {
+        hn::Store(hn::Mul(hn::Load(Floats(), products + g), hn::Load(Floats(), scales_.get() + r * stride + g)), Floats(), products + g);
+      }
+      std::fill(products + groups, products + stride, 0.0F);
+    }
+  }
+
+  const float* scales(std::size_t r) const { return scales_.get() + r * stride_; }
+
+  // The sums less those of zero points; `sums_of_x` are those of groups.
+  HWY_INLINE FourSums without_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
+    auto a = hn::Zero(Floats());
+    auto b = a, c = a, d = a;
+    for (std::size_t g = 0; g < stride_; g += hn::Lanes(Floats())) {
+      const auto x = hn::LoadU(Floats(), sums_of_x + g);
+      const float* at = products_.get() + g;
+      a = MulAdd(hn::Load(Floats(), at + rows[0] * stride_), x, a);
+      b = MulAdd(hn::Load(Floats(), at + rows[1] * stride_), x, b);
+      c = MulAdd(hn::Load(Floats(), at + rows[2] * stride_), x, c);
+      d = MulAdd(hn::Load(Floats(), at + rows[3] * stride_), x, d);
+    }
+    sums.add_product(-1, FourSums::of(Floats(), a, b, c, d));
+    return sums;
+  }
+
+ private:
+  std::size_t capacity_ = 0;
+  std::size_t stride_ = 0;
+  hwy::AlignedFreeUniquePtr<float[]> scales_;
+  hwy::AlignedFreeUniquePtr<float[]> products_;
+};
+
+// Sums of four rows in float32, each group of codes times its scale.
+template <class D>
+struct FourGroupSums {
+  using Tag = hn::RebindToFloat<hn::RepartitionToWide<D> >;
+  hn::Vec<Tag> a, b, c, d;
+
+  HWY_INLINE FourGroupSums() : a(hn::Zero(Tag())), b(a), c(a), d(a) {}
+
+  template <bool kVnni>
+  HWY_INLINE void add(const FourExactSums<kVnni, D>& group, const float* s0, const float* s1, const float* s2, const float* s3) {
+    a = MulAdd(group.a.floats(), hn::Set(Tag(), *s0), a);
+    b = MulAdd(group.b.floats(), hn::Set(Tag(), *s1), b);
+    c = MulAdd(group.c.floats(), hn::Set(Tag(), *s2), c);
+    d = MulAdd(group.d.floats(), hn::Set(Tag(), *s3), d);
+  }
+  HWY_INLINE FourSums sums() const { return FourSums::of(Tag(), a, b, c, d); }
+};
+
+// Four rows' places among rows kept one after another.
+struct FourPlaces {
+  FourPlaces(std::size_t r, std::size_t rows) {
+    for (std::size_t i = 0; i < 4; ++i) at[i] = std::min(r + i, rows - 1);
+  }
+  std::size_t at[4];
+};
+
+template <bool kVnni, class Unpack, class D>
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y) {
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
+  GroupScales& scales = GroupScales::of_thread();
+  for (std::size_t r = first; r < last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, last);
+    const FourPlaces places(0, last - r);
+    scales.take(matrix, r, std::min<std::size_t>(4, last - r), in.group_stride());
+    const float* s0 = scales.scales(places.at[0]);
+    const float* s1 = scales.scales(places.at[1]);
+    const float* s2 = scales.scales(places.at[2]);
+    const float* s3 = scales.scales(places.at[3]);
+    FourSums total;
+    std::size_t g = 0;
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      const std::size_t run = in.block_codes(b) / Unpack::kPlanes;
+      const std::int16_t* x = in.codes(0, b);
+      const std::size_t words = std::min(row_bytes / 2 - b * (kBlock / Unpack::kPlanes), kBlock / Unpack::kPlanes);
+      FourGroupSums<D> block;
+      for (std::size_t i = 0; i < words; i += group_words, ++g) {
+        const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
+        FourExactSums<kVnni, D> group;
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, x + i, run);
+        block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
+      }
+      total.add_product(in.scales(0)[b], block.sums());
+    }
+    scales.without_zeros(total, places.at, in.sums(0)).store(y + r, last - r);
+  }
+}
+
+// Several tokens: a block of columns of some rows is unpacked once for all of them.
+constexpr std::size_t kPanelRows = 64;
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kTileTokens = 6;         // with four rows 24 sums, which fit 32 registers
+constexpr std::size_t kGroupedTileTokens = 3;  // 12, and 12 of floats
+#else
+constexpr std::size_t kTileTokens = 2;
+constexpr std::size_t kGroupedTileTokens = 1;
+#endif
+
+// The codes of a row's block as 16-bit numbers, in planes as those of x.
+template <class Unpack>
+void UnpackBlock(Bytes from, std::size_t bytes, std::size_t run, std::int16_t* out) {
+  const Words words;
+  const std::size_t lanes = hn::Lanes(words);
+  for (std::size_t i = 0; i < run; i += lanes) {
+    const std::size_t rest = bytes - std::min(bytes, 2 * i);
+    const auto codes = rest >= 2 * lanes ? LoadU(words, reinterpret_cast<const std::int16_t*>(from + 2 * i)) : LoadWordsTail(words, from + 2 * i, rest);
+    hn::StoreU(Unpack::template plane<0>(codes), words, out + i);
+    hn::StoreU(Unpack::template plane<1>(codes), words, out + run + i);
+    if constexpr (Unpack::kPlanes == 4) {
+      hn::StoreU(Unpack::template plane<2>(codes), words, out + 2 * run + i);
+      hn::StoreU(Unpack::template plane<3>(codes), words, out + 3 * run + i);
+    }
+  }
+}
+
+// Four rows of a block and some tokens.
+struct Tile {
+  const std::int16_t* rows[4];
+  const float* scales[4];  // of the block's groups
+  const std::int16_t* x;   // tokens kBlock apart
+  const float* x_scales;
+  std::size_t x_scales_stride;
+  float* out;
+  std::size_t out_stride;
+  std::size_t out_rows;  // at most 4
+
+  HWY_INLINE void add(std::size_t t, const FourSums& sums) const {
+    FourSums total = FourSums::load(out + t * out_stride, out_rows);
+    total.add_product(x_scales[t * x_scales_stride], sums);
+    total.store(out + t * out_stride, out_rows);
+  }
+};
+
+// Products of `count` codes from `begin` on with up to six tokens.
+template <bool kVnni, std::size_t kTokens, class D>
+struct TileSums {
+  FourExactSums<kVnni, D> t0, t1, t2, t3, t4, t5;
+
+  HWY_INLINE TileSums() {}
+
+  HWY_INLINE void add(const Tile& tile, std::size_t begin, std::size_t count) {
+    const D words;
+    const std::int16_t* w0 = tile.rows[0];
+    const std::int16_t* w1 = tile.rows[1];
+    const std::int16_t* w2 = tile.rows[2];
+    const std::int16_t* w3 = tile.rows[3];
+    const std::int16_t* x0 = tile.x;
+    for (std::size_t i = begin; i < begin + count; i += hn::Lanes(words)) {
+      const auto a = LoadU(words, w0 + i);
+      const auto b = LoadU(words, w1 + i);
+      const auto c = LoadU(words, w2 + i);
+      const auto d = LoadU(words, w3 + i);
+      t0.add(a, b, c, d, LoadU(words, x0 + i));
+      if constexpr (kTokens > 1) t1.add(a, b, c, d, LoadU(words, x0 + kBlock + i));
+      if constexpr (kTokens > 2) t2.add(a, b, c, d, LoadU(words, x0 + 2 * kBlock + i));
+      if constexpr (kTokens > 3) t3.add(a, b, c, d, LoadU(words, x0 + 3 * kBlock + i));
+      if constexpr (kTokens > 4) t4.add(a, b, c, d, LoadU(words, x0 + 4 * kBlock + i));
+      if constexpr (kTokens > 5) t5.add(a, b, c, d, LoadU(words, x0 + 5 * kBlock + i));
+    }
+  }
+};
+
+template <bool kVnni, std::size_t kTokens>
+HWY_INLINE void MultiplyTile(const Tile& tile, std::size_t codes) {
+  TileSums<kVnni, kTokens, Words> sums;
+  sums.add(tile, 0, codes);
+  tile.add(0, sums.t0.sums());
+  if constexpr (kTokens > 1) tile.add(1, sums.t1.sums());
+  if constexpr (kTokens > 2) tile.add(2, sums.t2.sums());
+  if constexpr (kTokens > 3) tile.add(3, sums.t3.sums());
+  if constexpr (kTokens > 4) tile.add(4, sums.t4.sums());
+  if constexpr (kTokens > 5) tile.add(5, sums.t5.sums());
+}
+
+// `run` words in each plane of the block, `words` of them in groups of `group_words`.
+template <bool kVnni, std::size_t kPlanes, std::size_t kTokens, class D>
+HWY_INLINE void MultiplyTileGrouped(const Tile& tile, std::size_t run, std::size_t words, std::size_t group_words) {
+  FourGroupSums<D> t0, t1, t2;
+  for (std::size_t g = 0; g * group_words < words; ++g) {
+    TileSums<kVnni, kTokens, D> sums;
+    for (std::size_t p = 0; p < kPlanes; ++p) sums.add(tile, p * run + g * group_words, group_words);
+    const auto add = [&](FourGroupSums<D>& to, const FourExactSums<kVnni, D>& group)
+                         HWY_ATTR { to.add(group, tile.scales[0] + g, tile.scales[1] + g, tile.scales[2] + g, tile.scales[3] + g); };
+    add(t0, sums.t0);
+    if constexpr (kTokens > 1) add(t1, sums.t1);
+    if constexpr (kTokens > 2) add(t2, sums.t2);
+  }
+  tile.add(0, t0.sums());
+  if constexpr (kTokens > 1) tile.add(1, t1.sums());
+  if constexpr (kTokens > 2) tile.add(2, t2.sums());
+}
+
+// Calls use(tile, tokens) for every tile of some rows' block; tile.scales is not set.
+template <class Use>
+HWY_INLINE void ForTiles(const IntegerInput& in, std::size_t block, std::size_t tokens_each, const std::int16_t* panel, std::size_t rows, float* y,
+                         std::size_t stride, const Use& use) {
+  Tile tile = {};
+  tile.x_scales_stride = in.blocks();
+  tile.out_stride = stride;
+  for (std::size_t t = 0; t < in.tokens(); t += tokens_each) {
+    tile.x = in.codes(t, block);
+    tile.x_scales = in.scales(t) + block;
+    for (std::size_t r = 0; r < rows; r += 4) {
+      const FourPlaces places(r, rows);
+      for (std::size_t i = 0; i < 4; ++i) tile.rows[i] = panel + places.at[i] * kBlock;
+      tile.out = y + t * stride + r;
+      tile.out_rows = std::min<std::size_t>(4, rows - r);
+      use(tile, places, std::min(tokens_each, in.tokens() - t));
+    }
+  }
+}
+
+// Zeroes y, and calls use(block, panel) with the block's codes for every block of rows [first, first + rows).
+template <class Unpack, class Use>
+HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride, const Use& use) {
+  thread_local const auto panel = hwy::AllocateAligned<std::int16_t>(kPanelRows * kBlock);
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  for (std::size_t t = 0; t < in.tokens(); ++t) std::fill_n(y + t * stride, rows, 0.0F);
+  for (std::size_t b = 0; b < in.blocks(); ++b) {
+    const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
+    const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
+    for (std::size_t r = 0; r < rows; ++r) {
+      const Bytes from = reinterpret_cast<Bytes>(matrix.data) + (first + r) * row_bytes + begin;
+      UnpackBlock<Unpack>(from, bytes, in.block_codes(b) / Unpack::kPlanes, panel.get() + r * kBlock);
+    }
+    use(b, panel.get());
+  }
+}
+
+// Calls change(sums, places, token) for four rows at a time of y, and writes back what it makes of them.
+template <class Change>
+HWY_INLINE void ChangeSums(std::size_t rows, std::size_t tokens, float* y, std::size_t stride, const Change& change) {
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t r = 0; r < rows; r += 4) {
+      float* at = y + t * stride + r;
+      change(FourSums::load(at, rows - r), FourPlaces(r, rows), t).store(at, rows - r);
+    }
+  }
+}
+
+template <bool kVnni, class Unpack>
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride) {
+  ForBlocks<Unpack>(matrix, first, rows, in, y, stride, [&](std::size_t b, const std::int16_t* panel) HWY_ATTR {
+    const std::size_t codes = in.block_codes(b);
+    ForTiles(in, b, kTileTokens, panel, rows, y, stride, [&](const Tile& tile, const FourPlaces&, std::size_t tokens) HWY_ATTR {
+      switch (tokens) {
+        case 1: return MultiplyTile<kVnni, 1>(tile, codes);
+        case 2: return MultiplyTile<kVnni, 2>(tile, codes);
+        case 3: return MultiplyTile<kVnni, 3>(tile, codes);
+        case 4: return MultiplyTile<kVnni, 4>(tile, codes);
+        case 5: return MultiplyTile<kVnni, 5>(tile, codes);
+        default: return MultiplyTile<kVnni, 6>(tile, codes);
+      }
+    });
+  });
+  ChangeSums(rows, in.tokens(), y, stride, [&](FourSums sums, const FourPlaces&, std::size_t t) HWY_ATTR { return Scaled(matrix, sums, in.sums(t)); });
+}
+
+template <bool kVnni, class Unpack, class D>
+void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride) {
+  constexpr std::size_t kPlanes = Unpack::kPlanes;
+  const std::size_t group_words = matrix.group_size / kPlanes;
+  const std::size_t row_words = matrix.columns / kPlanes;
+  GroupScales& scales = GroupScales::of_thread();
+  scales.take(matrix, first, rows, in.group_stride());
+  ForBlocks<Unpack>(matrix, first, rows, in, y, stride, [&](std::size_t b, const std::int16_t* panel) HWY_ATTR {
+    const std::size_t run = in.block_codes(b) / kPlanes;
+    const std::size_t words = std::min(row_words - b * (kBlock / kPlanes), kBlock / kPlanes);
+    ForTiles(in, b, kGroupedTileTokens, panel, rows, y, stride, [&](Tile tile, const FourPlaces& places, std::size_t tokens) HWY_ATTR {
+      for (std::size_t i = 0; i < 4; ++i) tile.scales[i] = scales.scales(places.at[i]) + b * (kBlock / matrix.group_size);
+      switch (tokens) {
+        case 1: return MultiplyTileGrouped<kVnni, kPlanes, 1, D>(tile, run, words, group_words);
+        case 2: return MultiplyTileGrouped<kVnni, kPlanes, 2, D>(tile, run, words, group_words);
+        default: return MultiplyTileGrouped<kVnni, kPlanes, 3, D>(tile, run, words, group_words);
+      }
+    });
+  });
+  ChangeSums(rows, in.tokens(), y, stride,
+             [&](FourSums sums, const FourPlaces& places, std::size_t t) HWY_ATTR { return scales.without_zeros(sums, places.at, in.sums(t)); });
+}
+
+template <bool kVnni, class Unpack>
+void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+  if (in.tokens() == 1) return MultiplyOne<kVnni, Unpack>(matrix, first, last, in, y);
+  for (std::size_t r = first; r < last; r += kPanelRows) MultiplyMany<kVnni, Unpack>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
+}
+
+template <bool kVnni, class Unpack, class D>
+void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+  if (in.tokens() == 1) return MultiplyOneGrouped<kVnni, Unpack, D>(matrix, first, last, in, y);
+  for (std::size_t r = first; r < last; r += kPanelRows) {
+    MultiplyManyGrouped<kVnni, Unpack, D>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
+  }
+}
+
+// Vectors of words no longer than a group.
+template <bool kVnni, class Unpack>
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+  switch (matrix.group_size / Unpack::kPlanes) {
+    case 8: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y, stride);
+    case 16: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y, stride);
+    default: return MultiplyGroupsOf<kVnni, Unpack, Words>(matrix, first, last, in, y, stride);
+  }
+}
+
+// Packed nibbles whose rows begin in the middle of a byte, every second time: rows that do not are made of them.
+template <bool kVnni, class Unpack>
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+  if (matrix.columns % 2 == 0) return MultiplyScaled<kVnni, Unpack>(matrix, first, last, in, y, stride);
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const Bytes data = reinterpret_cast<Bytes>(matrix.data);
+  const auto row = std::make_unique<std::uint8_t[]>(row_bytes);
+  StoredRows alone = matrix;
+  alone.data = reinterpret_cast<const std::byte*>(row.get());
+  for (std::size_t r = first; r < last; ++r) {
+    std::fill_n(row.get(), row_bytes, std::uint8_t{0});
+    for (std::size_t i = 0; i < matrix.columns; ++i) {
+      const std::size_t element = r * matrix.columns + i;
+      const unsigned code = element % 2 == 0 ? data[element / 2] & 15U : data[element / 2] >> 4U;
+      row[i / 2] = static_cast<std::uint8_t>(row[i / 2] | (i % 2 == 0 ? code : code << 4U));
+    }
+    MultiplyScaled<kVnni, Unpack>(alone, 0, 1, in, y + r, stride);
+  }
+}
+
+template <bool kVnni>
+void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+  switch (matrix.storage) {
+    case Storage::i8: return MultiplyScaled<kVnni, EightBits<true> >(matrix, first, last, in, y, stride);
+    case Storage::u8: return MultiplyScaled<kVnni, EightBits<false> >(matrix, first, last, in, y, stride);
+    case Storage::i4: return MultiplyNibbles<kVnni, FourBits<true, 4> >(matrix, first, last, in, y, stride);
+    case Storage::u4: return MultiplyNibbles<kVnni, FourBits<false, 4> >(matrix, first, last, in, y, stride);
+    case Storage::i4_bytes: return MultiplyScaled<kVnni, FourBits<true, 8> >(matrix, first, last, in, y, stride);
+    case Storage::u4_bytes: return MultiplyScaled<kVnni, FourBits<false, 8> >(matrix, first, last, in, y, stride);
+    case Storage::group8: return MultiplyGrouped<kVnni, EightBits<false> >(matrix, first, last, in, y, stride);
+    case Storage::group4: return MultiplyGrouped<kVnni, FourBits<false, 4> >(matrix, first, last, in, y, stride);
+    case Storage::f32:
+    case Storage::f16:
+    case Storage::bf16: break;  // do not take integers
+  }
+}
+
+void MultiplyIntegers(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+#if POISE_HAVE_VNNI
+  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyStored<true>(matrix, first, last, in, y, stride);
+#endif
+  MultiplyStored<false>(matrix, first, last, in, y, stride);
+}
+
+bool TakesIntegers(const StoredRows& matrix) {
+  switch (matrix.storage) {
+    case Storage::f32:
+    case Storage::f16:
+    case Storage::bf16: return false;
+    case Storage::group8: return kBlock % matrix.group_size == 0;
+    case Storage::group4: return kBlock % matrix.group_size == 0 && matrix.group_size >= 32;  // 8 words, a vector of every processor
+    default: return true;
+  }
+}
+
+// The largest magnitude among them, as the bits of a float: NaN and infinity are larger than numbers.
+std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
+  const hn::RebindToUnsigned<Floats> bits;
+  const auto magnitude = hn::Set(bits, 0x7fffffffU);
+  const std::size_t lanes = hn::Lanes(Floats());
+  auto largest = hn::Zero(bits);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) largest = hn::Max(largest, hn::And(hn::BitCast(bits, Load(x + i)), magnitude));
+  if (i < count) largest = hn::Max(largest, hn::And(hn::BitCast(bits, LoadTail(x + i, count - i)), magnitude));
+  return hn::GetLane(hn::MaxOfLanes(bits, largest));
+}
+
+// Puts codes into planes.
+template <std::size_t kPlanes>
+void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* out) {
+  const Words words;
+  const std::size_t lanes = hn::Lanes(words);
+  const std::size_t run = count / kPlanes;
+  for (std::size_t i = 0; i < run; i += lanes) {
+    hn::Vec<Words> a, b, c, d;
+    if constexpr (kPlanes == 2) {
+      hn::LoadInterleaved2(words, codes + 2 * i, a, b);
+    } else {
+      hn::LoadInterleaved4(words, codes + 4 * i, a, b, c, d);
+      hn::StoreU(c, words, out + 2 * run + i);
+      hn::StoreU(d, words, out + 3 * run + i);
+    }
+    hn::StoreU(a, words, out + i);
+    hn::StoreU(b, words, out + run + i);
+  }
+}
+
+// The scale of a block and its codes, in order.
+float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
+  constexpr float kLargest = 32767;
+  std::fill_n(codes, padded, std::int16_t{0});
+  const std::uint32_t bits = LargestMagnitude(x, count);
+  float largest = 0;
+  std::memcpy(&largest, &bits, sizeof largest);
+  if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
+  if (largest < 1e-30F) return 0;
+  const hn::RebindToSigned<Floats> integers;
+  const hn::Rebind<std::int16_t, Floats> narrow;
+  const auto factor = hn::Set(Floats(), kLargest / largest);
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(Load(x + i), factor))), narrow, codes + i);
+  if (i < count) {  // what is stored behind them is zero, and inside the padding
+    const hn::Vec<decltype(integers)> rest = hn::NearestInt(hn::Mul(LoadTail(x + i, count - i), factor));
+    hn::StoreU(hn::DemoteTo(narrow, rest), narrow, codes + i);
+  }
+  return largest / kLargest;
+}
+
+float SumOfCodes(const std::int16_t* codes, std::size_t count) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += codes[i];
+  return static_cast<float>(sum);
+}
+
+// Blocks of codes lie `block_stride` apart.
+void TakeToken(const float* x, std::size_t columns, std::size_t planes, std::size_t group_size, std::int16_t* codes, std::size_t block_stride, float* scales,
+               float* sums) {
+  HWY_ALIGN std::int16_t buffer[kBlock];
+  if (group_size == 0) *sums = 0;
+  for (std::size_t begin = 0; begin < columns; begin += kBlock) {
+    const std::size_t count = std::min(kBlock, columns - begin);
+    const std::size_t padded = (count + IntegerInput::kPadding - 1) / IntegerInput::kPadding * IntegerInput::kPadding;
+    const float scale = RoundBlock(x + begin, count, padded, buffer);
+    *scales++ = scale;
+    if (group_size == 0) {
+      *sums += scale * SumOfCodes(buffer, count);
+    } else {
+      for (std::size_t i = 0; i < count; i += group_size) *sums++ = scale * SumOfCodes(buffer + i, group_size);
+    }
+    if (planes == 2) {
+      Deinterleave<2>(buffer, padded, codes);
+    } else {
+      Deinterleave<4>(buffer, padded, codes);
+    }
+    codes += block_stride;
+  }
+}
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(TakesIntegers);
+HWY_EXPORT(TakeToken);
+HWY_EXPORT(MultiplyIntegers);
+
+std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+bool takes_integers(const StoredRows& matrix) { return HWY_DYNAMIC_DISPATCH(TakesIntegers)(matrix); }
+
+IntegerInput::IntegerInput(const StoredRows& matrix, std::size_t tokens)
+    : tokens_(tokens),
+      columns_(matrix.columns),
+      padded_(rounded_up(matrix.columns, kPadding)),
+      blocks_(rounded_up(matrix.columns, kBlock) / kBlock),
+      planes_(planes_of(matrix.storage)),
+      group_size_(matrix.group_size),
+      group_stride_(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16)),
+      codes_(tokens * blocks_ * kBlock),
+      scales_(tokens * blocks_),
+      sums_(tokens * group_stride_) {}
+
+void IntegerInput::take(const float* x, std::size_t first, std::size_t last) {
+  for (std::size_t t = first; t < last; ++t) {
+    HWY_DYNAMIC_DISPATCH(TakeToken)
+    (x + t * columns_, columns_, planes_, group_size_, codes_.data() + t * kBlock, tokens_ * kBlock, scales_.data() + t * blocks_,
+     sums_.data() + t * group_stride_);
+  }
+}
+
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& x, float* y, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(MultiplyIntegers)(matrix, first, last, x, y, stride);
+}
+
+}  // namespace poise
+#endif
