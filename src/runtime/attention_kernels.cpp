@@ -16,17 +16,30 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 using hn::MulAdd;
 
-HWY_INLINE float Dot(const float* a, const float* b, std::size_t count) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  auto sum = hn::Zero(Floats());
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) sum = MulAdd(Load(a + i), Load(b + i), sum);
-  if (i < count) sum = MulAdd(LoadTail(a + i, count - i), LoadTail(b + i, count - i), sum);
-  return Sum(sum);
-}
-
 void AttentionScores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores) {
-  for (std::size_t i = 0; i < keys.count; ++i) scores[i] = scale * Dot(keys.data + i * keys.stride, query, size);
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t i = 0; i < keys.count; i += 4) {
+    const auto row = [&](std::size_t k) { return keys.data + std::min(i + k, keys.count - 1) * keys.stride; };
+    const float* row0 = row(0);
+    const float* row1 = row(1);
+    const float* row2 = row(2);
+    const float* row3 = row(3);
+    auto a = hn::Zero(Floats());
+    auto b = a, c = a, d = a;
+    const auto step = [&](auto x, auto k0, auto k1, auto k2, auto k3) HWY_ATTR {
+      a = MulAdd(x, k0, a);
+      b = MulAdd(x, k1, b);
+      c = MulAdd(x, k2, c);
+      d = MulAdd(x, k3, d);
+    };
+    std::size_t at = 0;
+    for (; at + lanes <= size; at += lanes) step(Load(query + at), Load(row0 + at), Load(row1 + at), Load(row2 + at), Load(row3 + at));
+    if (const std::size_t rest = size - at; rest > 0) {
+      step(LoadTail(query + at, rest), LoadTail(row0 + at, rest), LoadTail(row1 + at, rest), LoadTail(row2 + at, rest), LoadTail(row3 + at, rest));
+    }
+    FourSums::of(Floats(), a, b, c, d).store(scores + i, keys.count - i);
+  }
+  for (std::size_t i = 0; i < keys.count; ++i) scores[i] *= scale;
 }
 
 // Applies `f` to vectors of `data`, the last one filled up with zeros.
@@ -60,14 +73,33 @@ void Softmax(float* scores, std::size_t count) {
 }
 
 void AddWeightedRows(const float* weights, const CachedRows& values, std::size_t size, float* out) {
-  for (std::size_t i = 0; i < values.count; ++i) {
-    const auto weight = hn::Set(Floats(), weights[i]);
-    const float* row = values.data + i * values.stride;
-    const std::size_t lanes = hn::Lanes(Floats());
-    Transform(out, size, [&](auto sum, std::size_t at) HWY_ATTR {
-      const auto value = at + lanes <= size ? Load(row + at) : LoadTail(row + at, size - at);
-      return MulAdd(weight, value, sum);
-    });
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t at = 0;
+  for (; at + 4 * lanes <= size; at += 4 * lanes) {
+    auto a = Load(out + at);
+    auto b = Load(out + at + lanes);
+    auto c = Load(out + at + 2 * lanes);
+    auto d = Load(out + at + 3 * lanes);
+    for (std::size_t i = 0; i < values.count; ++i) {
+      const float* row = values.data + i * values.stride + at;
+      const auto weight = hn::Set(Floats(), weights[i]);
+      a = MulAdd(weight, Load(row), a);
+      b = MulAdd(weight, Load(row + lanes), b);
+      c = MulAdd(weight, Load(row + 2 * lanes), c);
+      d = MulAdd(weight, Load(row + 3 * lanes), d);
+    }
+    hn::StoreU(a, Floats(), out + at);
+    hn::StoreU(b, Floats(), out + at + lanes);
+    hn::StoreU(c, Floats(), out + at + 2 * lanes);
+    hn::StoreU(d, Floats(), out + at + 3 * lanes);
+  }
+  for (; at < size; at += lanes) {
+    const std::size_t count = std::min(lanes, size - at);
+    auto sum = LoadTail(out + at, count);
+    for (std::size_t i = 0; i < values.count; ++i) sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
+    HWY_ALIGN float buffer[kMaxLanes];
+    hn::Store(sum, Floats(), buffer);
+    std::memcpy(out + at, buffer, sizeof(float) * count);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include <hwy/aligned_allocator.h>
 
-#include "runtime/kernels.hpp"
+#include "runtime/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/integer_kernels.cpp"
@@ -23,8 +23,8 @@ namespace poise::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 bool TakesIntegers(const StoredRows&) { return false; }
-void TakeToken(const float*, std::size_t, std::size_t, std::size_t, std::int16_t*, std::size_t, float*, float*) {}
-void MultiplyIntegers(const StoredRows&, std::size_t, std::size_t, const IntegerInput&, float*, std::size_t) {}
+void TakeToken(const float*, const IntegerLayout&, const IntegerToken&) {}
+void MultiplyIntegers(const StoredRows&, std::size_t, std::size_t, const Input&, float*, std::size_t) {}
 
 #else
 
@@ -34,8 +34,9 @@ using hn::MulAdd;
 using Words = hn::ScalableTag<std::int16_t>;
 using Products = hn::RepartitionToWide<Words>;
 constexpr std::size_t kMaxWords = hn::MaxLanes(Words());
-constexpr std::size_t kBlock = IntegerInput::kBlock;
+constexpr std::size_t kBlock = Input::kIntegerBlock;
 
+#undef POISE_HAVE_VNNI
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
 #define POISE_HAVE_VNNI 1
 #else
@@ -146,14 +147,17 @@ struct FourExactSums {
     }
   }
 
-  // `bytes` bytes of four rows.
+  // `bytes` bytes of four rows; the rows that come next lie `ahead` bytes behind them.
   template <class Unpack>
-  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, const std::int16_t* x, std::size_t run) {
+  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, std::size_t ahead, const std::int16_t* x, std::size_t run) {
     const D words;
     const std::size_t step = 2 * hn::Lanes(words);
     const auto load = [&](Bytes row) HWY_ATTR { return LoadU(words, reinterpret_cast<const std::int16_t*>(row)); };
     std::size_t i = 0;
-    for (; i + step <= bytes; i += step) add_words<Unpack>(load(r0 + i), load(r1 + i), load(r2 + i), load(r3 + i), x + i / 2, run);
+    for (; i + step <= bytes; i += step) {
+      PrefetchAhead(r0 + i, r1 + i, r2 + i, r3 + i, ahead);
+      add_words<Unpack>(load(r0 + i), load(r1 + i), load(r2 + i), load(r3 + i), x + i / 2, run);
+    }
     if (i == bytes) return;
     const auto tail = [&](Bytes row) HWY_ATTR { return LoadWordsTail(words, row + i, bytes - i); };
     add_words<Unpack>(tail(r0), tail(r1), tail(r2), tail(r3), x + i / 2, run);
@@ -169,7 +173,7 @@ HWY_INLINE FourSums Scaled(const StoredRows& matrix, FourSums sums, const float*
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y) {
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
@@ -178,8 +182,8 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
       FourExactSums<kVnni, Words> sums;
-      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, in.codes(0, b),
-                                      in.block_codes(b) / Unpack::kPlanes);
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, 4 * row_bytes,
+                                      in.integers(0, b), in.integers_of(b) / Unpack::kPlanes);
       total.add_product(in.scales(0)[b], sums.sums());
     }
     Scaled(matrix, total, in.sums(0)).store(y + r, last - r);
@@ -190,11 +194,14 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
 HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   const hn::Rebind<hwy::float16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
-  for (std::size_t i = 0; i < count; i += lanes) {
-    HWY_ALIGN hwy::float16_t buffer[kMaxLanes] = {};
-    std::memcpy(buffer, halves + 2 * i, 2 * std::min(lanes, count - i));
-    hn::Store(hn::PromoteTo(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::Store(hn::PromoteTo(Floats(), LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(halves + 2 * i))), Floats(), out + i);
   }
+  if (i == count) return;
+  HWY_ALIGN hwy::float16_t buffer[kMaxLanes] = {};
+  std::memcpy(buffer, halves + 2 * i, 2 * (count - i));
+  hn::Store(hn::PromoteTo(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
 // Scales of the groups of some rows, and scale * zero; both [rows, stride]. A thread keeps its memory.
@@ -214,6 +221,11 @@ class GroupScales {
       products_ = hwy::AllocateAligned<float>(capacity_);
     }
     stride_ = stride;
+    const std::size_t bytes = 2 * rows * groups;
+    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // those of the rows that come next
+      hwy::Prefetch(matrix.scales + 2 * first * groups + i);
+      hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
+    }
     for (std::size_t r = 0; r < rows; ++r) {
       Widen(matrix.scales + 2 * (first + r) * groups, groups, scales_.get() + r * stride);
       Widen(matrix.zeros + 2 * (first + r) * groups, groups, products_.get() + r * stride);
@@ -277,14 +289,14 @@ struct FourPlaces {
 };
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y) {
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     const FourPlaces places(0, last - r);
-    scales.take(matrix, r, std::min<std::size_t>(4, last - r), in.group_stride());
+    scales.take(matrix, r, std::min<std::size_t>(4, last - r), in.sums_stride());
     const float* s0 = scales.scales(places.at[0]);
     const float* s1 = scales.scales(places.at[1]);
     const float* s2 = scales.scales(places.at[2]);
@@ -292,14 +304,15 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
     FourSums total;
     std::size_t g = 0;
     for (std::size_t b = 0; b < in.blocks(); ++b) {
-      const std::size_t run = in.block_codes(b) / Unpack::kPlanes;
-      const std::int16_t* x = in.codes(0, b);
+      const std::size_t run = in.integers_of(b) / Unpack::kPlanes;
+      const std::int16_t* x = in.integers(0, b);
       const std::size_t words = std::min(row_bytes / 2 - b * (kBlock / Unpack::kPlanes), kBlock / Unpack::kPlanes);
       FourGroupSums<D> block;
       for (std::size_t i = 0; i < words; i += group_words, ++g) {
         const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
         FourExactSums<kVnni, D> group;
-        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, x + i, run);
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, 4 * row_bytes, x + i,
+                                         run);
         block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
       }
       total.add_product(in.scales(0)[b], block.sums());
@@ -414,13 +427,13 @@ HWY_INLINE void MultiplyTileGrouped(const Tile& tile, std::size_t run, std::size
 
 // Calls use(tile, tokens) for every tile of some rows' block; tile.scales is not set.
 template <class Use>
-HWY_INLINE void ForTiles(const IntegerInput& in, std::size_t block, std::size_t tokens_each, const std::int16_t* panel, std::size_t rows, float* y,
-                         std::size_t stride, const Use& use) {
+HWY_INLINE void ForTiles(const Input& in, std::size_t block, std::size_t tokens_each, const std::int16_t* panel, std::size_t rows, float* y, std::size_t stride,
+                         const Use& use) {
   Tile tile = {};
   tile.x_scales_stride = in.blocks();
   tile.out_stride = stride;
   for (std::size_t t = 0; t < in.tokens(); t += tokens_each) {
-    tile.x = in.codes(t, block);
+    tile.x = in.integers(t, block);
     tile.x_scales = in.scales(t) + block;
     for (std::size_t r = 0; r < rows; r += 4) {
       const FourPlaces places(r, rows);
@@ -434,7 +447,7 @@ HWY_INLINE void ForTiles(const IntegerInput& in, std::size_t block, std::size_t 
 
 // Zeroes y, and calls use(block, panel) with the block's codes for every block of rows [first, first + rows).
 template <class Unpack, class Use>
-HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride, const Use& use) {
+HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride, const Use& use) {
   thread_local const auto panel = hwy::AllocateAligned<std::int16_t>(kPanelRows * kBlock);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t t = 0; t < in.tokens(); ++t) std::fill_n(y + t * stride, rows, 0.0F);
@@ -443,7 +456,7 @@ HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size
     const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
     for (std::size_t r = 0; r < rows; ++r) {
       const Bytes from = reinterpret_cast<Bytes>(matrix.data) + (first + r) * row_bytes + begin;
-      UnpackBlock<Unpack>(from, bytes, in.block_codes(b) / Unpack::kPlanes, panel.get() + r * kBlock);
+      UnpackBlock<Unpack>(from, bytes, in.integers_of(b) / Unpack::kPlanes, panel.get() + r * kBlock);
     }
     use(b, panel.get());
   }
@@ -461,9 +474,9 @@ HWY_INLINE void ChangeSums(std::size_t rows, std::size_t tokens, float* y, std::
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride) {
   ForBlocks<Unpack>(matrix, first, rows, in, y, stride, [&](std::size_t b, const std::int16_t* panel) HWY_ATTR {
-    const std::size_t codes = in.block_codes(b);
+    const std::size_t codes = in.integers_of(b);
     ForTiles(in, b, kTileTokens, panel, rows, y, stride, [&](const Tile& tile, const FourPlaces&, std::size_t tokens) HWY_ATTR {
       switch (tokens) {
         case 1: return MultiplyTile<kVnni, 1>(tile, codes);
@@ -479,14 +492,14 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows,
 }
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_t rows, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride) {
   constexpr std::size_t kPlanes = Unpack::kPlanes;
   const std::size_t group_words = matrix.group_size / kPlanes;
   const std::size_t row_words = matrix.columns / kPlanes;
   GroupScales& scales = GroupScales::of_thread();
-  scales.take(matrix, first, rows, in.group_stride());
+  scales.take(matrix, first, rows, in.sums_stride());
   ForBlocks<Unpack>(matrix, first, rows, in, y, stride, [&](std::size_t b, const std::int16_t* panel) HWY_ATTR {
-    const std::size_t run = in.block_codes(b) / kPlanes;
+    const std::size_t run = in.integers_of(b) / kPlanes;
     const std::size_t words = std::min(row_words - b * (kBlock / kPlanes), kBlock / kPlanes);
     ForTiles(in, b, kGroupedTileTokens, panel, rows, y, stride, [&](Tile tile, const FourPlaces& places, std::size_t tokens) HWY_ATTR {
       for (std::size_t i = 0; i < 4; ++i) tile.scales[i] = scales.scales(places.at[i]) + b * (kBlock / matrix.group_size);
@@ -502,13 +515,13 @@ void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   if (in.tokens() == 1) return MultiplyOne<kVnni, Unpack>(matrix, first, last, in, y);
   for (std::size_t r = first; r < last; r += kPanelRows) MultiplyMany<kVnni, Unpack>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
 }
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   if (in.tokens() == 1) return MultiplyOneGrouped<kVnni, Unpack, D>(matrix, first, last, in, y);
   for (std::size_t r = first; r < last; r += kPanelRows) {
     MultiplyManyGrouped<kVnni, Unpack, D>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
@@ -517,7 +530,7 @@ void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t l
 
 // Vectors of words no longer than a group.
 template <bool kVnni, class Unpack>
-void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   switch (matrix.group_size / Unpack::kPlanes) {
     case 8: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y, stride);
     case 16: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y, stride);
@@ -527,7 +540,7 @@ void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t la
 
 // Packed nibbles whose rows begin in the middle of a byte, every second time: rows that do not are made of them.
 template <bool kVnni, class Unpack>
-void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   if (matrix.columns % 2 == 0) return MultiplyScaled<kVnni, Unpack>(matrix, first, last, in, y, stride);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
@@ -546,7 +559,7 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
 }
 
 template <bool kVnni>
-void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   switch (matrix.storage) {
     case Storage::i8: return MultiplyScaled<kVnni, EightBits<true> >(matrix, first, last, in, y, stride);
     case Storage::u8: return MultiplyScaled<kVnni, EightBits<false> >(matrix, first, last, in, y, stride);
@@ -562,7 +575,7 @@ void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-void MultiplyIntegers(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& in, float* y, std::size_t stride) {
+void MultiplyIntegers(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
   if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyStored<true>(matrix, first, last, in, y, stride);
 #endif
@@ -634,33 +647,33 @@ float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int
   return largest / kLargest;
 }
 
-float SumOfCodes(const std::int16_t* codes, std::size_t count) {
+float SumOfIntegers(const std::int16_t* codes, std::size_t count) {
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += codes[i];
   return static_cast<float>(sum);
 }
 
-// Blocks of codes lie `block_stride` apart.
-void TakeToken(const float* x, std::size_t columns, std::size_t planes, std::size_t group_size, std::int16_t* codes, std::size_t block_stride, float* scales,
-               float* sums) {
+void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& token) {
   HWY_ALIGN std::int16_t buffer[kBlock];
-  if (group_size == 0) *sums = 0;
-  for (std::size_t begin = 0; begin < columns; begin += kBlock) {
-    const std::size_t count = std::min(kBlock, columns - begin);
-    const std::size_t padded = (count + IntegerInput::kPadding - 1) / IntegerInput::kPadding * IntegerInput::kPadding;
+  std::int16_t* integers = token.integers;
+  float* sums = token.sums;
+  if (layout.group_size == 0) *sums = 0;
+  for (std::size_t begin = 0, block = 0; begin < layout.columns; begin += kBlock, ++block) {
+    const std::size_t count = std::min(kBlock, layout.columns - begin);
+    const std::size_t padded = (count + Input::kPadding - 1) / Input::kPadding * Input::kPadding;
     const float scale = RoundBlock(x + begin, count, padded, buffer);
-    *scales++ = scale;
-    if (group_size == 0) {
-      *sums += scale * SumOfCodes(buffer, count);
+    token.scales[block] = scale;
+    if (layout.group_size == 0) {
+      *sums += scale * SumOfIntegers(buffer, count);
     } else {
-      for (std::size_t i = 0; i < count; i += group_size) *sums++ = scale * SumOfCodes(buffer + i, group_size);
+      for (std::size_t i = 0; i < count; i += layout.group_size) *sums++ = scale * SumOfIntegers(buffer + i, layout.group_size);
     }
-    if (planes == 2) {
-      Deinterleave<2>(buffer, padded, codes);
+    if (layout.planes == 2) {
+      Deinterleave<2>(buffer, padded, integers);
     } else {
-      Deinterleave<4>(buffer, padded, codes);
+      Deinterleave<4>(buffer, padded, integers);
     }
-    codes += block_stride;
+    integers += layout.block_stride;
   }
 }
 
@@ -677,33 +690,13 @@ HWY_EXPORT(TakesIntegers);
 HWY_EXPORT(TakeToken);
 HWY_EXPORT(MultiplyIntegers);
 
-std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
-
 }  // namespace
 
 bool takes_integers(const StoredRows& matrix) { return HWY_DYNAMIC_DISPATCH(TakesIntegers)(matrix); }
 
-IntegerInput::IntegerInput(const StoredRows& matrix, std::size_t tokens)
-    : tokens_(tokens),
-      columns_(matrix.columns),
-      padded_(rounded_up(matrix.columns, kPadding)),
-      blocks_(rounded_up(matrix.columns, kBlock) / kBlock),
-      planes_(planes_of(matrix.storage)),
-      group_size_(matrix.group_size),
-      group_stride_(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16)),
-      codes_(tokens * blocks_ * kBlock),
-      scales_(tokens * blocks_),
-      sums_(tokens * group_stride_) {}
+void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) { HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token); }
 
-void IntegerInput::take(const float* x, std::size_t first, std::size_t last) {
-  for (std::size_t t = first; t < last; ++t) {
-    HWY_DYNAMIC_DISPATCH(TakeToken)
-    (x + t * columns_, columns_, planes_, group_size_, codes_.data() + t * kBlock, tokens_ * kBlock, scales_.data() + t * blocks_,
-     sums_.data() + t * group_stride_);
-  }
-}
-
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& x, float* y, std::size_t stride) {
+void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyIntegers)(matrix, first, last, x, y, stride);
 }
 

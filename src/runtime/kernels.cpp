@@ -1,10 +1,10 @@
-#include "runtime/kernels.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
 #include <hwy/aligned_allocator.h>
+
+#include "runtime/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/kernels.cpp"
@@ -257,7 +257,7 @@ void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, floa
 
 // Every sum of products goes block by block: within a block each lane of a vector adds up its columns, then the lanes are
 // added, then the blocks. What is multiplied in one block lies in the cache next to the processor.
-constexpr std::size_t kBlock = 512;
+constexpr std::size_t kBlock = Input::kFloatBlock;
 constexpr std::size_t kPanelRows = 64;
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kTileTokens = 6;  // with four rows 24 sums, which fit 32 registers
@@ -283,11 +283,12 @@ struct FourRows {
 
 // One token, straight from the stored bytes. The last rows are taken twice where there are not four.
 template <typename Loader>
-void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
   const std::size_t lanes = hn::Lanes(Floats());
+  const float* x = in.floats(0, 0);  // of one token blocks follow each other
   for (std::size_t r = first; r < last; r += 4) {
     const auto row = [&](std::size_t i) { return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes; };
     const Bytes row0 = row(0);
@@ -298,7 +299,10 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
     for (std::size_t i = 0; i < columns;) {
       const std::size_t end = std::min(columns, i + kBlock);
       FourRows block;
-      for (; i + lanes <= end; i += lanes) block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
+      for (; i + lanes <= end; i += lanes) {
+        PrefetchAhead(row0 + Loader::bytes(i), row1 + Loader::bytes(i), row2 + Loader::bytes(i), row3 + Loader::bytes(i), 4 * row_bytes);
+        block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
+      }
       if (const std::size_t rest = end - i; rest > 0) {
         block.add(LoadTail(loader, row0, i, rest), LoadTail(loader, row1, i, rest), LoadTail(loader, row2, i, rest), LoadTail(loader, row3, i, rest),
                   LoadTail(x + i, rest));
@@ -376,36 +380,32 @@ void MultiplyTiles(Tile tile, const float* panel, std::size_t rows, std::size_t 
   }
 }
 
-// Several tokens: a block of columns of some rows becomes float32 once for all of them. Of x a few tokens are brought together,
-// for rows a power of two apart would drive each other out of the cache.
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
+// Several tokens: a block of columns of some rows becomes float32 once for all of them.
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
   thread_local const auto panel = hwy::AllocateAligned<float>(kPanelRows * kBlock);
-  thread_local const auto inputs = hwy::AllocateAligned<float>(kTileTokens * kBlock);
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
-    for (std::size_t t = 0; t < tokens; ++t) std::fill_n(y + t * stride + r, rows, 0.0F);
-    for (std::size_t begin = 0; begin < matrix.columns; begin += kBlock) {
-      const std::size_t count = std::min(kBlock, matrix.columns - begin);
-      DecodePart(matrix, {r, r + rows, begin, count, panel.get(), kBlock});
-      for (std::size_t t = 0; t < tokens; t += kTileTokens) {
-        const std::size_t together = std::min(kTileTokens, tokens - t);
-        for (std::size_t i = 0; i < together; ++i) std::copy_n(x + (t + i) * matrix.columns + begin, count, inputs.get() + i * kBlock);
-        MultiplyTiles({{}, inputs.get(), count, y + t * stride + r, stride, 0}, panel.get(), rows, together);
+    for (std::size_t t = 0; t < in.tokens(); ++t) std::fill_n(y + t * stride + r, rows, 0.0F);
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      const std::size_t count = std::min(kBlock, matrix.columns - b * kBlock);
+      DecodePart(matrix, {r, r + rows, b * kBlock, count, panel.get(), kBlock});
+      for (std::size_t t = 0; t < in.tokens(); t += kTileTokens) {
+        MultiplyTiles({{}, in.floats(t, b), count, y + t * stride + r, stride, 0}, panel.get(), rows, std::min(kTileTokens, in.tokens() - t));
       }
     }
   }
 }
 
-void MultiplyRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
-  if (tokens == 1) {
+void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+  if (in.tokens() == 1) {
     switch (matrix.storage) {
-      case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, x, y);
-      case Storage::f16: return MultiplyOne<LoadF16>(matrix, first, last, x, y);
-      case Storage::bf16: return MultiplyOne<LoadBf16>(matrix, first, last, x, y);
+      case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, in, y);
+      case Storage::f16: return MultiplyOne<LoadF16>(matrix, first, last, in, y);
+      case Storage::bf16: return MultiplyOne<LoadBf16>(matrix, first, last, in, y);
       default: break;
     }
   }
-  MultiplyMany(matrix, first, last, x, tokens, y, stride);
+  MultiplyMany(matrix, first, last, in, y, stride);
 }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -416,14 +416,14 @@ namespace poise {
 namespace {
 
 HWY_EXPORT(Decode);
-HWY_EXPORT(MultiplyRows);
+HWY_EXPORT(MultiplyFloats);
 
 }  // namespace
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) { HWY_DYNAMIC_DISPATCH(Decode)(matrix, first, count, out); }
 
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride) {
-  HWY_DYNAMIC_DISPATCH(MultiplyRows)(matrix, first, last, x, tokens, y, stride);
+void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(MultiplyFloats)(matrix, first, last, x, y, stride);
 }
 
 }  // namespace poise

@@ -5,7 +5,7 @@
 // the same whether tokens come one by one or together, and whichever thread computes it.
 //
 // Weights in floating point are multiplied and summed in float32. Where weights are integer codes, x is made integers too:
-// 15 bits and a sign, with one float32 scale for each kBlock columns; the products of a block are summed exactly. That moves
+// 15 bits and a sign, with one float32 scale for each 1024 columns; the products of a block are summed exactly. That moves
 // a result by at most half a step, max(abs(x)) / 65534 of the block, for each weight, times that weight.
 #pragma once
 
@@ -49,52 +49,54 @@ void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count,
 // Whether a product takes x as integers: weights are codes, in groups (if any) that the kernels know.
 bool takes_integers(const StoredRows& matrix);
 
-// x [tokens, columns] of products with a matrix that takes integers, and with any other of its storage, columns and group size.
-class IntegerInput {
+// x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size. Tokens of a block of
+// columns lie together.
+class Input {
  public:
-  static constexpr std::size_t kBlock = 1024;
-  static constexpr std::size_t kPadding = 128;  // columns are filled up with zeros to a multiple of it
+  static constexpr std::size_t kFloatBlock = 512;
+  static constexpr std::size_t kIntegerBlock = 1024;
+  static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
-  IntegerInput(const StoredRows& matrix, std::size_t tokens);
+  Input(const StoredRows& matrix, std::size_t tokens);
 
-  bool suits(const StoredRows& matrix) const {
-    return takes_integers(matrix) && columns_ == matrix.columns && planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size;
-  }
+  bool suits(const StoredRows& matrix) const;
 
   // Takes tokens [first, last) of x; threads may take different ones at once.
   void take(const float* x, std::size_t first, std::size_t last);
 
   std::size_t tokens() const { return tokens_; }
   std::size_t blocks() const { return blocks_; }
-  // How many codes a block has, with those filled up.
-  std::size_t block_codes(std::size_t block) const { return block + 1 < blocks_ ? kBlock : padded_ - block * kBlock; }
-  // A token's codes in a block, kBlock before those of the next token. They are `planes` runs, the first of which has columns
-  // 0, planes, 2 * planes, ..., the second 1, planes + 1, ...: as the codes of weights lie in 16-bit words.
-  const std::int16_t* codes(std::size_t token, std::size_t block) const { return codes_.data() + (block * tokens_ + token) * kBlock; }
+  const float* floats(std::size_t token, std::size_t block) const { return floats_.data() + (block * tokens_ + token) * kFloatBlock; }
+
+  // Integers are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...: as the
+  // codes of weights lie in 16-bit words.
+  const std::int16_t* integers(std::size_t token, std::size_t block) const { return integers_.data() + (block * tokens_ + token) * kIntegerBlock; }
+  // How many integers a block has, with those filled up.
+  std::size_t integers_of(std::size_t block) const { return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock; }
+  // What the integers of each block are to be multiplied with.
   const float* scales(std::size_t token) const { return scales_.data() + token * blocks_; }
-  // The sum of x in each group of columns, filled up with zeros to group_stride(); without groups one sum of all.
-  const float* sums(std::size_t token) const { return sums_.data() + token * group_stride_; }
-  std::size_t group_stride() const { return group_stride_; }
+  // The sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
+  const float* sums(std::size_t token) const { return sums_.data() + token * sums_stride_; }
+  std::size_t sums_stride() const { return sums_stride_; }
 
  private:
-  static std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storage == Storage::u4 || storage == Storage::group4 ? 4 : 2; }
-
+  bool as_integers_;
   std::size_t tokens_;
   std::size_t columns_;
-  std::size_t padded_;
   std::size_t blocks_;
-  std::size_t planes_;
-  std::size_t group_size_;  // 0: none
-  std::size_t group_stride_;
-  std::vector<std::int16_t> codes_;
+  std::vector<float> floats_;
+
+  std::size_t padded_ = 0;
+  std::size_t planes_ = 0;
+  std::size_t group_size_ = 0;  // 0: none
+  std::size_t sums_stride_ = 0;
+  std::vector<std::int16_t> integers_;
   std::vector<float> scales_;
   std::vector<float> sums_;
 };
 
-// y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token; x [tokens, columns].
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y, std::size_t stride);
-// The same for a matrix that takes integers.
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const IntegerInput& x, float* y, std::size_t stride);
+// y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride);
 
 // Keys or values of consecutive positions: position i begins at data + i * stride.
 struct CachedRows {

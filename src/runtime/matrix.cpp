@@ -168,7 +168,7 @@ class Work {
   Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens) {
     for (const Product& product : products) {
       units_ += units_of(product);
-      if (takes_integers(product.matrix->stored())) take_integers(product.matrix->stored());
+      take(product.matrix->stored());
     }
   }
 
@@ -184,16 +184,11 @@ class Work {
   std::size_t unit() const { return tokens_ == 1 ? 4 : 64; }
   std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit() - 1) / unit(); }
 
-  void take_integers(const StoredRows& matrix) {
-    if (input_for(matrix) != nullptr) return;
-    IntegerInput& input = inputs_.emplace_back(matrix, tokens_);
+  void take(const StoredRows& matrix) {
+    if (std::ranges::any_of(inputs_, [&](const Input& input) { return input.suits(matrix); })) return;
+    Input& input = inputs_.emplace_back(matrix, tokens_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens_, 8), [&](const auto& range) { input.take(x_, range.begin(), range.end()); });
-  }
-
-  const IntegerInput* input_for(const StoredRows& matrix) const {
-    const auto found = std::ranges::find_if(inputs_, [&](const IntegerInput& input) { return input.suits(matrix); });
-    return found == inputs_.end() ? nullptr : &*found;
   }
 
   void multiply_units(std::size_t begin, std::size_t end) const {
@@ -208,19 +203,15 @@ class Work {
 
   void multiply_rows_of(const Product& product, std::size_t first, std::size_t last) const {
     const StoredRows& stored = product.matrix->stored();
-    const std::size_t rows = product.matrix->rows();
-    if (takes_integers(stored)) {
-      multiply_rows(stored, first, last, *input_for(stored), product.y, rows);
-    } else {
-      multiply_rows(stored, first, last, x_, tokens_, product.y, rows);
-    }
+    const auto input = std::ranges::find_if(inputs_, [&](const Input& one) { return one.suits(stored); });
+    multiply_rows(stored, first, last, *input, product.y, product.matrix->rows());
   }
 
   std::span<const Product> products_;
   const float* x_;
   std::size_t tokens_;
   std::size_t units_ = 0;
-  std::vector<IntegerInput> inputs_;  // one, unless matrices are stored in several ways
+  std::vector<Input> inputs_;  // one, unless matrices are stored in several ways
 };
 
 }  // namespace

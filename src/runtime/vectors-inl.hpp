@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -24,6 +25,15 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   HWY_ALIGN float buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, sizeof(float) * count);
   return hn::Load(Floats(), buffer);
+}
+
+// Four rows at a time are too short a run of memory for the processor to see where it goes on: asks for what lies `ahead` bytes
+// behind each, the rows that come next. Addresses behind the last row do no harm.
+HWY_INLINE void PrefetchAhead(const std::uint8_t* row0, const std::uint8_t* row1, const std::uint8_t* row2, const std::uint8_t* row3, std::size_t ahead) {
+  hwy::Prefetch(row0 + ahead);
+  hwy::Prefetch(row1 + ahead);
+  hwy::Prefetch(row2 + ahead);
+  hwy::Prefetch(row3 + ahead);
 }
 
 template <typename V>
