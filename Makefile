@@ -3,6 +3,8 @@
 # make install DESTDIR=... PREFIX=/usr/local
 # make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang
 # make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
+# make tsan    the concurrency tests with ThreadSanitizer
+# make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
 # make format  / make format-check
 
@@ -38,6 +40,16 @@ fuzz: dependencies
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz -j $(JOBS)
 	@fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ_TARGETS)
+
+tsan: dependencies
+	@cmake --preset tsan
+	@cmake --build --preset tsan -j $(JOBS)
+	@build/tsan/tests/poise_concurrency_tests
+
+coverage: dependencies
+	@cmake --preset coverage
+	@cmake --build --preset coverage -j $(JOBS)
+	@scripts/coverage.sh build/coverage 92
 
 bench: dependencies
 	@cmake --preset release -DPOISE_BENCH=ON

@@ -42,16 +42,25 @@ class GroupScales {
   const std::vector<std::uint16_t>& scales() const { return find().scales_; }
   const std::vector<std::uint16_t>& zeros() const { return find().zeros_; }
 
+  // The numbers that these stand for.
+  float factor(std::size_t group) const { return find().factors_[group]; }
+  int zero_point(std::size_t group) const { return find().zero_points_[group]; }
+
  private:
   const GroupScales& find() const {
     std::call_once(once_, [this] {
       scales_.resize(static_cast<std::size_t>(count_));
       zeros_.resize(static_cast<std::size_t>(count_));
+      factors_.resize(static_cast<std::size_t>(count_));
+      zero_points_.resize(static_cast<std::size_t>(count_));
       const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
-        std::vector<float> group(static_cast<std::size_t>(groups_.size));
-        for (std::uint64_t g = range.begin(); g < range.end(); ++g) {
-          elements_->read(g * groups_.size * sizeof(float), std::as_writable_bytes(std::span(group)));
-          find_one(g, group);
+        const auto size = static_cast<std::size_t>(groups_.size);
+        const std::size_t at_once = std::max<std::size_t>(1, kBlock / size);
+        std::vector<float> numbers(at_once * size);
+        for (std::uint64_t g = range.begin(); g < range.end();) {
+          const auto block = std::span(numbers).first(static_cast<std::size_t>(std::min<std::uint64_t>(at_once, range.end() - g)) * size);
+          elements_->read(g * size * sizeof(float), std::as_writable_bytes(block));
+          for (std::size_t begin = 0; begin < block.size(); begin += size, ++g) find_one(g, block.subspan(begin, size));
         }
       };
       // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
@@ -71,10 +80,13 @@ class GroupScales {
     const double scale = (max - min) / largest_code();
     if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
     const std::uint16_t half = encode_f16(scale);
-    const auto stored = static_cast<double>(decode_float(DType::f16, half));
-    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
-    scales_[static_cast<std::size_t>(g)] = half;
-    zeros_[static_cast<std::size_t>(g)] = encode_f16(zero);
+    const float stored = decode_float(DType::f16, half);
+    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / static_cast<double>(stored)), 0.0, static_cast<double>(largest_code()));
+    const auto at = static_cast<std::size_t>(g);
+    scales_[at] = half;
+    factors_[at] = stored;
+    zeros_[at] = encode_f16(zero);
+    zero_points_[at] = static_cast<std::uint8_t>(zero);
   }
 
   [[noreturn]] void refuse(std::uint64_t element, std::string_view problem) const {
@@ -89,6 +101,8 @@ class GroupScales {
   mutable std::once_flag once_;
   mutable std::vector<std::uint16_t> scales_;
   mutable std::vector<std::uint16_t> zeros_;
+  mutable std::vector<float> factors_;
+  mutable std::vector<std::uint8_t> zero_points_;
 };
 
 class GroupNumbersBlob final : public Blob {
@@ -149,8 +163,8 @@ class GroupCodesBlob final : public Blob {
     while (!numbers.empty()) {
       const auto group = static_cast<std::size_t>(first / groups_.size);
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - first % groups_.size));
-      const float scale = decode_float(DType::f16, scales_->scales()[group]);
-      const auto zero = static_cast<int>(decode_float(DType::f16, scales_->zeros()[group]));
+      const float scale = scales_->factor(group);
+      const int zero = scales_->zero_point(group);
       if (scale > 0) {
         error.merge(quantize_linear(numbers.data(), count, scale, {-zero, scales_->largest_code() - zero, zero}, codes));
       } else {

@@ -1,0 +1,124 @@
+// A const Model is safe to read from many threads: each of eight does everything with the same one. What this test is for shows
+// under ThreadSanitizer (`make tsan`); without it, it checks that all threads see the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <poise/convert.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/hash.hpp>
+#include <poise/tokenizer.hpp>
+#include <poise/verify.hpp>
+
+// oneTBB is not built with the sanitizer, which therefore does not see how its threads hand work to each other.
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libtbb.so\nrace:tbb::\n"; }
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kThreads = 8;
+
+// One file a format, and one with compressed parts.
+class Concurrency : public testing::Test {
+ protected:
+  Concurrency() : directory_(fs::temp_directory_path() / fmt::format("poise-concurrency-{}", ::getpid())) {
+    fs::create_directories(directory_);
+    const fs::path example = fs::path(POISE_SOURCE_DIRECTORY) / "examples" / "nano-mistral";
+    ConvertOptions compressed;
+    compressed.write.zstd_level = 3;
+    files_ = {example, make(example, "m.alt", {}), make(example, "m.zt", {}), make(example, "compressed.zt", compressed)};
+    compressed.format = "zt1";
+    files_.push_back(make(example, "compressed1.zt", compressed));
+    ConvertOptions quantized;
+    quantized.quantize = StoredType{.dtype = DType::qint8};
+    files_.push_back(make(example, "q.alt", quantized));
+  }
+  ~Concurrency() override { fs::remove_all(directory_); }
+
+  fs::path make(const fs::path& from, const std::string& name, const ConvertOptions& options) {
+    convert(from, directory_ / name, options);
+    return directory_ / name;
+  }
+
+  // The answers of all threads are those of the first.
+  static void together(const std::function<std::string()>& answer) {
+    std::vector<std::string> answers(kThreads);
+    std::vector<std::thread> threads;
+    for (std::string& mine : answers) {
+      threads.emplace_back([&answer, &mine] {
+        try {
+          mine = answer();
+        } catch (const Error& error) {
+          mine = error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(answers, testing::Each(answers.front()));
+  }
+
+  std::vector<fs::path> files_;
+
+ private:
+  fs::path directory_;
+};
+
+std::size_t sum_of(std::span<const std::byte> bytes) {
+  std::size_t sum = 0;
+  for (const std::byte byte : bytes) sum = sum * 31 + std::to_integer<std::size_t>(byte);
+  return sum;
+}
+
+TEST_F(Concurrency, OneModelReadFromAllSides) {
+  for (const fs::path& file : files_) {
+    for (const IoMode io : {IoMode::map, IoMode::read}) {
+      const Model model = open(file, ReadOptions{.io = io});
+      together([&model] {
+        std::string answer;
+        for (const Tensor& tensor : model.tensors()) {
+          EXPECT_EQ(model.find(tensor.name), &tensor);
+          for (const Part& part : tensor.parts) {
+            const auto all = part.blob->map();
+            answer += fmt::format("{}:{} ", tensor.name, sum_of(all ? *all : std::span<const std::byte>(read_all(*part.blob))));
+          }
+        }
+        return answer + (model.vocabulary ? std::string(model.vocabulary->text(500)) : "");
+      });
+    }
+  }
+}
+
+TEST_F(Concurrency, OneModelHashedAndTokenizedAtOnce) {
+  for (const fs::path& file : files_) {
+    const Model model = open(file);
+    together([&model] {
+      std::string answer = hash(model).model;
+      const auto tokenizer = Tokenizer(*model.vocabulary);
+      for (const auto token : tokenizer.encode("Once upon a time, \u65e5\u672c")) answer += fmt::format(" {}", token);
+      return answer;
+    });
+  }
+}
+
+TEST_F(Concurrency, OneFileOpenedAndVerifiedAtOnce) {
+  for (const fs::path& file : files_) {
+    together([&file] {
+      const VerifyReport report = verify(file);
+      return fmt::format("{} {} {} {}", report.tensors, report.bytes, report.digests, report.faults.size());
+    });
+  }
+}
+
+}  // namespace
+}  // namespace poise
