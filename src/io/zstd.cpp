@@ -13,10 +13,11 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
+
 namespace poise {
 namespace {
 
-constexpr int kMaxWindowLog = 27;  // 128 MiB: what every zstd decoder accepts by default
 constexpr std::size_t kInputBytes = 256 * 1024;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
@@ -25,7 +26,7 @@ class Decoder {
  public:
   explicit Decoder(const Location& location) : at_(location), context_(ZSTD_createDCtx()) {
     if (!context_) throw std::bad_alloc();
-    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxZstdWindowLog);
   }
 
   // Fills `out` as far as the frames reach.
@@ -118,11 +119,9 @@ class ZstdStream final : public BlobStream {
   bool ended_ = false;
 };
 
-// A block of zstd's takes four bytes or more and holds at most 128 KiB: what no stored bytes can decode to is never allocated.
+// What no stored bytes can decode to is never allocated.
 std::uint64_t largest_content(const Location& location) {
-  constexpr std::uint64_t kBlockContent = 128 * 1024;
-  const std::uint64_t blocks = location.length / 4 + 1;
-  return blocks > UINT64_MAX / kBlockContent ? UINT64_MAX : blocks * kBlockContent;
+  return location.length > UINT64_MAX / kMaxZstdBlockContent - 1 ? UINT64_MAX : (location.length / kMinZstdBlockBytes + 1) * kMaxZstdBlockContent;
 }
 
 class ZstdBlob final : public Blob {

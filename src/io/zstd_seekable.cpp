@@ -17,6 +17,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/zstd.hpp"
 
@@ -27,7 +28,6 @@ constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
 constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
 constexpr std::uint64_t kSkippableHeaderBytes = 8;
-constexpr std::uint32_t kMaxFrameBytes = 16 << 20;
 constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write: one chunk of work
 constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // up to this size decoding a frame for a piece of it is no waste
 
@@ -77,7 +77,8 @@ class SeekTable {
     std::uint64_t content = 0;
     for (std::size_t at = 0; at < entries.size(); at += static_cast<std::size_t>(entry_bytes_)) {
       const Frame frame{offset, load_le<std::uint32_t>(&entries[at]), load_le<std::uint32_t>(&entries[at + 4])};
-      if (frame.content > kMaxFrameBytes) fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxFrameBytes));
+      if (frame.content > kMaxSeekableFrameBytes)
+        fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxSeekableFrameBytes));
       frames_.push_back(frame);
       offset += frame.stored;
       content += frame.content;

@@ -9,12 +9,13 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
+
 namespace poise {
 namespace {
 
 constexpr std::array<std::string_view, 4> kSpecial = {"<unk>", "<pad>", "<bos>", "<eos>"};
 constexpr std::array<TokenType, 4> kSpecialTypes = {TokenType::unknown, TokenType::pad, TokenType::bos, TokenType::eos};
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 28;
 constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but memory has to be justified by the file
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
@@ -23,7 +24,7 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    if (source.size() > kMaxTokenizerFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_.resize(static_cast<std::size_t>(source.size()));
     source.read(0, std::as_writable_bytes(std::span(text_)));
   }

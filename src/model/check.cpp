@@ -7,14 +7,12 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
 #include "model/roles.hpp"
 #include "model/tiny_llama.hpp"
 
 namespace poise {
 namespace {
-
-constexpr std::int64_t kMaxSize = INT32_MAX;  // formats hold these numbers in 32 bits
-constexpr std::int64_t kMaxLayers = 65536;
 
 std::string file_and_name(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
@@ -94,14 +92,15 @@ std::vector<std::string> check_config(const Config& config) {
   const auto positive = [&](std::string_view field, std::int64_t value, std::int64_t limit) {
     if (value < 1 || value > limit) faults.push_back(fmt::format("{} is {}, expected 1 to {}", field, value, limit));
   };
-  positive("hidden_size", config.hidden_size, kMaxSize);
-  positive("intermediate_size", config.intermediate_size, kMaxSize);
-  positive("max_position_embeddings", config.max_position_embeddings, kMaxSize);
+  positive("hidden_size", config.hidden_size, kMaxModelSize);
+  positive("intermediate_size", config.intermediate_size, kMaxModelSize);
+  positive("max_position_embeddings", config.max_position_embeddings, kMaxModelSize);
   positive("num_attention_heads", config.num_attention_heads, kMaxLayers);
   positive("num_key_value_heads", config.num_key_value_heads, kMaxLayers);
   positive("num_hidden_layers", config.num_hidden_layers, kMaxLayers);
   positive("head_dim", config.head_dim, kMaxLayers);
-  if (config.vocab_size < 0 || config.vocab_size > kMaxSize) faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxSize));
+  if (config.vocab_size < 0 || config.vocab_size > kMaxModelSize)
+    faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxModelSize));
   if (!faults.empty()) return faults;
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", config.num_attention_heads, config.num_key_value_heads));

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "bytes/limits.hpp"
+
 namespace poise {
 namespace {
 
@@ -22,7 +24,6 @@ constexpr std::array<Spelling, 3> kSpellings = {{
 }};
 
 constexpr std::string_view kGroupName = "group";
-constexpr std::uint64_t kMostInAGroup = 1 << 20;
 
 bool is_storable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::qint8 || dtype == DType::qint4; }
 
@@ -39,7 +40,7 @@ std::optional<StoredType> groups_from_name(std::string_view name) {
 
 }  // namespace
 
-bool is_group_size(const Groups& groups) { return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMostInAGroup; }
+bool is_group_size(const Groups& groups) { return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMaxGroupSize; }
 
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
   if (name.starts_with(kGroupName)) return groups_from_name(name.substr(kGroupName.size()));

@@ -10,6 +10,8 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
+
 namespace poise {
 
 Attributes::Attributes(std::initializer_list<Entry> entries) {
@@ -51,8 +53,6 @@ Value::Value(std::int64_t value) {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxDepth = 64;
 
 // Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
 std::string excerpt(std::string_view text) {
@@ -172,7 +172,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   [[noreturn]] void fail(std::string message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_, offset_); }
 
   bool open(bool is_object) {
-    if (levels_.size() == kMaxDepth) fail(fmt::format("nested deeper than {}", kMaxDepth));
+    if (levels_.size() == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting));
     levels_.push_back({is_object, {}, {}, {}, {}});
     return true;
   }

@@ -22,7 +22,6 @@ namespace poise::alt {
 
 constexpr std::uint64_t kAlignment = 32;
 constexpr std::uint64_t kHeaderBytes = 16;  // of a section: marker and size
-constexpr std::uint64_t kMaxRank = 64;
 
 constexpr std::int64_t kStartV2 = 0x616C7400;
 constexpr std::int64_t kStartAltc = 0x616C7463;  // "altc": version 1, and some files of version 2

@@ -23,6 +23,7 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "bytes/limits.hpp"
 #include "formats/alt/hints.hpp"
 
 namespace poise::alt {

@@ -5,6 +5,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/limits.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 

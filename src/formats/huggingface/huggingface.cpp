@@ -17,6 +17,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
 #include "formats/huggingface/front_matter.hpp"
 #include "formats/huggingface/provenance.hpp"
 #include "formats/not_a_model.hpp"
@@ -30,7 +31,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMaxJsonBytes = 256 << 20;
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;  // of the README: its front matter is within them
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kSingle = "model.safetensors";
@@ -76,7 +76,7 @@ class Directory {
 
   std::string text(std::string_view name) {
     const SourcePtr source = open(name);
-    if (source->size() > kMaxJsonBytes)
+    if (source->size() > kMaxJsonFileBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
     std::string text(source->size(), '\0');
     source->read(0, std::as_writable_bytes(std::span(text)));

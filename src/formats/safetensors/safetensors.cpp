@@ -18,6 +18,7 @@
 #include "bytes/byte_reader.hpp"
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
@@ -27,7 +28,6 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 constexpr std::uint64_t kAlignment = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -141,7 +141,7 @@ void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, cons
 
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, 9);
-  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= kMaxHeaderBytes && bytes[8] == std::byte{'{'};
+  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= kMaxSafetensorsHeaderBytes && bytes[8] == std::byte{'{'};
 }
 
 Model read(const Input& input, const ReadOptions&) {
@@ -190,7 +190,7 @@ std::string header_text(const Model& model) {
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
   const std::string header = header_text(model);
-  if (header.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+  if (header.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
   ByteWriter start;
@@ -221,7 +221,7 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   const std::uint64_t length = reader.u64("header length");
-  if (length > kMaxHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
+  if (length > kMaxSafetensorsHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxSafetensorsHeaderBytes), 0);
   if (length > reader.remaining()) {
     reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
   }

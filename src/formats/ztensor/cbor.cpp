@@ -8,13 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 
 namespace poise::cbor {
 namespace {
-
-constexpr std::size_t kMaxDeterministicDepth = 32;  // below the root, for every item (zTensor 2, section 3.1)
 
 Item& item_of(void* context) { return *static_cast<Item*>(context); }
 
@@ -120,7 +119,7 @@ Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::stri
       path_(std::move(path)),
       context_(std::move(context)),
       rules_(rules),
-      max_depth_(rules == Rules::deterministic ? kMaxDeterministicDepth : kMaxDepth) {}
+      max_depth_(rules == Rules::deterministic ? kMaxManifestNesting2 : kMaxNesting) {}
 
 std::string Cursor::describe(std::string_view problem) const {
   std::string text = context_;

@@ -19,6 +19,8 @@
 #include <poise/error.hpp>
 #include <poise/value.hpp>
 
+#include "bytes/limits.hpp"
+
 namespace poise::cbor {
 
 enum class Rules {
@@ -71,7 +73,6 @@ class Cursor {
  private:
   friend class Map;
   friend class Array;
-  static constexpr std::size_t kMaxDepth = 64;
 
   struct Frame {
     std::string_view key;
@@ -96,7 +97,7 @@ class Cursor {
   std::size_t max_depth_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
-  std::array<Frame, kMaxDepth + 1> frames_;
+  std::array<Frame, kMaxNesting + 1> frames_;
   std::deque<std::string> joined_;  // strings that arrived in pieces, and keys that are no text
 };
 

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/limits.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -112,7 +113,7 @@ EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   RootMap root(*input.source, range, cbor::Rules::deterministic);
   apply(root.attributes(), changes);
   const std::string manifest = root.encode(cbor::KeyOrder::by_encoding);
-  if (manifest.size() > kMaxManifestBytes2) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
   FileTail tail(input.path);
   if (tail.size() != input.source->size()) throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
   const std::uint64_t offset = round_up(tail.size(), kLeastAlignment2);

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/source_range.hpp"

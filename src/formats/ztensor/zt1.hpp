@@ -18,7 +18,6 @@ namespace ztensor {
 inline constexpr std::string_view kMagic1 = "ZTEN1000";  // 1.0 to 1.2
 inline constexpr std::string_view kMagic0 = "ZTEN0001";  // 0.1
 inline constexpr std::uint64_t kAlignment1 = 64;
-inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
 
 // The tensors that objects describe, in the order of their bytes. Throws invalid_file when a component is misaligned, lies
 // outside [64, data_end), overlaps another in part, or has other sizes than shape and layout call for. `context` opens

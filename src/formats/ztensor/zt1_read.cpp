@@ -9,6 +9,7 @@
 //
 // 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and one
 // "dtype" in long form per tensor.
+#include "bytes/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 
 #include <algorithm>

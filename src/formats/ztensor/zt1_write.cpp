@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/limits.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"

@@ -21,9 +21,6 @@ inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
 inline constexpr std::uint64_t kFooterBytes2 = 40;
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
-inline constexpr std::uint64_t kMaxManifestBytes2 = std::uint64_t{1} << 30;
-inline constexpr std::size_t kMaxRank2 = 64;
-inline constexpr std::size_t kMaxNameBytes2 = 1024;
 
 struct Shard {
   std::string name;

@@ -14,6 +14,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/digest.hpp"
@@ -25,7 +26,6 @@ namespace {
 
 constexpr std::array kStorageTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
                                       DType::i16, DType::i8,  DType::u64, DType::u32,  DType::u16, DType::u8};
-constexpr std::size_t kMaxShardNameBytes = 64;
 
 bool is_storage_type(std::string_view name) {
   return std::ranges::any_of(kStorageTypes, [&](DType dtype) { return info(dtype).zt2 == name; });
@@ -48,7 +48,7 @@ bool is_digest(std::string_view text) {
 
 bool is_shard_name(std::string_view name) {
   const auto allowed = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-'; };
-  return !name.empty() && name.size() <= kMaxShardNameBytes && name.front() != '.' && std::ranges::all_of(name, allowed);
+  return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' && std::ranges::all_of(name, allowed);
 }
 
 class ManifestParser {
@@ -97,7 +97,7 @@ class ManifestParser {
   void parse_shards(Manifest2& manifest) {
     for (auto map = in_.map(); map.next();) {
       if (!map.has_text_key() || !is_shard_name(map.key())) {
-        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot", kMaxShardNameBytes),
+        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot", kMaxShardNameBytes2),
                  map.key_position());
       }
       manifest.shards.push_back(shard(std::string(map.key())));
@@ -166,7 +166,7 @@ class ManifestParser {
     if (!has_shape) in_.fail("\"shape\" is missing", object.position);
     if (object.layout.empty()) in_.fail("\"layout\" is missing", object.position);
     if (!has_parts || object.components.empty()) in_.fail("\"parts\" is missing or empty", object.position);
-    if (object.shape.size() > kMaxRank2) in_.fail(fmt::format("shape: rank {}, at most {} is allowed", object.shape.size(), kMaxRank2), object.position);
+    if (object.shape.size() > kMaxRank) in_.fail(fmt::format("shape: rank {}, at most {} is allowed", object.shape.size(), kMaxRank), object.position);
     if (!element_count(object.shape)) in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
   }
 
@@ -261,7 +261,7 @@ ManifestRange find_manifest2(const Source& source) {
     if (offset != 0 || hash != 0) reader.fail("manifest_length", "0, but offset or hash are not 0 as a data shard has them", footer + 8);
     return {};
   }
-  if (length > kMaxManifestBytes2) reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes2), footer + 8);
+  if (length > kMaxManifestBytes) reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer + 8);
   if (offset % kLeastAlignment2 != 0 || offset < kLeastAlignment2)
     reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
   if (offset > footer || length > footer - offset)

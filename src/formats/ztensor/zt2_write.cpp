@@ -11,6 +11,7 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/normal_form.hpp"
@@ -320,7 +321,7 @@ void require_attributes(const Attributes& attributes) {
 
 void require_holdable(const StoredTensor& tensor) {
   require_name("tensor", tensor.name);
-  if (tensor.shape.size() > kMaxRank2)
+  if (tensor.shape.size() > kMaxRank)
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its rank is {}", tensor.name, tensor.shape.size()));
   if (tensor.parts.empty()) throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
   for (const StoredPart& part : tensor.parts) require_name("part", part.role);
@@ -380,7 +381,7 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
   }
   const std::vector<Shard> shards = heap.finish();
   const std::string manifest = encode_manifest(attributes, shards, objects);
-  if (manifest.size() > kMaxManifestBytes2) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
   Sink& sink = output.main();
   sink.pad_to(writer.alignment());
   const std::uint64_t offset = sink.position();

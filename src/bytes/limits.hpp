@@ -1,0 +1,37 @@
+// The limits that files are held to, beyond what their formats say. docs/limits.md tells users of them.
+//
+// Most sizes need none: they are bounded by the bytes of the file that have to be there for them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+// What is parsed as a whole.
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;           // formats.md section 5
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;         // zTensor, all versions: formats.md section 3
+inline constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;       // config.json, an index, ...
+inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20;  // vocab.txt, merges.txt
+
+// Nesting.
+inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR of zTensor 0.1 to 1.2
+inline constexpr std::size_t kMaxManifestNesting2 = 32;  // CBOR of zTensor 2, below its root
+
+// Tensors and names.
+inline constexpr std::uint64_t kMaxRank = 64;            // ALT, zTensor 2
+inline constexpr std::size_t kMaxNameBytes2 = 1024;      // zTensor 2
+inline constexpr std::size_t kMaxShardNameBytes2 = 64;   // zTensor 2
+inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
+
+// Configurations.
+inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits
+inline constexpr std::int64_t kMaxLayers = 65536;         // layers, heads, head_dim
+
+// zstd.
+inline constexpr int kMaxZstdWindowLog = 27;                       // 128 MiB: what every decoder accepts by default
+inline constexpr std::uint64_t kMinZstdBlockBytes = 4;             // a block has 4 bytes or more ...
+inline constexpr std::uint64_t kMaxZstdBlockContent = 128 << 10;   // ... and decodes to at most so many (RFC 8878)
+inline constexpr std::uint32_t kMaxSeekableFrameBytes = 16 << 20;  // of content: formats.md section 3
+
+}  // namespace poise
