@@ -77,7 +77,7 @@ class ByteReader {
 
  private:
   static constexpr std::size_t kMaxDepth = 4;
-  static constexpr std::size_t kWindowBytes = 64 * 1024;
+  static constexpr std::size_t kWindowBytes = std::size_t{64} << 10;
 
   struct Frame {
     std::string_view noun;
