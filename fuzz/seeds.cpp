@@ -50,6 +50,7 @@ class SeedWriter {
   void file(const std::string& target, const std::string& name, fuzz::Bytes bytes) {
     seed(target, name, bytes);
     seed("open_verify", fmt::format("{}-{}", target, name), bytes);
+    seed("c_calls", fmt::format("{}-{}", target, name), program() + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   }
 
   void dictionary(const std::string& target, const std::set<std::string>& words) const {
@@ -63,7 +64,15 @@ class SeedWriter {
   }
 
  private:
+  // What c_calls does with a file: as many random calls as there can be.
+  std::string program() {
+    std::string steps(256, '\xff');
+    for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = static_cast<char>(random_());
+    return steps;
+  }
+
   fs::path directory_;
+  std::mt19937 random_;
 };
 
 std::string target_of(const Format& format) {

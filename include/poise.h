@@ -1,7 +1,7 @@
 // poise.h: Poise for C programs - model weight files opened, checked, converted, written and run.
 //
 //  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Outputs are
-//     written by calls that succeed and left alone by those that fail.
+//     written by calls that succeed and left alone by those that fail; only a buffer that was being filled may hold anything.
 //  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. It is overwritten by every call: kind,
 //     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere else.
 //  3. Ownership. What is made by a call with a pointer to a handle (poise_model **) is the caller's and has a free function. So

@@ -36,7 +36,10 @@ poise_stop_reason c_reason(poise::StopReason reason) {
 }  // namespace
 
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error) {
-  return guard(error, [&] { at(tokenizer, "tokenizer") = new poise_tokenizer{poise::Tokenizer(at(model, "model").vocabulary())}; });
+  return guard(error, [&] {
+    poise_tokenizer*& out = at(tokenizer, "tokenizer");
+    out = new poise_tokenizer{poise::Tokenizer(at(model, "model").vocabulary())};
+  });
 }
 
 void poise_tokenizer_free(poise_tokenizer* tokenizer) { delete tokenizer; }
@@ -56,7 +59,10 @@ poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int3
 }
 
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error) {
-  return guard(error, [&] { at(stream, "stream") = new poise_stream(at(tokenizer, "tokenizer").tokenizer); });
+  return guard(error, [&] {
+    poise_stream*& out = at(stream, "stream");
+    out = new poise_stream(at(tokenizer, "tokenizer").tokenizer);
+  });
 }
 
 void poise_stream_free(poise_stream* stream) { delete stream; }

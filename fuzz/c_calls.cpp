@@ -1,0 +1,400 @@
+// The calls of poise.h in any order. The first byte tells the length of a program, the next bytes are the program, and the rest is the
+// file that is opened. Each step of the program makes one call, with arguments from the bytes behind it: numbers of all sizes, handles
+// that are NULL or not, texts. The program keeps to the rules of poise.h: nothing is used when what it was borrowed from is freed.
+#include <poise.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "target.hpp"
+
+namespace {
+
+using poise::fuzz::report;
+
+class Program {
+ public:
+  Program(poise::fuzz::Bytes steps, poise::fuzz::Bytes file) : steps_(steps), file_(file) {}
+
+  ~Program() {
+    for (poise_session* session : sessions_) poise_session_free(session);
+    drop_tokenizer();
+    poise_writer_free(writer_);
+    for (poise_model* model : models_) poise_model_free(model);
+  }
+
+  void run() {
+    while (!steps_.empty()) step();
+  }
+
+ private:
+  std::uint8_t byte() {
+    if (steps_.empty()) return 0;
+    const auto value = std::to_integer<std::uint8_t>(steps_.front());
+    steps_ = steps_.subspan(1);
+    return value;
+  }
+
+  // Mostly small, sometimes at the edge of what there is.
+  std::uint64_t number() {
+    const std::uint8_t choice = byte();
+    if (choice < 192) return choice % 24;
+    if (choice < 224) return std::uint64_t{byte()} << (choice % 8 * 8);
+    return UINT64_MAX - choice % 4;
+  }
+
+  const char* text() {
+    static constexpr std::array<const char*, 16> kTexts = {
+        "",
+        "data",
+        "values",
+        "hidden_size",
+        "model_type",
+        "sliding_window",
+        "scales",
+        "token_embedding.weight",
+        "model.norm.weight",
+        "a",
+        "{\"a\": 1}",
+        "{\"hidden_size\": 64, \"intermediate_size\": 64, \"num_hidden_layers\": 1, \"num_attention_heads\": 4}",
+        "[",
+        "zt",
+        "alt",
+        nullptr};
+    return kTexts[byte() % kTexts.size()];
+  }
+
+  template <typename Slots>
+  auto& pick(Slots& slots) {
+    return slots[byte() % slots.size()];
+  }
+
+  poise_error* error() { return byte() % 8 == 0 ? nullptr : &error_; }
+
+  // The status of a call and its error belong together.
+  bool good(poise_status status, const poise_error* error) {
+    if (status < POISE_OK || status > POISE_INTERNAL) report(fmt::format("{} is no status", static_cast<int>(status)));
+    if (error != nullptr && error->kind != status) report("the error has another kind than the status");
+    if (error != nullptr && std::memchr(error->message, 0, sizeof error->message) == nullptr) report("a message without an end");
+    if (error != nullptr && (error->message[0] == '\0') != (status == POISE_OK)) report("a failure without a message, or the other way round");
+    if (status == POISE_INTERNAL || status == POISE_OUT_OF_MEMORY) report(fmt::format("{}: {}", poise_status_name(status), error_.message));
+    return status == POISE_OK;
+  }
+
+  void drop_tokenizer() {
+    poise_stream_free(stream_);
+    poise_tokenizer_free(tokenizer_);
+    stream_ = nullptr;
+    tokenizer_ = nullptr;
+  }
+
+  void free_model() {
+    poise_model*& model = pick(models_);
+    poise_model_free(model);
+    model = nullptr;
+    attributes_ = nullptr;  // it may have been that model's
+    tensor_ = {};
+  }
+
+  void open_model() {
+    static constexpr std::array<const char*, 8> kNames = {"fuzz.alt", "fuzz.zt", "fuzz.tllm", "fuzz.safetensors", "fuzz", "", "fuzz.bin", nullptr};
+    poise_model*& model = pick(models_);
+    if (model != nullptr) return;
+    poise_open_options options = POISE_OPEN_OPTIONS_INIT;
+    options.io = byte() % 3;
+    poise_error* const to = error();
+    good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()], byte() % 2 == 0 ? nullptr : &options, &model, to), to);
+  }
+
+  void describe() {
+    const poise_model* const model = pick(models_);
+    poise_error* const to = error();
+    poise_model_info info;
+    poise_finding finding;
+    poise_vocabulary vocabulary;
+    poise_token token;
+    poise_merge merge;
+    switch (byte() % 5) {
+      case 0: good(poise_model_describe(model, &info, to), to); break;
+      case 1: good(poise_model_warning(model, number(), &finding, to), to); break;
+      case 2: good(poise_model_vocabulary(model, &vocabulary, to), to); break;
+      case 3: good(poise_vocabulary_token(model, number(), &token, to), to); break;
+      case 4: good(poise_vocabulary_merge(model, number(), &merge, to), to); break;
+    }
+  }
+
+  void take_attributes() {
+    const poise_model* const model = pick(models_);
+    poise_error* const to = error();
+    switch (byte() % 4) {
+      case 0: good(poise_model_card(model, &attributes_, to), to); break;
+      case 1: good(poise_model_config(model, &attributes_, to), to); break;
+      case 2: good(poise_model_attributes(model, &attributes_, to), to); break;
+      case 3: attributes_ = tensor_.attributes; break;
+    }
+  }
+
+  void use_attributes() {
+    poise_error* const to = error();
+    poise_attribute attribute{};
+    poise_string json{nullptr, 0};
+    poise_text words;
+    poise_bytes bytes;
+    std::int64_t integer = 0;
+    std::uint64_t positive = 0;
+    double real = 0;
+    int truth = 0;
+    std::size_t count = 0;
+    good(poise_attributes_at(attributes_, number(), &attribute, to), to);
+    std::string key(attribute.key.data == nullptr ? "" : attribute.key.data, attribute.key.size);
+    const char* const name = byte() % 2 == 0 ? key.c_str() : text();
+    switch (byte() % 8) {
+      case 0: good(poise_attributes_count(attributes_, &count, to), to); break;
+      case 1: good(poise_attributes_get_boolean(attributes_, name, &truth, to), to); break;
+      case 2: good(poise_attributes_get_integer(attributes_, name, &integer, to), to); break;
+      case 3: good(poise_attributes_get_unsigned(attributes_, name, &positive, to), to); break;
+      case 4: good(poise_attributes_get_real(attributes_, name, &real, to), to); break;
+      case 5: good(poise_attributes_get_text(attributes_, name, &words, to), to); break;
+      case 6: good(poise_attributes_get_bytes(attributes_, name, &bytes, to), to); break;
+      case 7: good(poise_attributes_get_json(attributes_, name, &json, to), to); break;
+    }
+    poise_string_free(&json);
+  }
+
+  void take_tensor() {
+    const poise_model* const model = pick(models_);
+    poise_error* const to = error();
+    if (byte() % 4 == 0) {
+      good(poise_tensor_find(model, text(), &tensor_, to), to);
+    } else {
+      good(poise_tensor_at(model, number(), &tensor_, to), to);
+    }
+  }
+
+  void use_tensor() {
+    poise_error* const to = error();
+    poise_part part{};
+    poise_bytes bytes{nullptr, 0};
+    if (!good(poise_tensor_part(&tensor_, text(), &part, to), to) && tensor_.part_count > 0) part = tensor_.parts[byte() % tensor_.part_count];
+    if (good(poise_blob_map(part.blob, &bytes, to), to) && bytes.size > 0) touch(bytes);
+    const std::size_t size = number() % 4096;
+    std::vector<char> out(size);
+    good(poise_blob_read(part.blob, number(), out.data(), size, to), to);
+  }
+
+  // AddressSanitizer sees whether what was lent is there.
+  static void touch(poise_bytes bytes) {
+    const auto* data = static_cast<const volatile char*>(bytes.data);
+    (void)data[0];
+    (void)data[bytes.size - 1];
+  }
+
+  void decode() {
+    const poise_model* const model = pick(models_);
+    poise_error* const to = error();
+    const auto dtype = static_cast<poise_dtype>(byte() % 32);
+    const std::uint64_t count = number();
+    const std::size_t size =
+        byte() % 4 == 0 ? static_cast<std::size_t>(number() % 4096) : static_cast<std::size_t>(count % 1024) * (dtype == POISE_F32 ? 4 : 2);
+    std::vector<char> out(size);
+    good(poise_tensor_decode(model, number(), dtype, number(), count, out.data(), size, to), to);
+  }
+
+  void hash() {
+    const poise_model* const model = pick(models_);
+    poise_error* const to = error();
+    poise_model_hash hash;
+    const poise_progress progress = {stop_sometimes, this};
+    if (!small(model)) return;
+    good(poise_hash(model, byte() % 2 == 0 ? nullptr : &progress, nullptr, nullptr, &hash, to), to);
+  }
+
+  static int stop_sometimes(void* user, std::uint64_t, std::uint64_t, poise_text) { return static_cast<Program*>(user)->byte() % 4 == 0; }
+
+  // Does it decode to few enough bytes to read all of them?
+  bool small(const poise_model* model) {
+    poise_tensor tensor;
+    std::uint64_t left = poise::fuzz::kMostBytes;
+    for (std::size_t i = 0; poise_tensor_at(model, i, &tensor, nullptr) == POISE_OK; ++i) {
+      for (std::size_t j = 0; j < tensor.part_count; ++j) {
+        if (tensor.parts[j].size > left) return false;
+        left -= tensor.parts[j].size;
+      }
+    }
+    return true;
+  }
+
+  void tokenize() {
+    poise_error* const to = error();
+    poise_tokens tokens{nullptr, 0};
+    poise_string decoded{nullptr, 0};
+    poise_text piece;
+    switch (byte() % 5) {
+      case 0:
+        drop_tokenizer();
+        good(poise_tokenizer_create(pick(models_), &tokenizer_, to), to);
+        break;
+      case 1: {
+        const char* const words = text();
+        if (good(poise_tokenizer_encode(tokenizer_, words, words == nullptr ? 0 : std::strlen(words), &tokens, to), to)) {
+          good(poise_tokenizer_decode(tokenizer_, tokens.data, tokens.count, &decoded, to), to);
+        }
+        break;
+      }
+      case 2:
+        poise_stream_free(stream_);
+        stream_ = nullptr;
+        good(poise_stream_create(tokenizer_, &stream_, to), to);
+        break;
+      case 3: good(poise_stream_add(stream_, token(), &piece, to), to); break;
+      case 4: good(poise_stream_finish(stream_, &piece, to), to); break;
+    }
+    poise_tokens_free(&tokens);
+    poise_string_free(&decoded);
+  }
+
+  std::int32_t token() { return static_cast<std::int32_t>(static_cast<std::uint32_t>(number())); }
+
+  void run_session() {
+    poise_session*& session = pick(sessions_);
+    poise_error* const to = error();
+    poise_session_info info;
+    const float* logits = nullptr;
+    std::size_t count = 0;
+    std::array<std::int32_t, 4> tokens{};
+    std::array<double, 4> scores{};
+    for (std::int32_t& each : tokens) each = token();
+    switch (byte() % 7) {
+      case 0: {
+        poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+        options.threads = 1;
+        options.context = number();
+        poise_session_free(session);
+        session = nullptr;
+        good(poise_session_create(pick(models_), &options, &session, to), to);
+        break;
+      }
+      case 1: good(poise_session_describe(session, &info, to), to); break;
+      case 2: good(poise_session_feed(session, tokens.data(), byte() % 5, to), to); break;
+      case 3:
+        if (good(poise_session_logits(session, &logits, &count, to), to)) touch({logits, count * sizeof(float)});
+        break;
+      case 4: {
+        poise_generate_options options = POISE_GENERATE_OPTIONS_INIT;
+        options.max_tokens = byte() % 4;
+        options.temperature = static_cast<float>(byte() % 3) / 2;
+        options.stop_id = token();
+        poise_generation generation;
+        good(poise_session_generate(session, &options, nullptr, nullptr, &generation, to), to);
+        break;
+      }
+      case 5: good(poise_session_reset(session, to), to); break;
+      case 6: good(poise_session_log_probabilities(session, tokens.data(), byte() % 5, scores.data(), to), to); break;
+    }
+  }
+
+  static int fill(void*, std::uint64_t offset, void* out, std::size_t size) {
+    std::memset(out, 0, size);
+    return offset > 1U << 20 ? 1 : 0;
+  }
+
+  void write() {
+    static constexpr std::array<const char*, 8> kFormats = {"alt", "alt1", "zt", "zt1", "tllm", "safetensors", "huggingface", nullptr};
+    poise_error* const to = error();
+    const poise_model* const from = pick(models_);
+    switch (byte() % 10) {
+      case 0: {
+        poise_writer_options options = POISE_WRITER_OPTIONS_INIT;
+        options.overwrite = 1;
+        options.storage.zstd_level = byte() % 4 == 0 ? 1 : 0;
+        poise_writer_free(writer_);
+        writer_ = nullptr;
+        const auto path = poise::fuzz::scratch_directory() / "written";
+        good(poise_writer_create(path.c_str(), kFormats[byte() % kFormats.size()], &options, &writer_, to), to);
+        break;
+      }
+      case 1: good(poise_writer_set_metadata(writer_, from, to), to); break;
+      case 2: good(poise_writer_set_config(writer_, text(), to), to); break;
+      case 3: good(poise_writer_set_attributes(writer_, text(), to), to); break;
+      case 4: {
+        const poise_vocabulary vocabulary = {byte() % 4, token(), -1, -1, 0, 0, 1, 0, 0, 0, {"identity", 8}};
+        good(poise_writer_set_vocabulary(writer_, &vocabulary, to), to);
+        break;
+      }
+      case 5: {
+        const char* const words = text();
+        const poise_token added = {{words, words == nullptr ? 0 : std::strlen(words)}, 0, static_cast<poise_token_type>(byte() % 10)};
+        good(poise_writer_add_token(writer_, &added, to), to);
+        break;
+      }
+      case 6: {
+        const poise_merge merge = {{"a", 1}, {"b", 1}};
+        good(poise_writer_add_merge(writer_, &merge, to), to);
+        break;
+      }
+      case 7: {
+        const std::array<std::uint64_t, 2> dims = {number(), number()};
+        poise_tensor_plan plan = POISE_TENSOR_PLAN_INIT;
+        plan.name = text();
+        plan.dtype = static_cast<poise_dtype>(byte() % 32);
+        plan.rank = byte() % 3;
+        plan.dims = dims.data();
+        plan.affine = {static_cast<float>(byte()) - 8, 0, static_cast<float>(byte() % 3), byte() % 2};
+        plan.fill = fill;
+        good(poise_writer_add_tensor(writer_, &plan, to), to);
+        break;
+      }
+      case 8:
+        if (small(from)) good(poise_writer_copy_tensor(writer_, from, number(), to), to);
+        break;
+      case 9: good(poise_writer_finish(writer_, to), to); break;
+    }
+  }
+
+  void step() {
+    switch (byte() % 16) {
+      case 0: return free_model();
+      case 1:
+      case 2: return open_model();
+      case 3: return describe();
+      case 4: return take_attributes();
+      case 5: return use_attributes();
+      case 6:
+      case 7: return take_tensor();
+      case 8: return use_tensor();
+      case 9: return decode();
+      case 10: return hash();
+      case 11: return tokenize();
+      case 12:
+      case 13: return run_session();
+      case 14:
+      case 15: return write();
+    }
+  }
+
+  poise::fuzz::Bytes steps_;
+  poise::fuzz::Bytes file_;
+  poise_error error_{};
+  std::array<poise_model*, 3> models_{};
+  std::array<poise_session*, 2> sessions_{};
+  poise_tokenizer* tokenizer_ = nullptr;
+  poise_stream* stream_ = nullptr;
+  poise_writer* writer_ = nullptr;
+  const poise_attributes* attributes_ = nullptr;
+  poise_tensor tensor_{};
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const auto input = poise::fuzz::bytes_of(data + 1, size - 1);
+  const std::size_t length = std::min<std::size_t>(data[0], input.size());
+  const std::vector<std::byte> file(input.begin() + static_cast<std::ptrdiff_t>(length), input.end());  // a block of exactly that size
+  poise::fuzz::expect_sound(3 * size, [&] { Program(input.first(length), file).run(); });
+  return 0;
+}

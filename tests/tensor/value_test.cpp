@@ -1,0 +1,60 @@
+// JSON text of values, compact and indented, as RFC 8259 has it; the expected text is written by hand.
+#include <poise/value.hpp>
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace poise {
+namespace {
+
+TEST(ValueJson, WritesEveryType) {
+  const Value::Bytes bytes = {std::byte{0x00}, std::byte{0xab}};
+  const Value::Pairs pairs = {{Value(1), Value("one")}, {Value(nullptr), Value()}};
+  const Attributes map{{"null", Value()},
+                       {"true", true},
+                       {"minus", -3},
+                       {"large", std::numeric_limits<std::uint64_t>::max()},
+                       {"half", 0.5},
+                       {"text", "a\"b"},
+                       {"bytes", bytes},
+                       {"array", Value::Array{1, "x"}},
+                       {"map", Attributes{{"", 1}}},
+                       {"pairs", pairs},
+                       {"nothing", Value::Array{}},
+                       {"empty", Attributes{}}};
+  EXPECT_EQ(to_json(map), R"({"null":null,"true":true,"minus":-3,"large":18446744073709551615,"half":0.5,"text":"a\"b","bytes":"00ab","array":[1,"x"],)"
+                          R"("map":{"":1},"pairs":[[1,"one"],[null,null]],"nothing":[],"empty":{}})");
+}
+
+TEST(ValueJson, Indents) {
+  const Attributes map{{"a", Value::Array{1, Attributes{{"b", Value::Array{}}}}}, {"c", Attributes{}}};
+  EXPECT_EQ(to_json(map, 2),
+            "{\n"
+            "  \"a\": [\n"
+            "    1,\n"
+            "    {\n"
+            "      \"b\": []\n"
+            "    }\n"
+            "  ],\n"
+            "  \"c\": {}\n"
+            "}");
+  EXPECT_EQ(to_json(Value(7), 2), "7");
+}
+
+TEST(ValueJson, HasNoWayToSayInfinityOrBrokenText) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(to_json(Value::Array{kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()}), "[null,null,null]");
+  EXPECT_EQ(to_json(Value("a\xff"
+                          "b\n\x01")),
+            "\"a\xef\xbf\xbd"
+            "b\\n\\u0001\"");
+}
+
+TEST(ValueJson, ReadsWhatItWrites) {
+  const Attributes map{{"a", Value::Array{1, -2, 0.25, "\xc3\xa9", true, Value()}}, {"b", Attributes{{"c", Value::Array{Value::Array{}}}}}};
+  for (const int indent : {-1, 0, 1, 4}) EXPECT_EQ(parse_json(to_json(map, indent), "test"), Value(map)) << indent;
+}
+
+}  // namespace
+}  // namespace poise
