@@ -28,6 +28,7 @@ class Program {
   }
 
   void run() {
+    open_model();
     while (!steps_.empty()) step();
   }
 
@@ -42,8 +43,8 @@ class Program {
   // Mostly small, sometimes at the edge of what there is.
   std::uint64_t number() {
     const std::uint8_t choice = byte();
-    if (choice < 192) return choice % 24;
-    if (choice < 224) return std::uint64_t{byte()} << (choice % 8 * 8);
+    if (choice < 208) return choice % 8;
+    if (choice < 232) return std::uint64_t{byte()} << (choice % 8 * 8);
     return UINT64_MAX - choice % 4;
   }
 
@@ -69,9 +70,21 @@ class Program {
   }
 
   template <typename Slots>
-  auto& pick(Slots& slots) {
+  auto& slot(Slots& slots) {
     return slots[byte() % slots.size()];
   }
+
+  // Mostly one that is not NULL, if there is any.
+  template <typename Slots>
+  auto& pick(Slots& slots) {
+    auto& chosen = slot(slots);
+    if (chosen != nullptr || byte() % 16 == 0) return chosen;
+    const auto found = std::find_if(slots.begin(), slots.end(), [](const auto* handle) { return handle != nullptr; });
+    return found == slots.end() ? chosen : *found;
+  }
+
+  // Which of `count` calls to make with a handle; the first, which makes it, mostly where there is none.
+  unsigned call(const void* handle, unsigned count) { return handle == nullptr && byte() % 16 != 0 ? 0 : byte() % count; }
 
   poise_error* error() { return byte() % 8 == 0 ? nullptr : &error_; }
 
@@ -93,7 +106,7 @@ class Program {
   }
 
   void free_model() {
-    poise_model*& model = pick(models_);
+    poise_model*& model = slot(models_);
     poise_model_free(model);
     model = nullptr;
     attributes_ = nullptr;  // it may have been that model's
@@ -102,10 +115,10 @@ class Program {
 
   void open_model() {
     static constexpr std::array<const char*, 8> kNames = {"fuzz.alt", "fuzz.zt", "fuzz.tllm", "fuzz.safetensors", "fuzz", "", "fuzz.bin", nullptr};
-    poise_model*& model = pick(models_);
+    poise_model*& model = slot(models_);
     if (model != nullptr) return;
     poise_open_options options = POISE_OPEN_OPTIONS_INIT;
-    options.io = byte() % 3;
+    options.io = byte() % 16 == 0 ? 2 : byte() % 2;
     poise_error* const to = error();
     good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()], byte() % 2 == 0 ? nullptr : &options, &model, to), to);
   }
@@ -140,6 +153,7 @@ class Program {
 
   void use_attributes() {
     poise_error* const to = error();
+    if (attributes_ == nullptr) take_attributes();
     poise_attribute attribute{};
     poise_string json{nullptr, 0};
     poise_text words;
@@ -177,6 +191,7 @@ class Program {
 
   void use_tensor() {
     poise_error* const to = error();
+    if (tensor_.name.data == nullptr) take_tensor();
     poise_part part{};
     poise_bytes bytes{nullptr, 0};
     if (!good(poise_tensor_part(&tensor_, text(), &part, to), to) && tensor_.part_count > 0) part = tensor_.parts[byte() % tensor_.part_count];
@@ -233,7 +248,7 @@ class Program {
     poise_tokens tokens{nullptr, 0};
     poise_string decoded{nullptr, 0};
     poise_text piece;
-    switch (byte() % 5) {
+    switch (call(tokenizer_, 5)) {
       case 0:
         drop_tokenizer();
         good(poise_tokenizer_create(pick(models_), &tokenizer_, to), to);
@@ -268,11 +283,11 @@ class Program {
     std::array<std::int32_t, 4> tokens{};
     std::array<double, 4> scores{};
     for (std::int32_t& each : tokens) each = token();
-    switch (byte() % 7) {
+    switch (call(session, 7)) {
       case 0: {
         poise_session_options options = POISE_SESSION_OPTIONS_INIT;
         options.threads = 1;
-        options.context = number();
+        options.context = byte() % 2 == 0 ? 0 : number();
         poise_session_free(session);
         session = nullptr;
         good(poise_session_create(pick(models_), &options, &session, to), to);
@@ -306,7 +321,7 @@ class Program {
     static constexpr std::array<const char*, 8> kFormats = {"alt", "alt1", "zt", "zt1", "tllm", "safetensors", "huggingface", nullptr};
     poise_error* const to = error();
     const poise_model* const from = pick(models_);
-    switch (byte() % 10) {
+    switch (call(writer_, 10)) {
       case 0: {
         poise_writer_options options = POISE_WRITER_OPTIONS_INIT;
         options.overwrite = 1;

@@ -25,10 +25,15 @@
 namespace poise {
 namespace {
 
+BlobPtr float_elements(const Tensor& tensor) {
+  if (has_float_elements(tensor)) return dense_blob(tensor, DType::f32);
+  throw Error(ErrorKind::unsupported, fmt::format("tensor {} cannot be used as a weight: its elements are no floating-point numbers", tensor.name));
+}
+
 // A weight [in, out] in float32: the mapped bytes themselves where they are that, else a copy.
 class InOutMatrix {
  public:
-  explicit InOutMatrix(const Tensor& tensor) : in_(tensor.shape[0]), out_(tensor.shape[1]), blob_(dense_blob(tensor, DType::f32)) {
+  explicit InOutMatrix(const Tensor& tensor) : in_(tensor.shape[0]), out_(tensor.shape[1]), blob_(float_elements(tensor)) {
     const auto mapped = blob_->map();
     if (mapped && reinterpret_cast<std::uintptr_t>(mapped->data()) % alignof(float) == 0) {
       weights_ = reinterpret_cast<const float*>(mapped->data());

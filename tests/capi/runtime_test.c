@@ -169,9 +169,49 @@ static void refuses_what_does_not_run(void) {
   poise_model_free(model);
 }
 
+static int zeros(void* user, uint64_t offset, void* out, size_t size) {
+  (void)user;
+  (void)offset;
+  memset(out, 0, size);
+  return 0;
+}
+
+// A model that is complete, but for one weight that is integers.
+static void refuses_integers_for_weights(void) {
+  poise_model* model = NULL;
+  poise_writer* writer = NULL;
+  poise_session* session = NULL;
+  poise_tensor_plan plan = POISE_TENSOR_PLAN_INIT;
+  poise_tensor tensor;
+  size_t i;
+  CHECK_OK(poise_open(example("nano-tiny-llama/weights.tllm"), NULL, &model, &error));
+  CHECK_OK(poise_writer_create(scratch("integers.zt"), NULL, NULL, &writer, &error));
+  CHECK_OK(poise_writer_set_metadata(writer, model, &error));
+  for (i = 0; poise_tensor_at(model, i, &tensor, &error) == POISE_OK; ++i) {
+    if (tensor.name.size == 24 && memcmp(tensor.name.data, "output_projection.weight", 24) == 0) {
+      plan.name = "output_projection.weight";
+      plan.dtype = POISE_I32;
+      plan.rank = tensor.rank;
+      plan.dims = tensor.dims;
+      plan.fill = zeros;
+      CHECK_OK(poise_writer_add_tensor(writer, &plan, &error));
+    } else {
+      CHECK_OK(poise_writer_copy_tensor(writer, model, i, &error));
+    }
+  }
+  CHECK_OK(poise_writer_finish(writer, &error));
+  poise_writer_free(writer);
+  poise_model_free(model);
+  CHECK_OK(poise_open(scratch("integers.zt"), NULL, &model, &error));
+  CHECK_STATUS(POISE_UNSUPPORTED, poise_session_create(model, NULL, &session, &error));
+  CHECK_SAYS("output_projection.weight");
+  poise_model_free(model);
+}
+
 void test_runtime(void) {
   turns_text_into_tokens();
   tells_a_story();
   scores_a_text();
   refuses_what_does_not_run();
+  refuses_integers_for_weights();
 }
