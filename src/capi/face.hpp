@@ -64,7 +64,8 @@ poise_string give(std::string_view text);  // throws bad_alloc
 // Fills a char array of a struct, cutting what does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The caller's options, or the usual ones for NULL. Fields that a newer program added behind those known here must be zero.
+// The caller's options, or the usual ones for NULL. Fields that a newer program knows behind those known here must be zero. There is no
+// older program yet: no struct has grown.
 template <typename Options>
 Options options_or(const Options* given, const Options& usual) {
   static_assert(std::is_trivially_copyable_v<Options>);
