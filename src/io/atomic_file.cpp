@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -19,6 +22,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
+constexpr std::size_t kUnbufferedBytes = 128 << 10;  // written at once: another copy would take longer than the system call
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
@@ -30,6 +34,15 @@ std::filesystem::path temporary_name(const std::filesystem::path& target) {
   // A long target name must not make the temporary one longer than a file system allows.
   const std::string stem = target.filename().string().substr(0, 200);
   return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
+}
+
+// Does the file system copy by referring twice to what is there, or on its server? Elsewhere copy_file_range() goes page by page,
+// which takes longer than reading and writing.
+bool shares_extents(const FileDescriptor& fd) {
+  constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
+                                                     NFS_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
+  struct statfs status {};
+  return ::fstatfs(fd.get(), &status) == 0 && std::ranges::find(kSharing, static_cast<std::uint32_t>(status.f_type)) != kSharing.end();
 }
 
 [[noreturn]] void refuse_existing(const std::filesystem::path& target) {
@@ -128,8 +141,8 @@ void AtomicFile::empty_buffer() {
 
 void AtomicFile::do_write(std::span<const std::byte> bytes) {
   flushed_ = false;
-  if (bytes.size() > kBufferBytes - buffer_.size()) empty_buffer();
-  if (bytes.size() >= kBufferBytes) {
+  if (bytes.size() >= kUnbufferedBytes || bytes.size() > kBufferBytes - buffer_.size()) empty_buffer();
+  if (bytes.size() >= kUnbufferedBytes) {
     write_through(bytes);
   } else {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
@@ -137,7 +150,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  if (source.descriptor() < 0 || length < kBufferBytes) return Sink::do_copy(source, offset, length);
+  if (source.descriptor() < 0 || length < kBufferBytes || !shares_extents(fd_)) return Sink::do_copy(source, offset, length);
   empty_buffer();
   flushed_ = false;
   auto from = static_cast<off64_t>(offset);

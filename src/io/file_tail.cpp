@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "io/positioned_read.hpp"
 #include "io/system_error.hpp"
 
 namespace poise {
@@ -22,7 +23,7 @@ FileTail::FileTail(std::filesystem::path path) : path_(std::move(path)), fd_(::o
 
 void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset, std::span<const std::byte> footer) {
   std::vector<std::byte> old_footer(footer.size());
-  read(size_ - footer.size(), old_footer);
+  read_at(fd_.get(), size_ - footer.size(), old_footer, path_.string());
   try {
     // A full disk shows here, where nothing has changed; file systems that cannot reserve space say so and are asked later.
     const auto length = static_cast<off_t>(footer_offset + footer.size() - size_);
@@ -35,17 +36,6 @@ void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, st
   } catch (...) {
     if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) == 0) ::fsync(fd_.get());
     throw;
-  }
-}
-
-void FileTail::read(std::uint64_t offset, std::span<std::byte> out) const {
-  while (!out.empty()) {
-    const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_system_error("read", path_.string());
-    if (got == 0) throw Error(ErrorKind::io, "the file ends here now", path_.string(), offset);
-    offset += static_cast<std::uint64_t>(got);
-    out = out.subspan(static_cast<std::size_t>(got));
   }
 }
 

@@ -26,7 +26,6 @@ class FileTail {
   void append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset, std::span<const std::byte> footer);
 
  private:
-  void read(std::uint64_t offset, std::span<std::byte> out) const;
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   void sync();
 

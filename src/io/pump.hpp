@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Bytes that need no change are copied by the kernel; computed ones are made by all threads, a bounded number of chunks
+// Bytes that need no change are copied, by the file system where it can; computed ones are made by all threads, a bounded number of chunks
 // ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names the blob for the meter.
 // Throws whatever the blob and sink throw.
 void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);

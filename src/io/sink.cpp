@@ -6,6 +6,11 @@
 #include "io/atomic_file.hpp"
 
 namespace poise {
+namespace {
+
+constexpr std::uint64_t kCopyBytes = 256 << 10;  // read and written while they are in the cache
+
+}  // namespace
 
 void Sink::write(std::span<const std::byte> bytes) {
   do_write(bytes);
@@ -28,11 +33,11 @@ void Sink::copy(const Source& source, std::uint64_t offset, std::uint64_t length
 }
 
 void Sink::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  if (source.mapped()) {
+  if (source.mapped() && source.descriptor() < 0) {
     do_write(source.bytes().subspan(offset, length));
     return;
   }
-  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(length, 1 << 20)));
+  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min<std::uint64_t>(length, kCopyBytes)));
   while (length > 0) {
     const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min<std::uint64_t>(length, chunk.size())));
     source.read(offset, part);

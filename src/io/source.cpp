@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "io/file_descriptor.hpp"
+#include "io/positioned_read.hpp"
 #include "io/system_error.hpp"
 
 namespace poise {
@@ -46,14 +47,7 @@ class FileSource final : public Source {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
-    while (!out.empty()) {
-      const ssize_t got = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw_system_error("read", name());
-      if (got == 0) throw Error(ErrorKind::io, fmt::format("the file ends here now; it had {} bytes when it was opened", size()), name(), offset);
-      offset += static_cast<std::uint64_t>(got);
-      out = out.subspan(static_cast<std::size_t>(got));
-    }
+    read_at(fd_.get(), offset, out, name());
   }
 
   int descriptor() const override { return fd_.get(); }
@@ -67,6 +61,8 @@ class FileSource final : public Source {
 };
 
 class MappedSource final : public Source {
+  static constexpr std::size_t kSystemRead = 64 << 10;  // from here on a system call takes less time than the page faults
+
  public:
   MappedSource(std::string name, std::uint64_t size, FileDescriptor fd) : Source(std::move(name), size), fd_(std::move(fd)) {
     if (size == 0) return;
@@ -84,6 +80,7 @@ class MappedSource final : public Source {
   }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     require_inside(*this, offset, out.size());
+    if (out.size() >= kSystemRead) return read_at(fd_.get(), offset, out, name());
     if (!out.empty()) std::memcpy(out.data(), bytes().data() + offset, out.size());
   }
   int descriptor() const override { return fd_.get(); }
