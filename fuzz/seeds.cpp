@@ -179,7 +179,7 @@ void write_dictionaries(const SeedWriter& seeds) {
     words["zt"].insert({std::string(row.zt0), std::string(row.zt1), std::string(row.zt2), std::string(row.zt2_type)});
   }
   for (const auto& section : alt::kSections) words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
-  for (const std::uint64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker}) words["alt"].insert(number_word(marker, 8));
+  for (const std::int64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker}) words["alt"].insert(number_word(static_cast<std::uint64_t>(marker), 8));
   words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4)});
   words["safetensors"].insert({"\"dtype\":", "\"shape\":[", "\"data_offsets\":[0,", "\"__metadata__\":{", "poise.card", "poise.config", "poise.vocabulary",
                                "18446744073709551615", "4294967296"});

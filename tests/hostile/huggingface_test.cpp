@@ -1,0 +1,304 @@
+// Every rule of a Hugging Face directory, broken once (formats.md section 5). The weights and the tokenizer have tables of
+// their own: here it is config.json, the index, and what the files say of each other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "hostile/byte_file.hpp"
+
+namespace poise::hostile {
+namespace {
+
+namespace fs = std::filesystem;
+using Files = std::map<std::string, std::string>;
+using Texts = std::map<std::string, std::string>;
+
+constexpr const char* kFirst = "model-00001-of-00002.safetensors";
+constexpr const char* kSecond = "model-00002-of-00002.safetensors";
+
+// A JSON object whose values are JSON already.
+std::string object(const Texts& entries) {
+  std::string text;
+  for (const auto& [key, value] : entries) text += fmt::format("{}\"{}\":{}", text.empty() ? "" : ",", key, value);
+  return "{" + text + "}";
+}
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+Texts config() {
+  return {{"model_type", quoted("mistral")}, {"hidden_size", "2"},         {"intermediate_size", "1"},
+          {"max_position_embeddings", "8"},  {"num_attention_heads", "1"}, {"num_hidden_layers", "1"},
+          {"num_key_value_heads", "1"},      {"vocab_size", "4"},          {"tie_word_embeddings", "true"}};
+}
+
+using Shapes = std::map<std::string, std::vector<std::uint64_t>>;
+
+// What config() calls for.
+Shapes shapes() {
+  const std::string layer = "model.layers.0.";
+  return {{"model.embed_tokens.weight", {4, 2}},
+          {layer + "input_layernorm.weight", {2}},
+          {layer + "self_attn.q_proj.weight", {2, 2}},
+          {layer + "self_attn.k_proj.weight", {2, 2}},
+          {layer + "self_attn.v_proj.weight", {2, 2}},
+          {layer + "self_attn.o_proj.weight", {2, 2}},
+          {layer + "post_attention_layernorm.weight", {2}},
+          {layer + "mlp.gate_proj.weight", {1, 2}},
+          {layer + "mlp.up_proj.weight", {1, 2}},
+          {layer + "mlp.down_proj.weight", {2, 1}},
+          {"model.norm.weight", {2}}};
+}
+
+std::string safetensors(const Shapes& tensors) {
+  Texts entries;
+  std::uint64_t position = 0;
+  for (const auto& [name, shape] : tensors) {
+    std::uint64_t bytes = 2;
+    std::string dimensions;
+    for (const std::uint64_t dimension : shape) {
+      bytes *= dimension;
+      dimensions += fmt::format("{}{}", dimensions.empty() ? "" : ",", dimension);
+    }
+    entries[name] = fmt::format(R"({{"dtype":"BF16","shape":[{}],"data_offsets":[{},{}]}})", dimensions, position, position + bytes);
+    position += bytes;
+  }
+  const std::string header = object(entries);
+  return le(header.size(), 8) + header + std::string(position, '\0');
+}
+
+bool is_in_first(const std::string& name) { return name < "model.layers.0.mlp"; }
+
+Shapes shard(bool first) {
+  Shapes result;
+  for (const auto& [name, shape] : shapes()) {
+    if (is_in_first(name) == first) result[name] = shape;
+  }
+  return result;
+}
+
+Texts weight_map() {
+  Texts map;
+  for (const auto& [name, shape] : shapes()) map[name] = quoted(is_in_first(name) ? kFirst : kSecond);
+  return map;
+}
+
+// SentencePiece pieces: <unk> and others.
+std::string tokenizer(int pieces) {
+  std::string model("\x0a\x09\x0a\x05<unk>\x18\x02", 11);
+  for (int i = 1; i < pieces; ++i) model += std::string("\x0a\x05\x0a\x01") + static_cast<char>('a' + i) + "\x18\x01";
+  return model + "\x12\x02\x18\x02";
+}
+
+Files single() { return {{"config.json", object(config())}, {"model.safetensors", safetensors(shapes())}, {"tokenizer.model", tokenizer(4)}}; }
+
+Files sharded() {
+  return {{"config.json", object(config())},
+          {"model.safetensors.index.json", object({{"weight_map", object(weight_map())}})},
+          {kFirst, safetensors(shard(true))},
+          {kSecond, safetensors(shard(false))},
+          {"tokenizer.model", tokenizer(4)}};
+}
+
+// With one file other than it was; "" takes it away.
+Files with(Files files, const std::string& name, const std::string& content) {
+  files.erase(name);
+  if (!content.empty()) files[name] = content;
+  return files;
+}
+// With one key of config.json other than it was.
+Files with_config(const std::string& key, const std::string& json) {
+  Texts entries = config();
+  entries.erase(key);
+  if (!json.empty()) entries[key] = json;
+  return with(single(), "config.json", object(entries));
+}
+Files with_map(const std::string& tensor, const std::string& json) {
+  Texts entries = weight_map();
+  entries[tensor] = json;
+  return with(sharded(), "model.safetensors.index.json", object({{"weight_map", object(entries)}}));
+}
+Files with_shape(const std::string& tensor, const std::vector<std::uint64_t>& shape) {
+  Shapes tensors = shapes();
+  tensors.erase(tensor);
+  if (!shape.empty()) tensors[tensor] = shape;
+  return with(single(), "model.safetensors", safetensors(tensors));
+}
+
+class Directory {
+ public:
+  explicit Directory(const Files& files) : path_(fs::temp_directory_path() / fmt::format("poise_hostile_directory_{}", ::getpid())) {
+    fs::create_directory(path_);
+    for (const auto& [name, content] : files) std::ofstream(path_ / name, std::ios::binary) << content;
+  }
+  ~Directory() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+struct DirectoryCase {
+  std::string_view rule;
+  Files (*files)();
+  ErrorKind kind;
+  std::string_view file;  // that the error is about; "" for the directory
+  std::string_view names;
+};
+
+void expect_refused(std::initializer_list<DirectoryCase> cases) {
+  for (const DirectoryCase& rule : cases) {
+    SCOPED_TRACE(rule.rule);
+    const Directory directory(rule.files());
+    try {
+      open(directory.path());
+      ADD_FAILURE() << "it was opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.kind()), to_string(rule.kind)) << error.what();
+      EXPECT_EQ(error.path(), (rule.file.empty() ? directory.path() : directory.path() / rule.file).string()) << error.what();
+      EXPECT_THAT(error.message(), testing::HasSubstr(std::string(rule.names)));
+    }
+  }
+}
+
+constexpr auto kInvalid = ErrorKind::invalid_file;
+constexpr auto kUnsupported = ErrorKind::unsupported;
+
+TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
+  for (const Files& files : {single(), sharded()}) {
+    const Directory directory(files);
+    const Model model = open(directory.path());
+    EXPECT_EQ(model.size(), 11U);
+    EXPECT_EQ(model.vocabulary->size(), 4U);
+  }
+}
+
+TEST(HostileHuggingFace, Files) {
+  expect_refused({
+      {"config.json is there", [] { return with(single(), "config.json", ""); }, kInvalid, "", "missing: config.json"},
+      {"weights are there", [] { return with(single(), "model.safetensors", ""); }, kInvalid, "", "missing: model.safetensors"},
+      {"weights are no Git LFS pointer", [] { return with(single(), "model.safetensors", "version https://git-lfs.github.com/spec/v1\n"); }, kInvalid,
+       "model.safetensors", "Git LFS pointer"},
+      {"weights are no web page", [] { return with(single(), "model.safetensors", "<!DOCTYPE html><html>"); }, kInvalid, "model.safetensors", "HTML page"},
+      {"weights are whole", [] { return with(single(), "model.safetensors", safetensors(shapes()).substr(0, 1000)); }, kInvalid, "model.safetensors",
+       "the file is cut off"},
+      {"a tokenizer is one", [] { return with(single(), "tokenizer.model", "no model"); }, kInvalid, "tokenizer.model", "SentencePiece model"},
+  });
+}
+
+TEST(HostileHuggingFace, ConfigJson) {
+  expect_refused({
+      {"it is JSON", [] { return with(single(), "config.json", "{\"model_type\": mistral}"); }, kInvalid, "config.json", "JSON"},
+      {"it is an object", [] { return with(single(), "config.json", "[1]"); }, kInvalid, "config.json", "JSON: expected an object"},
+      {"a key stands once", [] { return with(single(), "config.json", R"({"hidden_size":2,"hidden_size":4})"); }, kInvalid, "config.json",
+       "the key \"hidden_size\" stands twice"},
+      {"nesting is bounded", [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[')); }, kInvalid, "config.json",
+       "nested deeper than 64"},
+      {"model_type is there", [] { return with_config("model_type", ""); }, kUnsupported, "config.json", "model_type"},
+      {"model_type is text", [] { return with_config("model_type", "7"); }, kUnsupported, "config.json", "model_type"},
+      {"model_type is known", [] { return with_config("model_type", quoted("gpt2")); }, kUnsupported, "config.json", "model_type: \"gpt2\""},
+      {"hidden_size is there", [] { return with_config("hidden_size", ""); }, kInvalid, "config.json", "hidden_size: missing"},
+      {"hidden_size is not null", [] { return with_config("hidden_size", "null"); }, kInvalid, "config.json", "hidden_size: missing"},
+      {"hidden_size is a number", [] { return with_config("hidden_size", quoted("2")); }, kInvalid, "config.json", "hidden_size: expected an integer"},
+      {"hidden_size is whole", [] { return with_config("hidden_size", "2.5"); }, kInvalid, "config.json", "hidden_size: expected an integer"},
+      {"hidden_size has 32 bits", [] { return with_config("hidden_size", "4294967298"); }, kInvalid, "config.json",
+       "hidden_size: expected an integer of 32 bits"},
+      {"hidden_size is positive", [] { return with_config("hidden_size", "-2"); }, kInvalid, "", "hidden_size is -2"},
+      {"intermediate_size is there", [] { return with_config("intermediate_size", ""); }, kInvalid, "config.json", "intermediate_size: missing"},
+      {"num_attention_heads is there", [] { return with_config("num_attention_heads", ""); }, kInvalid, "config.json", "num_attention_heads: missing"},
+      {"there are heads", [] { return with_config("num_attention_heads", "0"); }, kInvalid, "", "num_attention_heads is 0"},
+      {"num_hidden_layers is there", [] { return with_config("num_hidden_layers", ""); }, kInvalid, "config.json", "num_hidden_layers: missing"},
+      {"there are as many layers as tensors at most", [] { return with_config("num_hidden_layers", "65536"); }, kInvalid, "", "num_hidden_layers is 65536"},
+      {"layers are a sane number", [] { return with_config("num_hidden_layers", "2147483647"); }, kInvalid, "", "num_hidden_layers is 2147483647"},
+      {"heads can be shared", [] { return with_config("num_key_value_heads", "3"); }, kInvalid, "", "no multiple of num_key_value_heads 3"},
+      {"head_dim is positive", [] { return with_config("head_dim", "-1"); }, kInvalid, "", "head_dim is -1"},
+      {"rope_theta is a number", [] { return with_config("rope_theta", "[1]"); }, kInvalid, "config.json", "rope_theta: expected a number"},
+      {"rope_theta is positive", [] { return with_config("rope_theta", "0"); }, kInvalid, "", "rope_theta is 0"},
+      {"rope_theta fits a float", [] { return with_config("rope_theta", "1e300"); }, kInvalid, "", "rope_theta is inf"},
+      {"rms_norm_eps is not negative", [] { return with_config("rms_norm_eps", "-1e-5"); }, kInvalid, "", "rms_norm_eps is -1e-05"},
+      {"tie_word_embeddings is a boolean", [] { return with_config("tie_word_embeddings", "1"); }, kInvalid, "config.json",
+       "tie_word_embeddings: expected true or false"},
+      {"hidden_act is text", [] { return with_config("hidden_act", "1"); }, kInvalid, "config.json", "hidden_act: expected text"},
+      {"the activation is silu", [] { return with_config("hidden_act", quoted("gelu")); }, kUnsupported, "config.json", "hidden_act: \"gelu\""},
+      {"rotary embeddings are not scaled", [] { return with_config("rope_scaling", R"({"type":"linear","factor":2})"); }, kUnsupported, "config.json",
+       "rope_scaling"},
+      {"rope_scaling is an object", [] { return with_config("rope_scaling", "2"); }, kInvalid, "config.json", "rope_scaling: expected an object"},
+      {"attention has no bias", [] { return with_config("attention_bias", "true"); }, kUnsupported, "config.json", "attention_bias"},
+      {"the feed-forward network has no bias", [] { return with_config("mlp_bias", "true"); }, kUnsupported, "config.json", "mlp_bias"},
+  });
+}
+
+TEST(HostileHuggingFace, Index) {
+  constexpr auto kIndex = "model.safetensors.index.json";
+  expect_refused({
+      {"it is JSON", [] { return with(sharded(), kIndex, "{"); }, kInvalid, kIndex, "JSON"},
+      {"it has a weight_map", [] { return with(sharded(), kIndex, "{}"); }, kInvalid, kIndex, "weight_map: expected an object"},
+      {"weight_map is an object", [] { return with(sharded(), kIndex, R"({"weight_map":[]})"); }, kInvalid, kIndex, "weight_map: expected an object"},
+      {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid, kIndex, "the key \"a\" stands twice"},
+      {"a shard is a name", [] { return with_map("model.norm.weight", "2"); }, kInvalid, kIndex, "model.norm.weight: expected a file name"},
+      {"a name is not empty", [] { return with_map("model.norm.weight", quoted("")); }, kInvalid, kIndex, "not a plain file name"},
+      {"a name is not the directory", [] { return with_map("model.norm.weight", quoted(".")); }, kInvalid, kIndex, "\".\" is not a plain file name"},
+      {"a name is not the one above", [] { return with_map("model.norm.weight", quoted("..")); }, kInvalid, kIndex, "\"..\" is not a plain file name"},
+      {"a name is no relative path", [] { return with_map("model.norm.weight", quoted("../x.safetensors")); }, kInvalid, kIndex, "not a plain file name"},
+      {"a name is no absolute path", [] { return with_map("model.norm.weight", quoted("/etc/passwd")); }, kInvalid, kIndex,
+       "\"/etc/passwd\" is not a plain file name"},
+      {"a name has no backslash", [] { return with_map("model.norm.weight", quoted("a\\\\b")); }, kInvalid, kIndex, "not a plain file name"},
+      {"a name has no NUL", [] { return with_map("model.norm.weight", quoted("a\\u0000b")); }, kInvalid, kIndex, "not a plain file name"},
+      {"a shard is there", [] { return with(sharded(), kSecond, ""); }, ErrorKind::not_found, kIndex, "model-00002-of-00002.safetensors (9 tensors)"},
+      {"a shard holds what the index says", [] { return with_map("more", quoted(kFirst)); }, kInvalid, kIndex,
+       "the index says that model-00001-of-00002.safetensors holds more; it does not"},
+      {"a shard holds nothing else", [] { return with_map("model.norm.weight", quoted(kFirst)); }, kInvalid, kIndex,
+       "model-00002-of-00002.safetensors holds model.norm.weight, which the index does not put there"},
+      {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, "", "stands twice"},
+  });
+}
+
+TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
+  expect_refused({
+      {"no tensor is missing", [] { return with_shape("model.norm.weight", {}); }, kInvalid, "", "tensor model.norm.weight is missing"},
+      {"the embedding has the rows",
+       [] {
+         return with_shape("model.embed_tokens.weight", {3, 2});
+       },
+       kInvalid, "", "model.embed_tokens.weight"},
+      {"a matrix has the right shape",
+       [] {
+         return with_shape("model.layers.0.mlp.up_proj.weight", {2, 1});
+       },
+       kInvalid, "", "mlp.up_proj.weight"},
+      {"a norm is a vector",
+       [] {
+         return with_shape("model.norm.weight", {1, 2});
+       },
+       kInvalid, "", "model.norm.weight"},
+      {"a layer exists",
+       [] {
+         return with_shape("model.layers.1.mlp.up_proj.weight", {1, 2});
+       },
+       kInvalid, "", "belongs to layer 1, but num_hidden_layers is 1"},
+      {"the output matrix is there", [] { return with_config("tie_word_embeddings", "false"); }, kInvalid, "", "tensor lm_head.weight is missing"},
+      {"the vocabulary fits the embedding", [] { return with(single(), "tokenizer.model", tokenizer(5)); }, kInvalid, "",
+       "the vocabulary has 5 tokens, but model.embed_tokens.weight only 4 rows"},
+  });
+}
+
+TEST(HostileHuggingFace, AllOffendersAreListed) {
+  const Directory directory(with_config("hidden_size", "3"));
+  try {
+    open(directory.path());
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    for (const auto& [name, shape] : shapes()) EXPECT_THAT(error.message(), testing::HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace poise::hostile
