@@ -4,6 +4,7 @@
 
 #include "formats/alt/alt_files.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "tensor/sparse.hpp"
 
@@ -60,6 +61,18 @@ TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   const Model again = open(Source::from_memory(file, "test.zt"));
   EXPECT_EQ(again.tensors()[0].name, "z");
   EXPECT_EQ(written(again, kZtensor1), file);
+}
+
+// Fields that nobody knows became attributes one by one, each compared with all before it: minutes for this file.
+TEST(Findings, AFileOf100000UnknownFieldsIsReadAtOnce) {
+  using namespace ztensor_test;
+  std::vector<std::pair<std::string, std::string>> entry = {{text("name"), text("t")},           {text("offset"), number(64)},
+                                                            {text("size"), number(0)},           {text("dtype"), text("float32")},
+                                                            {text("shape"), array({number(0)})}, {text("encoding"), text("raw")}};
+  for (std::uint64_t i = 0; i < 100000; ++i) entry.emplace_back(text("k" + std::to_string(i)), number(i));
+  const std::string index = array({map(entry)});
+  const Model model = open(source(padded("ZTEN0001", 64) + index + u64le(index.size())));
+  EXPECT_EQ(model.tensors()[0].attributes.size(), 100000U);
 }
 
 }  // namespace

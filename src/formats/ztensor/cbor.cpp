@@ -272,6 +272,16 @@ Value Cursor::to_value(const Item& item) {
   return {};
 }
 
+void Cursor::pass(const Item& item) {
+  if (item.kind == Kind::text || item.kind == Kind::bytes) {
+    string_content(item);
+  } else if (item.kind == Kind::array) {
+    for (Array array(*this, item); array.next();) skip();
+  } else if (item.kind == Kind::map) {
+    for (Map map(*this, item); map.next();) skip();
+  }
+}
+
 void Cursor::finish() const {
   if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes behind the end", bytes_.size() - at_), position());
 }

@@ -58,8 +58,8 @@ class Cursor {
   Attributes attributes();
   // Passes over a null, which stands for an optional value that is absent; false when something else follows.
   bool null();
-  // Passes over the next item, which is checked like any other.
-  void skip() { value(); }
+  // Passes over the next item, which is checked like any other. Builds nothing.
+  void skip() { pass(take()); }
   // Throws when bytes are left.
   void finish() const;
 
@@ -84,6 +84,7 @@ class Cursor {
   Item take();    // the same behind any tags, depth checked
   Item take(Kind expected);
   Value to_value(const Item& item);
+  void pass(const Item& item);
   std::string_view string_content(const Item& item);
   void require_deterministic(const Item& item, std::size_t begin) const;
   bool at_break();

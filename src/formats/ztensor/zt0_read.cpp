@@ -26,6 +26,7 @@ constexpr std::uint64_t kMagicBytes = 8;
 
 struct Entry {
   Object object;
+  std::vector<Attributes::Entry> attributes;
   bool big_endian = false;
 };
 
@@ -46,6 +47,7 @@ class EntryParser {
     }
     if (!missing_.empty()) in_.fail(fmt::format("\"{}\" is missing", missing_.front()), entry.object.position);
     entry.object.components.push_back(std::move(data));
+    entry.object.attributes = Attributes::from_unique(std::move(entry.attributes));
     return entry;
   }
 
@@ -76,7 +78,7 @@ class EntryParser {
       if (order != "little" && order != "big") in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
       entry.big_endian = order == "big";
     } else if (is_text) {
-      entry.object.attributes.set(std::string(key), in_.value());
+      entry.attributes.emplace_back(key, in_.value());
     } else {
       in_.skip();
     }
