@@ -17,7 +17,7 @@ std::atomic<std::int64_t> held = 0;
 std::atomic<std::int64_t> most = INT64_MAX;  // held bytes that are allowed
 
 void* count(void* block) {
-  if (block == nullptr) throw std::bad_alloc();
+  if (block == nullptr) return nullptr;
   const auto size = static_cast<std::int64_t>(malloc_usable_size(block));
   const std::int64_t now = held.fetch_add(size) + size;
   if (now > most.load()) {
@@ -25,6 +25,11 @@ void* count(void* block) {
     std::fprintf(stderr, "FINDING: an allocation of %lld bytes is more than the input justifies\n", static_cast<long long>(size));
     std::abort();
   }
+  return block;
+}
+
+void* or_throw(void* block) {
+  if (block == nullptr) throw std::bad_alloc();
   return block;
 }
 
@@ -41,13 +46,21 @@ MemoryWatch::~MemoryWatch() { most = INT64_MAX; }
 
 }  // namespace poise::fuzz
 
-void* operator new(std::size_t size) { return poise::fuzz::count(std::malloc(size == 0 ? 1 : size)); }
-void* operator new[](std::size_t size) { return operator new(size); }
-void* operator new(std::size_t size, std::align_val_t alignment) {
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return poise::fuzz::count(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const auto to = static_cast<std::size_t>(alignment);
   return poise::fuzz::count(std::aligned_alloc(to, (size + to) / to * to));
 }
+void* operator new(std::size_t size) { return poise::fuzz::or_throw(operator new(size, std::nothrow)); }
+void* operator new(std::size_t size, std::align_val_t alignment) { return poise::fuzz::or_throw(operator new(size, alignment, std::nothrow)); }
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return operator new(size, std::nothrow); }
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept { return operator new(size, alignment, std::nothrow); }
+void* operator new[](std::size_t size) { return operator new(size); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { poise::fuzz::release(block); }
+void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept { poise::fuzz::release(block); }
+void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept { poise::fuzz::release(block); }
 void operator delete(void* block) noexcept { poise::fuzz::release(block); }
 void operator delete[](void* block) noexcept { poise::fuzz::release(block); }
 void operator delete(void* block, std::size_t) noexcept { poise::fuzz::release(block); }
