@@ -38,6 +38,7 @@ class ByteFile {
   ByteFile& cut(std::string_view name, std::size_t behind = 0);
 
   std::uint64_t offset(std::string_view name) const;
+  std::uint64_t size(std::string_view name) const;
   std::string bytes() const;
 
  private:

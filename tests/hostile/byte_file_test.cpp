@@ -88,6 +88,11 @@ std::vector<ByteFile::Place> ByteFile::places() const {
 
 std::uint64_t ByteFile::offset(std::string_view name) const { return places()[index(name)].begin; }
 
+std::uint64_t ByteFile::size(std::string_view name) const {
+  const Place place = places()[index(name)];
+  return place.end - place.begin;
+}
+
 std::string ByteFile::bytes() const {
   const auto at = places();
   std::string file;
@@ -113,6 +118,7 @@ TEST(ByteFile, FieldsHaveNamesAndPlaces) {
   EXPECT_EQ(file.bytes(), std::string("\xfe\xff\xff\xff\x02\0\0\0hi\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x07", 25));
   EXPECT_EQ(file.offset("b"), 8U);
   EXPECT_EQ(file.offset("c"), 24U);
+  EXPECT_EQ(file.size("p"), 6U);
   file.i32("a", 1).text("b", "hello world").cut("c");
   EXPECT_EQ(file.bytes(), std::string("\x01\0\0\0\x0b\0\0\0hello world\0\0\0\0\0\x10\0\0\0\0\0\0\0", 32));
 }

@@ -40,4 +40,11 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases);
 // Opens it, verifies it, and expects no error and no warning: a corpus is worth what the file is that it breaks.
 void expect_sound(std::string_view name, const ByteFile& file);
 
+// Every cut is refused as invalid_file.
+void expect_cuts_refused(std::string_view name, const ByteFile& file);
+
+// Every flipped bit is refused, or gives a model all of whose parts can be read. In the fields of `data`, which no rule is
+// about, it gives the same tensors with one byte that differs: what a digest is for.
+void expect_flips_survived(std::string_view name, const ByteFile& file, std::span<const std::string_view> data);
+
 }  // namespace poise::hostile

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,35 @@ std::string described(std::optional<std::uint64_t> offset) { return offset ? fmt
 SourcePtr in_memory(const std::string& file, std::string_view name) {
   const auto bytes = std::as_bytes(std::span(file));
   return Source::from_memory({bytes.begin(), bytes.end()}, std::string(name));
+}
+
+// The bytes of all parts, one tensor behind the other.
+std::vector<std::byte> all_data(const Model& model) {
+  std::vector<std::byte> bytes;
+  for (const Tensor& tensor : model.tensors()) {
+    for (const Part& part : tensor.parts) {
+      const auto more = read_all(*part.blob);
+      bytes.insert(bytes.end(), more.begin(), more.end());
+    }
+  }
+  return bytes;
+}
+
+std::size_t differences(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  if (a.size() != b.size()) return SIZE_MAX;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
+  return count;
+}
+
+// Nothing when it is refused as a file can be.
+std::optional<std::vector<std::byte>> data_unless_refused(const std::string& file, std::string_view name) {
+  try {
+    return all_data(open(in_memory(file, name)));
+  } catch (const Error& error) {
+    EXPECT_TRUE(error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported) << error.what();
+    return std::nullopt;
+  }
 }
 
 class TemporaryFile {
@@ -84,6 +115,36 @@ void expect_sound(std::string_view name, const ByteFile& file) {
   const TemporaryFile on_disk(name, file.bytes());
   const VerifyReport report = verify(on_disk.path());
   for (const Fault& fault : report.faults) ADD_FAILURE() << fault.message << " at " << described(fault.offset);
+}
+
+void expect_cuts_refused(std::string_view name, const ByteFile& file) {
+  const std::string whole = file.bytes();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    try {
+      open(in_memory(whole.substr(0, size), name));
+      ADD_FAILURE() << size << " bytes were opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.kind()), to_string(ErrorKind::invalid_file)) << size << ": " << error.what();
+    }
+  }
+}
+
+void expect_flips_survived(std::string_view name, const ByteFile& file, std::span<const std::string_view> data) {
+  const std::string whole = file.bytes();
+  const auto original = data_unless_refused(whole, name);
+  ASSERT_TRUE(original);
+  const auto is_data = [&](std::size_t byte) {
+    return std::ranges::any_of(data, [&](std::string_view field) { return byte >= file.offset(field) && byte < file.offset(field) + file.size(field); });
+  };
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    SCOPED_TRACE(bit);
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(static_cast<unsigned char>(flipped[bit / 8]) ^ 1U << bit % 8);
+    const auto found = data_unless_refused(flipped, name);
+    if (is_data(bit / 8)) {
+      EXPECT_TRUE(found && differences(*found, *original) == 1);
+    }
+  }
 }
 
 }  // namespace poise::hostile

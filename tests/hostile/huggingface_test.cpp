@@ -300,5 +300,25 @@ TEST(HostileHuggingFace, AllOffendersAreListed) {
   }
 }
 
+// One bit of each byte: a directory takes its time.
+TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
+  for (const std::string name : {"config.json", "model.safetensors.index.json"}) {
+    const Files files = sharded();
+    const Directory directory(files);
+    const std::string whole = files.at(name);
+    for (std::size_t byte = 0; byte < whole.size(); ++byte) {
+      std::string flipped = whole;
+      flipped[byte] = static_cast<char>(static_cast<unsigned char>(flipped[byte]) ^ 1U << byte % 8);
+      std::ofstream(directory.path() / name, std::ios::binary) << flipped;
+      try {
+        EXPECT_EQ(open(directory.path()).size(), 11U) << byte;
+      } catch (const Error& error) {
+        const bool allowed = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported || error.kind() == ErrorKind::not_found;
+        EXPECT_TRUE(allowed) << byte << ": " << error.what();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace poise::hostile

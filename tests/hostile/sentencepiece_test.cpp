@@ -192,5 +192,19 @@ TEST(HostileSentencePiece, Trainer) {
   });
 }
 
+// A cut between two fields is a shorter vocabulary; nothing says how many pieces there are.
+TEST(HostileSentencePiece, FlippedBits) {
+  const std::string model = whole().bytes();
+  for (std::size_t bit = 0; bit < 8 * model.size(); ++bit) {
+    std::string flipped = model;
+    flipped[bit / 8] = static_cast<char>(static_cast<unsigned char>(flipped[bit / 8]) ^ 1U << bit % 8);
+    try {
+      EXPECT_GE(read(ByteFile().raw("model", flipped)).unk_id, 0);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported) << bit << ": " << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace poise::hostile

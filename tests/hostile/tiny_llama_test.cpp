@@ -97,5 +97,9 @@ TEST(HostileTinyLlama, Arrays) {
                                 });
 }
 
+TEST(HostileTinyLlama, FlippedBits) {
+  expect_flips_survived("hostile.tllm", whole(), std::array<std::string_view, 3>{"embedding", "linear1 bias", "projection"});
+}
+
 }  // namespace
 }  // namespace poise::hostile

@@ -133,5 +133,13 @@ TEST(HostileZtensor0, Version1Point0) {
       });
 }
 
+TEST(HostileZtensor0, CutsAndFlippedBits) {
+  expect_cuts_refused("hostile.zt", whole());
+  expect_flips_survived("hostile.zt", whole(), std::array<std::string_view, 1>{"blob"});
+  const ByteFile older = version_1_0(tensor_1_0(place(64, 16)));
+  expect_cuts_refused("hostile.zt", older);
+  expect_flips_survived("hostile.zt", older, std::array<std::string_view, 1>{"blob"});
+}
+
 }  // namespace
 }  // namespace poise::hostile

@@ -558,5 +558,11 @@ TEST(HostileZtensor1, Content) {
       });
 }
 
+TEST(HostileZtensor1, FlippedBits) {
+  const ByteFile file = groups(scheme(4, 8, text("8_per_i32")));
+  expect_flips_survived("hostile.zt", file, {});
+  expect_flips_survived("hostile.zt", sparse_rows(numbers({1, 2}), numbers({0, 1, 2})), std::array<std::string_view, 3>{"blob 0", "blob 1", "blob 2"});
+}
+
 }  // namespace
 }  // namespace poise::hostile
