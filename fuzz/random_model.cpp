@@ -103,15 +103,16 @@ Tensor small_floats(Dice& dice, const std::string& name, Shape shape) {
   return make_dense(name, std::move(shape), DType::f32, make_memory_blob(std::move(bytes), name));
 }
 
+// Codes of a byte each fit into four bits, signed or not.
 Tensor affine(Dice& dice, const std::string& name) {
   const DType dtype = dice.chance() ? DType::qint8 : DType::qint4;
   const bool packed = dtype == DType::qint4 && dice.chance();
   const bool ranged = dice.chance();
   const Shape shape = random_shape(dice);
-  Tensor tensor = dense(dice, name, shape, packed || dtype == DType::qint8 ? dtype : DType::u8);
+  std::vector<std::byte> codes(static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
+  for (std::byte& code : codes) code = static_cast<std::byte>(dtype == DType::qint8 || packed ? dice.byte() : dice.below(8));
+  Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(codes), name));
   tensor.layout = Layout::affine;
-  tensor.parts[0].dtype = dtype;
-  tensor.parts[0].dtype_name = to_string(dtype);
   tensor.affine = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
   return tensor;
 }

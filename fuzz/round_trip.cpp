@@ -11,6 +11,7 @@
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "random_model.hpp"
 #include "target.hpp"
+#include "tensor/affine.hpp"
 
 using namespace poise;
 
@@ -37,7 +38,10 @@ std::vector<std::byte> written(const Model& model, const Format& format, const O
 bool same(const Attributes& a, const Attributes& b) { return cbor::encode(a) == cbor::encode(b); }
 
 // The parts, and everything else that every format that holds the layout keeps.
-std::string difference(const Tensor& a, const Tensor& b, bool lossless) {
+// ALT packs codes of four bits, two to a byte.
+std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool lossless) {
+  const Tensor a = with_packed_codes(unpacked_a);
+  const Tensor b = with_packed_codes(unpacked_b);
   if (a.shape != b.shape) return "shape";
   if (a.layout != b.layout) return "layout";
   if ((a.affine ? a.affine->get() : Affine{}) != (b.affine ? b.affine->get() : Affine{})) return "scale";

@@ -11,7 +11,7 @@ build=$1
 seconds=$2
 shift 2
 here=$(dirname "$0")
-targets=${*:-alt zt tllm safetensors sentencepiece huggingface tokenizer_files open_verify round_trip}
+targets=${*:-alt zt tllm safetensors sentencepiece huggingface tokenizer_files open_verify round_trip c_calls}
 
 mkdir -p "$build/findings"
 "$build/fuzz/fuzz_seeds" "$build/seeds" "$here/findings"
