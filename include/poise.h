@@ -42,7 +42,7 @@ typedef enum poise_status POISE_ENUM {
   POISE_BAD_ARGUMENT = 4,   // the caller asked for something that makes no sense
   POISE_IO = 5,             // the operating system refused or failed
   POISE_CANCELLED = 6,      // a callback asked to stop
-  POISE_OUT_OF_MEMORY = 7,  //
+  POISE_OUT_OF_MEMORY = 7,  // the system gave none
   POISE_INTERNAL = 8        // a bug in Poise
 } poise_status;
 
@@ -198,9 +198,9 @@ enum { POISE_IO_MAP = 0, POISE_IO_READ = 1 };
 
 typedef struct poise_open_options {
   size_t size;
-  int32_t io;          // POISE_IO_MAP borrows the page cache; POISE_IO_READ copies, and lends no bytes
-  const char* vocab;   // vocab.txt and merges.txt of a Tiny Llama: its vocabulary. Both or neither
-  const char* merges;  //
+  int32_t io;         // POISE_IO_MAP borrows the page cache; POISE_IO_READ copies, and lends no bytes
+  const char* vocab;  // vocab.txt and merges.txt of a Tiny Llama: its vocabulary. Both or neither
+  const char* merges;
 } poise_open_options;
 #define POISE_OPEN_OPTIONS_INIT \
   { sizeof(poise_open_options), POISE_IO_MAP, NULL, NULL }
@@ -218,8 +218,8 @@ typedef struct poise_model_info {
   uint64_t size;      // bytes of all files
   size_t tensors;
   size_t warnings;
-  int32_t has_config;      // hyperparameters
-  int32_t has_vocabulary;  //
+  int32_t has_config;  // hyperparameters
+  int32_t has_vocabulary;
 } poise_model_info;
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
