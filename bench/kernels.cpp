@@ -6,7 +6,64 @@
 
 #include "runtime/kernels.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Ten independent sums; returns how many operations one call does.
+double MultiplyAndAdd(float* numbers) {
+  const hn::ScalableTag<float> tag;
+  const auto factor = hn::Set(tag, numbers[0]);
+  auto a = hn::Set(tag, numbers[1]);
+  auto b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a;
+  constexpr int kTimes = 10000;
+  for (int n = 0; n < kTimes; ++n) {
+    a = hn::MulAdd(a, factor, factor);
+    b = hn::MulAdd(b, factor, factor);
+    c = hn::MulAdd(c, factor, factor);
+    d = hn::MulAdd(d, factor, factor);
+    e = hn::MulAdd(e, factor, factor);
+    f = hn::MulAdd(f, factor, factor);
+    g = hn::MulAdd(g, factor, factor);
+    h = hn::MulAdd(h, factor, factor);
+    i = hn::MulAdd(i, factor, factor);
+    j = hn::MulAdd(j, factor, factor);
+  }
+  const auto sum = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(hn::Add(hn::Add(e, f), hn::Add(g, h)), hn::Add(i, j)));
+  numbers[1] = hn::GetLane(sum);
+  return 2.0 * 10 * kTimes * static_cast<double>(hn::Lanes(tag));
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace poise {
+
+HWY_EXPORT(MultiplyAndAdd);
+
+double multiply_and_add(float* numbers) { return HWY_DYNAMIC_DISPATCH(MultiplyAndAdd)(numbers); }
+
+}  // namespace poise
+
 namespace {
+
+// What the units for float32 can do, from registers alone.
+void limit(benchmark::State& state) {
+  float numbers[2] = {0.5F, 1.0F};
+  double operations = 0;
+  for (auto _ : state) {
+    operations += poise::multiply_and_add(numbers);
+    benchmark::DoNotOptimize(numbers);
+  }
+  state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsRate);
+}
 
 using poise::Storage;
 
@@ -36,6 +93,7 @@ void multiply(benchmark::State& state, Storage storage, double bytes_each) {
   state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
 }
 
+BENCHMARK(limit);
 BENCHMARK_CAPTURE(multiply, f32, Storage::f32, 4.0)->Arg(1)->Arg(128);
 BENCHMARK_CAPTURE(multiply, f16, Storage::f16, 2.0)->Arg(1)->Arg(128);
 BENCHMARK_CAPTURE(multiply, bf16, Storage::bf16, 2.0)->Arg(1)->Arg(128);
@@ -47,3 +105,5 @@ BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(128);
 }  // namespace
 
 BENCHMARK_MAIN();
+
+#endif

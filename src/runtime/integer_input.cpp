@@ -1,0 +1,127 @@
+// How x becomes integers.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "runtime/product_kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/integer_input.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "runtime/vectors-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+
+void TakeToken(const float*, const IntegerLayout&, const IntegerToken&) {}
+
+#else
+
+using Words = hn::ScalableTag<std::int16_t>;
+constexpr std::size_t kBlock = Input::kIntegerBlock;
+
+// The largest magnitude among them, as the bits of a float: NaN and infinity are larger than numbers.
+std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
+  const hn::RebindToUnsigned<Floats> bits;
+  const auto magnitude = hn::Set(bits, 0x7fffffffU);
+  const std::size_t lanes = hn::Lanes(Floats());
+  auto largest = hn::Zero(bits);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) largest = hn::Max(largest, hn::And(hn::BitCast(bits, Load(x + i)), magnitude));
+  if (i < count) largest = hn::Max(largest, hn::And(hn::BitCast(bits, LoadTail(x + i, count - i)), magnitude));
+  return hn::GetLane(hn::MaxOfLanes(bits, largest));
+}
+
+// Puts codes into planes.
+template <std::size_t kPlanes>
+void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* out) {
+  const Words words;
+  const std::size_t lanes = hn::Lanes(words);
+  const std::size_t run = count / kPlanes;
+  for (std::size_t i = 0; i < run; i += lanes) {
+    hn::Vec<Words> a, b, c, d;
+    if constexpr (kPlanes == 2) {
+      hn::LoadInterleaved2(words, codes + 2 * i, a, b);
+    } else {
+      hn::LoadInterleaved4(words, codes + 4 * i, a, b, c, d);
+      hn::StoreU(c, words, out + 2 * run + i);
+      hn::StoreU(d, words, out + 3 * run + i);
+    }
+    hn::StoreU(a, words, out + i);
+    hn::StoreU(b, words, out + run + i);
+  }
+}
+
+// The scale of a block and its codes, in order.
+float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
+  constexpr float kLargest = 32767;
+  std::fill_n(codes, padded, std::int16_t{0});
+  const std::uint32_t bits = LargestMagnitude(x, count);
+  float largest = 0;
+  std::memcpy(&largest, &bits, sizeof largest);
+  if (!(largest <= std::numeric_limits<float>::max())) return std::numeric_limits<float>::quiet_NaN();
+  if (largest < 1e-30F) return 0;
+  const hn::RebindToSigned<Floats> integers;
+  const hn::Rebind<std::int16_t, Floats> narrow;
+  const auto factor = hn::Set(Floats(), kLargest / largest);
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(Load(x + i), factor))), narrow, codes + i);
+  if (i < count) {  // what is stored behind them is zero, and inside the padding
+    const hn::Vec<decltype(integers)> rest = hn::NearestInt(hn::Mul(LoadTail(x + i, count - i), factor));
+    hn::StoreU(hn::DemoteTo(narrow, rest), narrow, codes + i);
+  }
+  return largest / kLargest;
+}
+
+float SumOfIntegers(const std::int16_t* codes, std::size_t count) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += codes[i];
+  return static_cast<float>(sum);
+}
+
+void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& token) {
+  HWY_ALIGN std::int16_t buffer[kBlock];
+  std::int16_t* integers = token.integers;
+  float* sums = token.sums;
+  if (layout.group_size == 0) *sums = 0;
+  for (std::size_t begin = 0, block = 0; begin < layout.columns; begin += kBlock, ++block) {
+    const std::size_t count = std::min(kBlock, layout.columns - begin);
+    const std::size_t padded = (count + Input::kPadding - 1) / Input::kPadding * Input::kPadding;
+    const float scale = RoundBlock(x + begin, count, padded, buffer);
+    token.scales[block] = scale;
+    if (layout.group_size == 0) {
+      *sums += scale * SumOfIntegers(buffer, count);
+    } else {
+      for (std::size_t i = 0; i < count; i += layout.group_size) *sums++ = scale * SumOfIntegers(buffer + i, layout.group_size);
+    }
+    if (layout.planes == 2) {
+      Deinterleave<2>(buffer, padded, integers);
+    } else {
+      Deinterleave<4>(buffer, padded, integers);
+    }
+    integers += layout.block_stride;
+  }
+}
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(TakeToken);
+
+}  // namespace
+
+void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) { HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token); }
+
+}  // namespace poise
+#endif

@@ -1,0 +1,68 @@
+// Scores of examples/nano-mistral in every type that weights can have: near those of float32 weights with the same numbers, and
+// no farther from the model's own than docs/quantization.md says.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <poise/format.hpp>
+#include <poise/session.hpp>
+
+#include "ops/transform.hpp"
+
+namespace poise {
+namespace {
+
+std::vector<float> logits(const Model& model) {
+  Session session(model);
+  session.feed(session.prompt("Once upon a time there was a little"));
+  return {session.logits().begin(), session.logits().end()};
+}
+
+struct Errors {
+  Errors(const std::vector<float>& actual, const std::vector<float>& expected) {
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const double error = std::abs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
+      largest = std::max(largest, error);
+      rms += error * error;
+    }
+    rms = std::sqrt(rms / static_cast<double>(actual.size()));
+  }
+  double largest = 0;
+  double rms = 0;
+};
+
+TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
+  const auto path = std::filesystem::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral";
+  const Format& format = format_by_name("zt");
+  const std::vector<float> exact = logits(open(path));
+  struct Type {
+    const char* name;
+    double largest;  // docs/quantization.md
+    double rms;
+  };
+  constexpr Type kTypes[] = {{"f16", 0.02, 0.01},   {"bf16", 0.2, 0.05},  {"group8", 0.26, 0.035},     {"qint8", 1.33, 0.25},
+                             {"group4", 5.1, 0.81}, {"qint4", 8.0, 1.37}, {"qint8:range", 0.94, 0.14}, {"qint4:range", 5.7, 1.01}};
+  for (const Type& type : kTypes) {
+    ConvertOptions options;
+    options.quantize = stored_type_from_name(type.name);
+    Transformed stored = transform(open(path), format, options);
+    const std::vector<float> found = logits(stored.model);
+    ConvertOptions numbers;
+    numbers.dtype = DType::f32;
+    const Transformed decoded = transform(std::move(stored.model), format, numbers);
+    const Errors of_kernels(found, logits(decoded.model));
+    const Errors of_type(found, exact);
+    RecordProperty(fmt::format("{}", type.name), fmt::format("{} {} {} {}", of_kernels.largest, of_kernels.rms, of_type.largest, of_type.rms));
+    EXPECT_LE(of_kernels.largest, 2e-3) << type.name;
+    EXPECT_LE(of_kernels.rms, 5e-4) << type.name;
+    EXPECT_LE(of_type.largest, type.largest) << type.name;
+    EXPECT_LE(of_type.rms, type.rms) << type.name;
+  }
+}
+
+}  // namespace
+}  // namespace poise
