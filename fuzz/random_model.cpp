@@ -69,11 +69,9 @@ Config random_config(Dice& dice) {
 Vocabulary random_vocabulary(Dice& dice) {
   Vocabulary vocabulary;
   vocabulary.max_length = static_cast<std::int32_t>(dice.below(5000));
-  const std::uint64_t tokens = dice.below(6);
-  if (tokens > 0) {
-    vocabulary.unk_id = 0;
-    vocabulary.add("<unk>", 0, TokenType::unknown);
-  }
+  const std::uint64_t tokens = 1 + dice.below(5);
+  vocabulary.unk_id = 0;
+  vocabulary.add("<unk>", 0, TokenType::unknown);
   static constexpr std::array kTypes = {TokenType::normal, TokenType::user_defined, TokenType::unused, TokenType::control};
   for (std::uint64_t id = 1; id < tokens; ++id) {
     const float score = dice.chance() ? -static_cast<float>(id) : dice.real();

@@ -37,6 +37,15 @@ TEST(Findings, WritersRefuseSparseTensorsAsUnsupported) {
   }
 }
 
+// It wrote what its own reader refuses.
+TEST(Findings, SafetensorsRefusesElementsThatEndInsideAByte) {
+  Model model;
+  model.add(make_dense("x", {3}, DType::f4_e2m1, make_memory_blob(std::vector<std::byte>(2), "x")));
+  const Error error = refusal(model, "safetensors");
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
+  EXPECT_THAT(error.message(), HasSubstr("x: shape [3] of F4 does not fill whole bytes"));
+}
+
 TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {
   Model model;
   Tensor tensor = floats("x", {1});

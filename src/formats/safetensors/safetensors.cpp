@@ -39,6 +39,9 @@ struct Entry {
   std::uint64_t end = 0;
 };
 
+// Where elements are smaller than a byte, the last byte has to be full.
+bool fills_whole_bytes(DType dtype, std::uint64_t elements) { return elements % 8 * info(dtype).bits % 8 == 0; }
+
 class HeaderParser {
  public:
   explicit HeaderParser(std::string path) : path_(std::move(path)) {}
@@ -107,7 +110,7 @@ class HeaderParser {
       fail(entry.name,
            fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes, entry.end - entry.begin));
     }
-    if (info(entry.dtype).bits % 8 != 0 && *elements * info(entry.dtype).bits % 8 != 0) {
+    if (!fills_whole_bytes(entry.dtype, *elements)) {
       fail(entry.name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
     }
   }
@@ -162,6 +165,10 @@ std::string_view spelling(const Tensor& tensor) {
   const DType dtype = tensor.require("data").dtype;
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
   if (name.empty()) throw Error(ErrorKind::unsupported, fmt::format("safetensors has no element type for {} ({})", tensor.name, to_string(dtype)));
+  if (!fills_whole_bytes(dtype, tensor.elements())) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), name));
+  }
   return name;
 }
 
