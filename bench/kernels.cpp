@@ -19,8 +19,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 double MultiplyAndAdd(float* numbers) {
   const hn::ScalableTag<float> tag;
   const auto factor = hn::Set(tag, numbers[0]);
-  auto a = hn::Set(tag, numbers[1]);
-  auto b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a;
+  // Unlike numbers, or compilers do the work once.
+  const auto start = [&](float number) HWY_ATTR { return hn::Set(tag, numbers[1] + number); };
+  auto a = start(0), b = start(1), c = start(2), d = start(3), e = start(4), f = start(5), g = start(6), h = start(7), i = start(8), j = start(9);
   constexpr int kTimes = 10000;
   for (int n = 0; n < kTimes; ++n) {
     a = hn::MulAdd(a, factor, factor);
