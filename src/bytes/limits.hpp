@@ -18,6 +18,9 @@ inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR of zTensor 0.1 to 1.2
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // CBOR of zTensor 2, below its root
 
+// Values of JSON and CBOR that are kept as a tree, each of which takes some 40 bytes where a text of so many bytes may spend one.
+inline constexpr std::uint64_t max_values(std::uint64_t text_bytes) { return (std::uint64_t{1} << 20) + text_bytes / 8; }
+
 // Tensors and names.
 inline constexpr std::uint64_t kMaxRank = 64;            // ALT, zTensor 2
 inline constexpr std::size_t kMaxNameBytes2 = 1024;      // zTensor 2

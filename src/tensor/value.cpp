@@ -133,7 +133,7 @@ class Writer {
 // Builds a Value from nlohmann's events, with bounded depth and without accepting a key twice.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Builder(std::string name, std::uint64_t offset) : name_(std::move(name)), offset_(offset) {}
+  Builder(std::string name, std::uint64_t offset, std::uint64_t text_bytes) : name_(std::move(name)), offset_(offset), values_left_(max_values(text_bytes)) {}
 
   Value take() { return std::move(root_); }
 
@@ -183,6 +183,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return put(Value(Attributes::from_unique(std::move(level.entries))));
   }
   bool put(Value value) {
+    if (values_left_-- == 0) fail("more values than a text of this size may hold");
     if (levels_.empty()) {
       root_ = std::move(value);
     } else if (levels_.back().is_object) {
@@ -195,6 +196,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
   std::string name_;
   std::uint64_t offset_;
+  std::uint64_t values_left_;
   Value root_;
   std::vector<Level> levels_;
 };
@@ -216,7 +218,7 @@ std::string to_json(const Value& value, int indent) {
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
   // nlohmann takes a NUL for the end of the text, whatever comes behind it.
   if (const auto nul = text.find('\0'); nul != std::string_view::npos) throw Error(ErrorKind::invalid_file, "JSON: a NUL byte", name, offset + nul);
-  Builder builder(name, offset);
+  Builder builder(name, offset, text.size());
   nlohmann::json::sax_parse(text, &builder);
   return builder.take();
 }

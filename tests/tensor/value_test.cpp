@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <poise/error.hpp>
+
 namespace poise {
 namespace {
 
@@ -49,6 +51,16 @@ TEST(ValueJson, HasNoWayToSayInfinityOrBrokenText) {
                           "b\n\x01")),
             "\"a\xef\xbf\xbd"
             "b\\n\\u0001\"");
+}
+
+TEST(ValueJson, TheNumberOfValuesIsBounded) {
+  const auto zeros = [](std::size_t count) {
+    std::string text = "[0";
+    for (std::size_t i = 1; i < count; ++i) text += ",0";
+    return text + "]";
+  };
+  EXPECT_NO_THROW(parse_json(zeros(1'000'000), "test", 0));
+  EXPECT_THROW(parse_json(zeros(2'000'000), "test", 0), Error);
 }
 
 TEST(ValueJson, ReadsWhatItWrites) {

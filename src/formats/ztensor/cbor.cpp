@@ -119,7 +119,8 @@ Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::stri
       path_(std::move(path)),
       context_(std::move(context)),
       rules_(rules),
-      max_depth_(rules == Rules::deterministic ? kMaxManifestNesting2 : kMaxNesting) {}
+      max_depth_(rules == Rules::deterministic ? kMaxManifestNesting2 : kMaxNesting),
+      values_left_(max_values(bytes.size())) {}
 
 std::string Cursor::describe(std::string_view problem) const {
   std::string text = context_;
@@ -234,6 +235,7 @@ bool Cursor::null() {
 }
 
 Value Cursor::to_value(const Item& item) {
+  if (values_left_-- == 0) fail("CBOR: more values than a text of this size may hold", position());
   switch (item.kind) {
     case Kind::unsigned_integer: return item.argument;
     case Kind::negative_integer: return negative_value(item.argument);

@@ -96,6 +96,7 @@ class Cursor {
   std::string context_;
   Rules rules_;
   std::size_t max_depth_;
+  std::uint64_t values_left_;  // that may be built
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   std::array<Frame, kMaxNesting + 1> frames_;

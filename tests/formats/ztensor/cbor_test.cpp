@@ -166,6 +166,13 @@ TEST(Cbor, CountsAndDepthAreBounded) {
   EXPECT_THAT(refusal(std::string(100000, '\xc1'), Rules::lenient), HasSubstr("bytes left"));
 }
 
+// A zero takes one byte in the file and 40 in memory.
+TEST(Cbor, TheNumberOfValuesIsBounded) {
+  const auto zeros = [](std::size_t count) { return long_head(4, count, 4) + std::string(count, '\0'); };
+  EXPECT_EQ(refusal(zeros(1'000'000), Rules::lenient), "");
+  EXPECT_THAT(refusal(zeros(2'000'000), Rules::lenient), HasSubstr("more values than a text of this size may hold"));
+}
+
 TEST(Cbor, BrokenItemsAreRefusedWithTheirPlace) {
   EXPECT_THAT(refusal("", Rules::lenient), HasSubstr("(at 0x64)"));
   EXPECT_THAT(refusal(hex("1c"), Rules::lenient), HasSubstr("0x1c begins no item"));
