@@ -85,7 +85,7 @@ void multiply(benchmark::State& state, Storage storage, double bytes_each) {
     matrix.scales = matrix.zeros = groups.data();
   }
   for (auto _ : state) {
-    poise::Input input(matrix, tokens);
+    poise::KernelInput input(matrix, tokens);
     input.take(x.data(), 0, tokens);
     poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
     benchmark::DoNotOptimize(y.data());

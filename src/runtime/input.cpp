@@ -12,7 +12,7 @@ std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storag
 
 }  // namespace
 
-Input::Input(const StoredRows& matrix, std::size_t tokens) : as_integers_(takes_integers(matrix)), tokens_(tokens), columns_(matrix.columns) {
+KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens) : as_integers_(takes_integers(matrix)), tokens_(tokens), columns_(matrix.columns) {
   const std::size_t block = as_integers_ ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (!as_integers_) {
@@ -28,12 +28,12 @@ Input::Input(const StoredRows& matrix, std::size_t tokens) : as_integers_(takes_
   sums_.resize(tokens * sums_stride_);
 }
 
-bool Input::suits(const StoredRows& matrix) const {
+bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || as_integers_ != takes_integers(matrix)) return false;
   return !as_integers_ || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
 }
 
-void Input::take(const float* x, std::size_t first, std::size_t last) {
+void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
   for (std::size_t t = first; t < last; ++t) {
     const float* token = x + t * columns_;
     if (as_integers_) {
@@ -48,7 +48,7 @@ void Input::take(const float* x, std::size_t first, std::size_t last) {
   }
 }
 
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride) {
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
   if (takes_integers(matrix)) return multiply_integer_rows(matrix, first, last, x, y, stride);
   multiply_float_rows(matrix, first, last, x, y, stride);
 }

@@ -22,7 +22,7 @@ void TakeToken(const float*, const IntegerLayout&, const IntegerToken&) {}
 #else
 
 using Words = hn::ScalableTag<std::int16_t>;
-constexpr std::size_t kBlock = Input::kIntegerBlock;
+constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
 // The largest magnitude among them, as the bits of a float: NaN and infinity are larger than numbers.
 std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
@@ -91,7 +91,7 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
   if (layout.group_size == 0) *sums = 0;
   for (std::size_t begin = 0, block = 0; begin < layout.columns; begin += kBlock, ++block) {
     const std::size_t count = std::min(kBlock, layout.columns - begin);
-    const std::size_t padded = (count + Input::kPadding - 1) / Input::kPadding * Input::kPadding;
+    const std::size_t padded = (count + KernelInput::kPadding - 1) / KernelInput::kPadding * KernelInput::kPadding;
     const float scale = RoundBlock(x + begin, count, padded, buffer);
     token.scales[block] = scale;
     if (layout.group_size == 0) {

@@ -19,7 +19,7 @@ namespace poise::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 bool TakesIntegers(const StoredRows&) { return false; }
-void MultiplyIntegers(const StoredRows&, std::size_t, std::size_t, const Input&, float*, std::size_t) {}
+void MultiplyIntegers(const StoredRows&, std::size_t, std::size_t, const KernelInput&, float*, std::size_t) {}
 
 #else
 
@@ -30,7 +30,7 @@ HWY_INLINE FourSums Scaled(const StoredRows& matrix, FourSums sums, const float*
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
@@ -48,7 +48,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
 }
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
@@ -186,8 +186,8 @@ HWY_INLINE void MultiplyTileGrouped(const Tile& tile, std::size_t run, std::size
 
 // Calls use(tile, tokens) for every tile of some rows' block; tile.scales is not set.
 template <class Use>
-HWY_INLINE void ForTiles(const Input& in, std::size_t block, std::size_t tokens_each, const std::int16_t* panel, std::size_t rows, float* y, std::size_t stride,
-                         const Use& use) {
+HWY_INLINE void ForTiles(const KernelInput& in, std::size_t block, std::size_t tokens_each, const std::int16_t* panel, std::size_t rows, float* y,
+                         std::size_t stride, const Use& use) {
   Tile tile = {};
   tile.x_scales_stride = in.blocks();
   tile.out_stride = stride;
@@ -206,7 +206,7 @@ HWY_INLINE void ForTiles(const Input& in, std::size_t block, std::size_t tokens_
 
 // Zeroes y, and calls use(block, panel) with the block's codes for every block of rows [first, first + rows).
 template <class Unpack, class Use>
-HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride, const Use& use) {
+HWY_INLINE void ForBlocks(const StoredRows& matrix, std::size_t first, std::size_t rows, const KernelInput& in, float* y, std::size_t stride, const Use& use) {
   thread_local const auto panel = hwy::AllocateAligned<std::int16_t>(kPanelRows * kBlock);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t t = 0; t < in.tokens(); ++t) std::fill_n(y + t * stride, rows, 0.0F);
@@ -233,7 +233,7 @@ HWY_INLINE void ChangeSums(std::size_t rows, std::size_t tokens, float* y, std::
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride) {
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows, const KernelInput& in, float* y, std::size_t stride) {
   ForBlocks<Unpack>(matrix, first, rows, in, y, stride, [&](std::size_t b, const std::int16_t* panel) HWY_ATTR {
     const std::size_t codes = in.integers_of(b);
     ForTiles(in, b, kTileTokens, panel, rows, y, stride, [&](const Tile& tile, const FourPlaces&, std::size_t tokens) HWY_ATTR {
@@ -251,7 +251,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t rows,
 }
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_t rows, const Input& in, float* y, std::size_t stride) {
+void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_t rows, const KernelInput& in, float* y, std::size_t stride) {
   constexpr std::size_t kPlanes = Unpack::kPlanes;
   const std::size_t group_words = matrix.group_size / kPlanes;
   const std::size_t row_words = matrix.columns / kPlanes;
@@ -274,13 +274,13 @@ void MultiplyManyGrouped(const StoredRows& matrix, std::size_t first, std::size_
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   if (in.tokens() == 1) return MultiplyOne<kVnni, Unpack>(matrix, first, last, in, y);
   for (std::size_t r = first; r < last; r += kPanelRows) MultiplyMany<kVnni, Unpack>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
 }
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   if (in.tokens() == 1) return MultiplyOneGrouped<kVnni, Unpack, D>(matrix, first, last, in, y);
   for (std::size_t r = first; r < last; r += kPanelRows) {
     MultiplyManyGrouped<kVnni, Unpack, D>(matrix, r, std::min(kPanelRows, last - r), in, y + r, stride);
@@ -289,7 +289,7 @@ void MultiplyGroupsOf(const StoredRows& matrix, std::size_t first, std::size_t l
 
 // Vectors of words no longer than a group.
 template <bool kVnni, class Unpack>
-void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   switch (matrix.group_size / Unpack::kPlanes) {
     case 8: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y, stride);
     case 16: return MultiplyGroupsOf<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y, stride);
@@ -299,7 +299,7 @@ void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t la
 
 // Packed nibbles whose rows begin in the middle of a byte, every second time: rows that do not are made of them.
 template <bool kVnni, class Unpack>
-void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   if (matrix.columns % 2 == 0) return MultiplyScaled<kVnni, Unpack>(matrix, first, last, in, y, stride);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
@@ -318,7 +318,7 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
 }
 
 template <bool kVnni>
-void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   switch (matrix.storage) {
     case Storage::i8: return MultiplyScaled<kVnni, EightBits<true> >(matrix, first, last, in, y, stride);
     case Storage::u8: return MultiplyScaled<kVnni, EightBits<false> >(matrix, first, last, in, y, stride);
@@ -334,7 +334,7 @@ void MultiplyStored(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-void MultiplyIntegers(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyIntegers(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
   if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyStored<true>(matrix, first, last, in, y, stride);
 #endif
@@ -368,7 +368,7 @@ HWY_EXPORT(MultiplyIntegers);
 
 bool takes_integers(const StoredRows& matrix) { return HWY_DYNAMIC_DISPATCH(TakesIntegers)(matrix); }
 
-void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride) {
+void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyIntegers)(matrix, first, last, x, y, stride);
 }
 

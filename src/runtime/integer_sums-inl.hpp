@@ -30,7 +30,7 @@ using hn::MulAdd;
 using Words = hn::ScalableTag<std::int16_t>;
 using Products = hn::RepartitionToWide<Words>;
 constexpr std::size_t kMaxWords = hn::MaxLanes(Words());
-constexpr std::size_t kBlock = Input::kIntegerBlock;
+constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
 #undef POISE_HAVE_VNNI
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL

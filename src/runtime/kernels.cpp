@@ -257,7 +257,7 @@ void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, floa
 
 // Every sum of products goes block by block: within a block each lane of a vector adds up its columns, then the lanes are
 // added, then the blocks. What is multiplied in one block lies in the cache next to the processor.
-constexpr std::size_t kBlock = Input::kFloatBlock;
+constexpr std::size_t kBlock = KernelInput::kFloatBlock;
 constexpr std::size_t kPanelRows = 64;
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kTileTokens = 6;  // with four rows 24 sums, which fit 32 registers
@@ -283,7 +283,7 @@ struct FourRows {
 
 // One token, straight from the stored bytes. The last rows are taken twice where there are not four.
 template <typename Loader>
-void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y) {
+void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
@@ -381,7 +381,7 @@ void MultiplyTiles(Tile tile, const float* panel, std::size_t rows, std::size_t 
 }
 
 // Several tokens: a block of columns of some rows becomes float32 once for all of them.
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   thread_local const auto panel = hwy::AllocateAligned<float>(kPanelRows * kBlock);
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
@@ -396,7 +396,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
   }
 }
 
-void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& in, float* y, std::size_t stride) {
+void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   if (in.tokens() == 1) {
     switch (matrix.storage) {
       case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, in, y);
@@ -422,7 +422,7 @@ HWY_EXPORT(MultiplyFloats);
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) { HWY_DYNAMIC_DISPATCH(Decode)(matrix, first, count, out); }
 
-void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride) {
+void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyFloats)(matrix, first, last, x, y, stride);
 }
 

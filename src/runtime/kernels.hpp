@@ -51,13 +51,13 @@ bool takes_integers(const StoredRows& matrix);
 
 // x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size. Tokens of a block of
 // columns lie together.
-class Input {
+class KernelInput {
  public:
   static constexpr std::size_t kFloatBlock = 512;
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
-  Input(const StoredRows& matrix, std::size_t tokens);
+  KernelInput(const StoredRows& matrix, std::size_t tokens);
 
   bool suits(const StoredRows& matrix) const;
 
@@ -96,7 +96,7 @@ class Input {
 };
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride);
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
 // Keys or values of consecutive positions: position i begins at data + i * stride.
 struct CachedRows {

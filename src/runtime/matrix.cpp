@@ -185,8 +185,8 @@ class Work {
   std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit() - 1) / unit(); }
 
   void take(const StoredRows& matrix) {
-    if (std::ranges::any_of(inputs_, [&](const Input& input) { return input.suits(matrix); })) return;
-    Input& input = inputs_.emplace_back(matrix, tokens_);
+    if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
+    KernelInput& input = inputs_.emplace_back(matrix, tokens_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens_, 8), [&](const auto& range) { input.take(x_, range.begin(), range.end()); });
   }
@@ -203,7 +203,7 @@ class Work {
 
   void multiply_rows_of(const Product& product, std::size_t first, std::size_t last) const {
     const StoredRows& stored = product.matrix->stored();
-    const auto input = std::ranges::find_if(inputs_, [&](const Input& one) { return one.suits(stored); });
+    const auto input = std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(stored); });
     multiply_rows(stored, first, last, *input, product.y, product.matrix->rows());
   }
 
@@ -211,7 +211,7 @@ class Work {
   const float* x_;
   std::size_t tokens_;
   std::size_t units_ = 0;
-  std::vector<Input> inputs_;  // one, unless matrices are stored in several ways
+  std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ struct IntegerLayout {
   std::size_t block_stride = 0;  // from the integers of a block to those of the next
 };
 
-// Where they go; see Input.
+// Where they go; see KernelInput.
 struct IntegerToken {
   std::int16_t* integers = nullptr;
   float* scales = nullptr;
@@ -23,7 +23,7 @@ struct IntegerToken {
 void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token);
 
 // multiply_rows() where x is taken as floats and as integers.
-void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride);
-void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y, std::size_t stride);
+void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
+void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
 }  // namespace poise

@@ -153,7 +153,7 @@ struct RandomGroups {
 std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
   const std::size_t tokens = x.size() / matrix.columns;
   std::vector<float> y(tokens * stride, -1);
-  Input input(matrix, tokens);
+  KernelInput input(matrix, tokens);
   input.take(x.data(), 0, tokens / 2);
   input.take(x.data(), tokens / 2, tokens);
   multiply_rows(matrix, first, last, input, y.data(), stride);
@@ -165,8 +165,8 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x) {
     const bool integers = takes_integers(matrix);
-    for (std::size_t begin = 0; begin < matrix.columns; begin += Input::kIntegerBlock) {
-      const std::size_t end = std::min(matrix.columns, begin + Input::kIntegerBlock);
+    for (std::size_t begin = 0; begin < matrix.columns; begin += KernelInput::kIntegerBlock) {
+      const std::size_t end = std::min(matrix.columns, begin + KernelInput::kIntegerBlock);
       double largest = 0;
       double sum_of_weights = 0;
       for (std::size_t i = begin; i < end; ++i) {
@@ -292,13 +292,13 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
 
 // A large x makes the steps of its own block coarser, and of no other.
 TEST_P(Kernels, EveryBlockHasItsOwnSteps) {
-  const std::size_t columns = 2 * Input::kIntegerBlock;
+  const std::size_t columns = 2 * KernelInput::kIntegerBlock;
   std::vector<std::byte> codes(columns, std::byte{1});
   codes[0] = std::byte{0};
   const StoredRows matrix = {.storage = Storage::i8, .data = codes.data(), .columns = columns};
   std::vector<float> x(columns, 0.0F);
   x[0] = 1e9F;  // meets a weight of zero
-  x[Input::kIntegerBlock] = 1e-3F;
+  x[KernelInput::kIntegerBlock] = 1e-3F;
   EXPECT_NEAR(static_cast<double>(products(matrix, 0, 1, x, 1)[0]), 1e-3, 1e-9);
 }
 
