@@ -15,7 +15,7 @@ BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 
-.PHONY: all build dependencies demo test asan fuzz bench install format format-check clean
+.PHONY: all build dependencies demo test asan tsan fuzz coverage bench install format format-check clean
 all: build
 
 dependencies:

@@ -1,10 +1,12 @@
 // A const Model is safe to read from many threads: each of eight does everything with the same one. What this test is for shows
-// under ThreadSanitizer (`make tsan`); without it, it checks that all threads see the same.
+// under ThreadSanitizer (`make tsan`, where tbb_for_tsan.cpp lets it see what oneTBB does); without it, it checks that all threads
+// see the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -12,15 +14,13 @@
 #include <fmt/format.h>
 
 #include <poise/convert.hpp>
+#include <poise/diff.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
+#include <poise/session.hpp>
 #include <poise/tokenizer.hpp>
 #include <poise/verify.hpp>
-
-// oneTBB is not built with the sanitizer, which therefore does not see how its threads hand work to each other.
-extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() { return "called_from_lib:libtbb.so\nrace:tbb::\n"; }
 
 namespace poise {
 namespace {
@@ -43,6 +43,10 @@ class Concurrency : public testing::Test {
     ConvertOptions quantized;
     quantized.quantize = StoredType{.dtype = DType::qint8};
     files_.push_back(make(example, "q.alt", quantized));
+    ConvertOptions grouped;
+    grouped.quantize = StoredType{.dtype = DType::i32, .groups = {.bits = 4, .size = 32}};
+    grouped.format = "zt1";
+    files_.push_back(make(example, "groups.zt", grouped));
   }
   ~Concurrency() override { fs::remove_all(directory_); }
 
@@ -60,13 +64,15 @@ class Concurrency : public testing::Test {
         try {
           mine = answer();
         } catch (const Error& error) {
-          mine = error.what();
+          ADD_FAILURE() << error.what();
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
     EXPECT_THAT(answers, testing::Each(answers.front()));
   }
+
+  const fs::path& directory() const { return directory_; }
 
   std::vector<fs::path> files_;
 
@@ -116,6 +122,43 @@ TEST_F(Concurrency, OneFileOpenedAndVerifiedAtOnce) {
     together([&file] {
       const VerifyReport report = verify(file);
       return fmt::format("{} {} {} {}", report.tensors, report.bytes, report.digests, report.faults.size());
+    });
+  }
+}
+
+TEST_F(Concurrency, OneModelRunBySeveralSessions) {
+  for (const fs::path& file : files_) {
+    const Model model = open(file);
+    together([&model] {
+      Session session(model, {.threads = 4, .context = 64});
+      session.feed(session.prompt("Once upon a time, there was"));
+      std::string answer;
+      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens) answer += fmt::format(" {}", token);
+      return answer;
+    });
+  }
+}
+
+// Converting asks for parts, digests and scales with tasks of its own, all of which read the one model.
+TEST_F(Concurrency, OneFileConvertedAndComparedAtOnce) {
+  ConvertOptions groups;
+  groups.quantize = StoredType{.dtype = DType::i32, .groups = {.bits = 8, .size = 32}};
+  ConvertOptions codes;
+  codes.quantize = StoredType{.dtype = DType::qint4, .scale = ScaleRule::range};
+  codes.write.zstd_level = 1;
+  ConvertOptions sparse;
+  sparse.sparse = Layout::sparse_csr;
+  sparse.min_sparsity = 0;
+  std::atomic<int> outputs = 0;
+  for (ConvertOptions options : {ConvertOptions{}, groups, codes, sparse}) {
+    options.format = "zt1";
+    const Model input = open(files_.front());
+    together([&] {
+      const fs::path output = directory() / fmt::format("output-{}.zt", outputs++);
+      convert(files_.front(), output, options);
+      const Model converted = open(output);
+      const DiffReport report = diff(input, converted);
+      return fmt::format("{} {} {}", hash(converted).model, report.tensors.size(), report.equal_tensors);
     });
   }
 }
