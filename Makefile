@@ -6,16 +6,18 @@
 # make tsan    the concurrency tests with ThreadSanitizer
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
+# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/tensor/cast.cpp" chooses some
 # make format  / make format-check
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 SECONDS ?= 60
+FILES ?= src/ fuzz/ tests/capi/
 BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 
-.PHONY: all build dependencies demo test asan tsan fuzz coverage bench install format format-check clean
+.PHONY: all build dependencies demo test asan tsan fuzz coverage bench tidy install format format-check clean
 all: build
 
 dependencies:
@@ -56,6 +58,11 @@ bench: dependencies
 	@cmake --build --preset release -j $(JOBS) --target poise poise_limits poise_kernels
 	@python3 bench/bench.py --poise $(POISE) --limits $(BUILD)/bench/poise_limits $(BENCH_OPTIONS)
 	@$(BUILD)/bench/poise_kernels
+
+tidy:
+	@scripts/install_dependencies.sh clang-tidy-14
+	@cmake --preset clang
+	@run-clang-tidy-14 -quiet -j $(JOBS) -p build/clang $(addprefix $(CURDIR)/,$(FILES))
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)

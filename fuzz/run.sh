@@ -23,7 +23,10 @@ for target in $targets; do
   echo "== $target"
   "$build/fuzz/fuzz_$target" "$build/corpus/$target" "$build/seeds/$target" -dict="$build/seeds/$target.dict" -max_total_time="$seconds" \
     -max_len=32768 -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" \
-    > "$build/$target.log" 2>&1 || status=1
+    > "$build/$target.log" 2>&1 || {
+    status=1
+    tail -n 3 "$build/$target.log"
+  }
   grep -E 'FINDING|ERROR|SUMMARY|DONE|stat::number_of_executed_units' "$build/$target.log" || true
 done
 exit $status

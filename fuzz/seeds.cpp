@@ -259,6 +259,7 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
   words["open_verify"] = words["zt"];
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
+  words["c_calls"] = words["open_verify"];
   words["round_trip"] = {number_word(UINT32_MAX, 4)};
   for (auto& [target, list] : words) {
     list.erase("");

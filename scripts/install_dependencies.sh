@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs the Debian packages that building and testing Poise needs and that are missing. As root, or with sudo.
+# Installs the Debian packages that building and testing Poise needs and that are missing, and those that it is given the names of. As
+# root, or with sudo.
 set -eu
 
 packages="g++ clang-14 clang-format-14 libclang-rt-14-dev llvm-14 cmake ninja-build pkg-config python3 python3-numpy git
   libcli11-dev libfmt-dev nlohmann-json3-dev libcbor-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev
-  libsentencepiece-dev libgtest-dev libgmock-dev libbenchmark-dev zstd openssl xxhash"
+  libsentencepiece-dev libgtest-dev libgmock-dev libbenchmark-dev zstd openssl xxhash $*"
 
 missing=""
 for package in $packages; do

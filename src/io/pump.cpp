@@ -99,7 +99,7 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
     if (chunk.failure) std::rethrow_exception(chunk.failure);
     consume(std::span<const std::byte>(chunk.bytes()));
   };
-  const auto tokens = std::min(kMaxChunks, static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1));
+  const auto tokens = std::min(kMaxChunks, 2 * static_cast<std::size_t>(tbb::info::default_concurrency()) + 1);
   tbb::parallel_pipeline(tokens, tbb::make_filter<void, Chunk>(tbb::filter_mode::serial_in_order, cut) &
                                      tbb::make_filter<Chunk, Chunk>(tbb::filter_mode::parallel, fill) &
                                      tbb::make_filter<Chunk, void>(tbb::filter_mode::serial_in_order, use));

@@ -267,7 +267,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
     ++frames;
     meter.advance(work.content.size(), item);
   };
-  const auto tokens = static_cast<std::size_t>(2 * tbb::info::default_concurrency() + 1);
+  const auto tokens = 2 * static_cast<std::size_t>(tbb::info::default_concurrency()) + 1;
   tbb::parallel_pipeline(tokens, tbb::make_filter<void, Work>(tbb::filter_mode::serial_in_order, cut) &
                                      tbb::make_filter<Work, Work>(tbb::filter_mode::parallel, make) &
                                      tbb::make_filter<Work, void>(tbb::filter_mode::serial_in_order, put));

@@ -127,6 +127,7 @@ std::vector<const Tensor*> in_canonical_order(const Model& model) {
   for (const Tensor& tensor : model.tensors()) keyed.emplace_back(canonical_key(tensor.name), &tensor);
   std::ranges::stable_sort(keyed, {}, [](const auto& item) { return item.first; });
   std::vector<const Tensor*> tensors;
+  tensors.reserve(keyed.size());
   for (const auto& [key, tensor] : keyed) tensors.push_back(tensor);
   return tensors;
 }

@@ -52,6 +52,7 @@ std::vector<ExpectedTensor> tiny_llama_embeddings(const Config& config) {
 
 std::vector<ExpectedTensor> tiny_llama_layer(const Config& config, std::int64_t layer) {
   std::vector<ExpectedTensor> tensors;
+  tensors.reserve(std::size(kLayerTensors));
   for (const LayerTensor& row : kLayerTensors) tensors.push_back({fmt::format("{}{}.{}", kTinyLlamaLayers, layer, row.name), layer_shape(config, row)});
   return tensors;
 }

@@ -212,7 +212,8 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   result.model.card = std::move(model.card);
   replace_fields(result.model.card, options.card);
   result.model.config = std::move(model.config);
-  result.model.vocabulary = options.vocabulary ? options.vocabulary : std::move(model.vocabulary);
+  result.model.vocabulary = std::move(model.vocabulary);
+  if (options.vocabulary) result.model.vocabulary = options.vocabulary;
   result.model.attributes = std::move(model.attributes);
   result.model.warnings = std::move(model.warnings);
   require_sparse_possible(target, options);

@@ -169,7 +169,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     Value::Array items;
   };
 
-  [[noreturn]] void fail(std::string message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_, offset_); }
+  [[noreturn]] void fail(const std::string& message) const { throw Error(ErrorKind::invalid_file, "JSON: " + message, name_, offset_); }
 
   bool open(bool is_object) {
     if (levels_.size() == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting));

@@ -29,8 +29,8 @@
 namespace poise::alt {
 namespace {
 
-constexpr std::uint64_t kLeastBytesV2 = 4 * 4 + 4 + 4 + 4 + 3 * 4 + 1;
-constexpr std::uint64_t kLeastBytesV1 = 3 * 4;
+constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
+constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
 // What both versions have: counts, shapes, names and data.
 class TensorsReader {

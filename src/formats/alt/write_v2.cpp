@@ -130,6 +130,7 @@ std::deque<Tensor> packed_tensors(const Model& model) {
 
 std::vector<const Tensor*> pointers_to(const std::deque<Tensor>& tensors) {
   std::vector<const Tensor*> pointers;
+  pointers.reserve(tensors.size());
   for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
   return pointers;
 }
