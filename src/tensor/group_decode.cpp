@@ -31,7 +31,7 @@ class PackedCodes {
 
   // The codes of neighbours in row-major order.
   void unpack(std::uint64_t first, std::span<std::uint32_t> codes) const {
-    const bool as_bytes = flat_ && !high_bits_first_ && per_word_ * bits_ == 8 * word_bytes_;
+    const bool as_bytes = flat_ && !high_bits_first_ && std::size_t{per_word_} * bits_ == 8 * word_bytes_;
     if (as_bytes && bits_ == 8) {
       for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[first + i]);
     } else if (as_bytes && bits_ == 4) {
