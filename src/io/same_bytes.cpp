@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBeginningBytes = 64 * 1024;
+constexpr std::size_t kBeginningBytes = 64 << 10;
 constexpr std::size_t kChunkBytes = 1 << 20;
 
 bool same_place(const Blob& a, const Blob& b) {
