@@ -32,7 +32,7 @@ void answer(const std::function<void()>& ask) {
 }
 
 void read_part(const Part& part) {
-  std::vector<std::byte> piece(64 * 1024);
+  std::vector<std::byte> piece(64 << 10);
   const auto stream = part.blob->stream();
   std::uint64_t left = std::min(kMostBytes, part.blob->size());
   while (left > 0) {
