@@ -1,7 +1,6 @@
 // Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames aside).
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +10,7 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/limits.hpp"
 #include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/blobs.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/hashing_sink.hpp"
@@ -18,9 +18,8 @@
 #include "io/pump.hpp"
 #include "io/zstd.hpp"
 #include "model/metadata.hpp"
-#include "tensor/digests_ahead.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/part_digest.hpp"
+#include "tensor/writer_digests.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -30,12 +29,12 @@ constexpr std::string_view kVersion = "1.1.0";
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
  public:
-  // The parts of these tensors will be written in this order.
-  ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<Tensor>& tensors)
-      : sink_(sink), algorithm_(options.digest.value_or(DigestAlgorithm::sha256)), meter_(options.progress, size_of(tensors)) {
-    if (algorithm_ == DigestAlgorithm::xxh3) throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
+  // The parts whose blobs these are will be written in this order.
+  ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
+      : sink_(sink),
+        digests_(algorithm(options), options.zstd_level ? WriterDigests::Of::written : WriterDigests::Of::blobs, blobs),
+        meter_(options.progress, total_size(blobs)) {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
-    if (!compressor_ && worth_hashing_ahead(algorithm_)) digests_.emplace(blobs_of(tensors), algorithm_);
   }
 
   Component write(const Tensor& tensor, const Part& part) {
@@ -44,31 +43,22 @@ class ComponentWriter {
     component.role = part.role;
     component.dtype_name = spelling(tensor, part);
     component.offset = sink_.position();
-    const auto hasher = digests_ ? nullptr : make_hasher(algorithm_);
+    Hasher* const hasher = digests_.begin();
     if (compressor_) {
       component.encoding = "zstd";
-      compress(tensor, *part.blob, hasher.get());
+      compress(tensor, *part.blob, hasher);
     } else {
-      pump(*part.blob, sink_, meter_, tensor.name, hasher.get());
+      pump(*part.blob, sink_, meter_, tensor.name, hasher);
     }
     component.length = sink_.position() - component.offset;
-    if (hasher) component.digest = digest_text(algorithm_, *hasher);
-    if (digests_) component.digest = digests_->of(written_);
-    ++written_;
+    component.digest = digests_.end();
     return component;
   }
 
  private:
-  static std::uint64_t size_of(const std::vector<Tensor>& tensors) {
-    return std::accumulate(tensors.begin(), tensors.end(), std::uint64_t{0}, [](std::uint64_t sum, const Tensor& tensor) { return sum + tensor.size_bytes(); });
-  }
-
-  static std::vector<BlobPtr> blobs_of(const std::vector<Tensor>& tensors) {
-    std::vector<BlobPtr> blobs;
-    for (const Tensor& tensor : tensors) {
-      for (const Part& part : tensor.parts) blobs.push_back(part.blob);
-    }
-    return blobs;
+  static DigestAlgorithm algorithm(const WriteOptions& options) {
+    if (options.digest != DigestAlgorithm::xxh3) return options.digest.value_or(DigestAlgorithm::sha256);
+    throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
   }
 
   static std::string_view spelling(const Tensor& tensor, const Part& part) {
@@ -87,11 +77,9 @@ class ComponentWriter {
   }
 
   Sink& sink_;
-  DigestAlgorithm algorithm_;
+  WriterDigests digests_;
   Meter meter_;
   std::optional<ZstdCompressor> compressor_;
-  std::optional<DigestsAhead> digests_;  // of raw parts, when computing them takes longer than writing
-  std::size_t written_ = 0;              // parts
 };
 
 void encode_component(cbor::Encoder& out, const Component& component) {
@@ -191,7 +179,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   ByteWriter magic;
   magic.text(kMagic1);
   sink.write(magic.bytes());
-  ComponentWriter writer(sink, options, tensors);
+  ComponentWriter writer(sink, options, blobs_of(tensors));
   std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
   for (const Tensor& tensor : tensors) {
     std::vector<Component> components;

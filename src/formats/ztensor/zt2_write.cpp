@@ -13,6 +13,7 @@
 #include "bytes/checked.hpp"
 #include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/ztensor/blobs.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/normal_form.hpp"
 #include "formats/ztensor/zt2.hpp"
@@ -24,9 +25,9 @@
 #include "io/zstd.hpp"
 #include "io/zstd_seekable.hpp"
 #include "model/metadata.hpp"
-#include "tensor/digests_ahead.hpp"
 #include "tensor/part_digest.hpp"
 #include "tensor/sparse.hpp"
+#include "tensor/writer_digests.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -143,19 +144,17 @@ class SharedBlobs {
 
 class BlobWriter {
  public:
-  // The parts of these tensors will be written or skipped in this order.
-  BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<StoredTensor>& tensors)
+  // These will be written or skipped in this order.
+  BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
       : heap_(heap),
         alignment_(options.align.value_or(kCanonicalAlignment2)),
-        algorithm_(options.digest.value_or(DigestAlgorithm::xxh3)),
+        digests_(algorithm(options), WriterDigests::Of::blobs, blobs),
         zstd_level_(options.zstd_level),
-        meter_(options.progress, size_of(tensors)) {
-    if (algorithm_ == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
+        meter_(options.progress, total_size(blobs)) {
     if (alignment_ < kLeastAlignment2 || !std::has_single_bit(alignment_)) {
       throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment_));
     }
     if (zstd_level_) require_zstd_level(*zstd_level_);
-    if (worth_hashing_ahead(algorithm_)) digests_.emplace(blobs_of(tensors), algorithm_);
   }
 
   std::uint64_t alignment() const { return alignment_; }
@@ -166,47 +165,34 @@ class BlobWriter {
     Reference reference;
     reference.offset = sink.position();
     reference.shard = heap_.shard();
-    const auto hasher = digests_ ? nullptr : make_hasher(algorithm_);
+    Hasher* const hasher = digests_.begin();
     if (zstd_level_) {
       reference.encoded = true;
-      write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher.get());
+      write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher);
     } else {
-      pump(blob, sink, meter_, name, hasher.get());
+      pump(blob, sink, meter_, name, hasher);
     }
     reference.length = sink.position() - reference.offset;
-    if (hasher) reference.digest = digest_text(algorithm_, *hasher);
-    if (digests_) reference.digest = digests_->of(done_);
-    ++done_;
+    reference.digest = digests_.end();
     return reference;
   }
 
   void skip(const std::string& name, const Blob& blob) {
     meter_.advance(blob.size(), name);
-    ++done_;
+    digests_.skip();
   }
 
  private:
-  static std::vector<BlobPtr> blobs_of(const std::vector<StoredTensor>& tensors) {
-    std::vector<BlobPtr> blobs;
-    for (const StoredTensor& tensor : tensors) {
-      for (const StoredPart& part : tensor.parts) blobs.push_back(part.blob);
-    }
-    return blobs;
-  }
-
-  static std::uint64_t size_of(const std::vector<StoredTensor>& tensors) {
-    std::uint64_t sum = 0;
-    for (const BlobPtr& blob : blobs_of(tensors)) sum += blob->size();
-    return sum;
+  static DigestAlgorithm algorithm(const WriteOptions& options) {
+    if (options.digest != DigestAlgorithm::crc32c) return options.digest.value_or(DigestAlgorithm::xxh3);
+    throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
   }
 
   Heap& heap_;
   std::uint64_t alignment_;
-  DigestAlgorithm algorithm_;
+  WriterDigests digests_;
   std::optional<int> zstd_level_;
   Meter meter_;
-  std::optional<DigestsAhead> digests_;  // when computing them takes longer than writing
-  std::size_t done_ = 0;                 // parts
 };
 
 // The keys stand in the order of their encodings: by length, then bytewise.
@@ -363,7 +349,7 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
   const Attributes attributes = root_attributes(model);
   const std::vector<StoredTensor> tensors = stored_tensors(model);
   Heap heap(output, options);
-  BlobWriter writer(heap, options, tensors);
+  BlobWriter writer(heap, options, blobs_of(tensors));
   SharedBlobs shared(tensors);
   EncodedObjects objects;
   for (const StoredTensor& tensor : tensors) {

@@ -1,8 +1,7 @@
-#include "tensor/digests_ahead.hpp"
+#include "tensor/writer_digests.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <numeric>
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_group.h>
@@ -17,10 +16,12 @@ namespace {
 
 constexpr std::uint64_t kBatchBytes = 256 << 20;  // so much is read twice at short intervals, and stays in the page cache
 
+bool slower_than_writing(DigestAlgorithm algorithm) { return algorithm == DigestAlgorithm::sha256; }
+
 }  // namespace
 
 // Blobs [begin, end), the largest first, so that all threads end at about the same time.
-struct DigestsAhead::Batch {
+struct WriterDigests::Batch {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<std::size_t> order;
@@ -38,11 +39,14 @@ struct DigestsAhead::Batch {
   }
 };
 
-DigestsAhead::DigestsAhead(std::vector<BlobPtr> blobs, DigestAlgorithm algorithm) : blobs_(std::move(blobs)), algorithm_(algorithm), digests_(blobs_.size()) {
-  begin_next();
+WriterDigests::WriterDigests(DigestAlgorithm algorithm, Of of, std::vector<BlobPtr> blobs)
+    : algorithm_(algorithm), blobs_(std::move(blobs)), ahead_(of == Of::blobs && slower_than_writing(algorithm)) {
+  if (!ahead_) return;
+  digests_.resize(blobs_.size());
+  begin_batch();
 }
 
-DigestsAhead::~DigestsAhead() {
+WriterDigests::~WriterDigests() {
   if (!running_) return;
   running_->given_up = true;
   running_->next = running_->order.size();
@@ -52,17 +56,32 @@ DigestsAhead::~DigestsAhead() {
   }
 }
 
-void DigestsAhead::begin_next() {
+Hasher* WriterDigests::begin() {
+  hasher_ = is_ahead(next_) ? nullptr : make_hasher(algorithm_);
+  return hasher_.get();
+}
+
+std::string WriterDigests::end() {
+  const std::size_t index = next_++;
+  if (hasher_) return digest_text(algorithm_, *hasher_);
+  if (!is_ahead(index)) return {};
+  while (index >= finished_) finish_batch();
+  return std::move(digests_[index]);
+}
+
+bool WriterDigests::is_ahead(std::size_t index) const { return ahead_ && blobs_[index]->seekable(); }
+
+void WriterDigests::begin_batch() {
   running_.reset();
   if (finished_ == blobs_.size()) return;
   running_ = std::make_unique<Batch>();
   Batch& batch = *running_;
   batch.begin = batch.end = finished_;
   for (std::uint64_t bytes = 0; batch.end < blobs_.size() && (bytes == 0 || bytes + blobs_[batch.end]->size() <= kBatchBytes); ++batch.end) {
+    if (!is_ahead(batch.end)) continue;
     bytes += blobs_[batch.end]->size();
+    batch.order.push_back(batch.end);
   }
-  batch.order.resize(batch.end - batch.begin);
-  std::iota(batch.order.begin(), batch.order.end(), batch.begin);
   std::ranges::sort(batch.order, std::ranges::greater(), [this](std::size_t i) { return blobs_[i]->size(); });
   const int threads = oneapi::tbb::info::default_concurrency();
   for (int thread = 0; thread < threads; ++thread) {
@@ -72,15 +91,10 @@ void DigestsAhead::begin_next() {
   }
 }
 
-const std::string& DigestsAhead::of(std::size_t index) {
-  while (index >= finished_) {
-    running_->tasks.wait();
-    finished_ = running_->end;
-    begin_next();
-  }
-  return digests_[index];
+void WriterDigests::finish_batch() {
+  running_->tasks.wait();  // the calling thread helps
+  finished_ = running_->end;
+  begin_batch();
 }
-
-bool worth_hashing_ahead(DigestAlgorithm algorithm) { return algorithm == DigestAlgorithm::sha256; }
 
 }  // namespace poise

@@ -1,0 +1,8 @@
+# Headers that most files include, compiled once for a target. Presets for development leave it off, so that a file which forgets one
+# of them is found.
+function(poise_precompile target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <cstddef> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string> <string_view> <utility> <vector>
+    <fmt/format.h> <poise/error.hpp> <poise/model.hpp> ${ARGN})
+  set_property(TARGET ${target} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-Winvalid-pch>)
+endfunction()

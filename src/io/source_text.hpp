@@ -1,0 +1,18 @@
+// The beginning of a source as text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <poise/source.hpp>
+
+namespace poise {
+
+// The first `size` bytes. Requires: the source has them, and the caller has checked that they are not too many.
+inline std::string read_text(const Source& source, std::uint64_t size) {
+  std::string text(static_cast<std::size_t>(size), '\0');
+  source.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+}  // namespace poise
