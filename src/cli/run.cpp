@@ -21,6 +21,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "io/source_text.hpp"
 
 namespace poise::cli {
 namespace {
@@ -152,8 +153,7 @@ class Run {
   // Each text of the file is one sequence: BOS, its tokens, EOS.
   void print_perplexity(Session& session) const {
     const SourcePtr source = Source::open(options_.perplexity, IoMode::read);
-    std::string content(static_cast<std::size_t>(source->size()), '\0');
-    source->read(0, std::as_writable_bytes(std::span(content)));
+    const std::string content = read_text(*source, source->size());
     const TokenId eos = session.tokenizer().vocabulary().eos_id;
     double total = 0;
     std::size_t count = 0;

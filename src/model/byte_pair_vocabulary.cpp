@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/limits.hpp"
+#include "io/source_text.hpp"
 
 namespace poise {
 namespace {
@@ -25,8 +26,7 @@ class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxTokenizerFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
-    text_.resize(static_cast<std::size_t>(source.size()));
-    source.read(0, std::as_writable_bytes(std::span(text_)));
+    text_ = read_text(source, source.size());
   }
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }

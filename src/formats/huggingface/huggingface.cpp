@@ -22,6 +22,7 @@
 #include "formats/huggingface/provenance.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "io/source_text.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
 #include "model/sentencepiece_model.hpp"
@@ -78,9 +79,7 @@ class Directory {
     const SourcePtr source = open(name);
     if (source->size() > kMaxJsonFileBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
-    std::string text(source->size(), '\0');
-    source->read(0, std::as_writable_bytes(std::span(text)));
-    return text;
+    return read_text(*source, source->size());
   }
 
   // The model card is no part of the model: it may be absent, empty or anything else.
@@ -91,9 +90,7 @@ class Directory {
     const SourcePtr source = Source::open(file, options_.io);
     files_.push_back(file);
     size_ += source->size();
-    std::string text(static_cast<std::size_t>(std::min(source->size(), kFrontMatterBytes)), '\0');
-    source->read(0, std::as_writable_bytes(std::span(text)));
-    return text;
+    return read_text(*source, std::min(source->size(), kFrontMatterBytes));
   }
 
   Attributes json_object(std::string_view name) {

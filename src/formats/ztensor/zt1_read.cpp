@@ -9,7 +9,6 @@
 //
 // 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and one
 // "dtype" in long form per tensor.
-#include "bytes/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/edit.hpp"
