@@ -136,16 +136,23 @@ bool same_parts(const Tensor& a, const Tensor& b) {
   });
 }
 
+// Do equal bytes stand for equal numbers?
+bool same_scheme(const Tensor& a, const Tensor& b) {
+  if (a.attributes != b.attributes || (a.affine == nullptr) != (b.affine == nullptr)) return false;
+  return !a.affine || a.affine->get() == b.affine->get();
+}
+
 // What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.
 template <typename Advance>
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, Advance&& advance) {
   TensorDifference difference{a.name, describe(a), describe(b), std::nullopt};
   const bool same_kind = difference.a == difference.b;
-  if (same_kind && same_parts(a, b)) {
+  const bool have_numbers = a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
+  if (same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
     advance(a.elements() * sizeof(float));
     return std::nullopt;
   }
-  if (a.shape != b.shape || !has_float_elements(a) || !has_float_elements(b)) return difference;
+  if (!have_numbers) return difference;
   difference.values = compare_numbers(a, b, advance);
   // Numbers are compared as float32, which hides small differences of float64.
   const bool exact = a.parts.front().dtype != DType::f64;
