@@ -12,44 +12,47 @@ std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storag
 
 }  // namespace
 
-KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens) : as_integers_(takes_integers(matrix)), tokens_(tokens), columns_(matrix.columns) {
+KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
+    : as_integers_(tokens == 1 && takes_integers(matrix)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
   const std::size_t block = as_integers_ ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (!as_integers_) {
-    floats_.resize(blocks_ * tokens * kFloatBlock);
+    floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
     return;
   }
   padded_ = rounded_up(columns_, kPadding);
   planes_ = planes_of(matrix.storage);
   group_size_ = matrix.group_size;
-  sums_stride_ = group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16);
-  integers_.resize(blocks_ * tokens * kIntegerBlock);
-  scales_.resize(tokens * blocks_);
-  sums_.resize(tokens * sums_stride_);
+  integers_.resize(blocks_ * kIntegerBlock);
+  scales_.resize(blocks_);
+  sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || as_integers_ != takes_integers(matrix)) return false;
+  if (columns_ != matrix.columns || as_integers_ != (tokens_ == 1 && takes_integers(matrix))) return false;
   return !as_integers_ || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
-  for (std::size_t t = first; t < last; ++t) {
-    const float* token = x + t * columns_;
-    if (as_integers_) {
-      const IntegerLayout layout = {columns_, planes_, group_size_, tokens_ * kIntegerBlock};
-      take_integers(token, layout, {integers_.data() + t * kIntegerBlock, scales_.data() + t * blocks_, sums_.data() + t * sums_stride_});
-      continue;
-    }
-    for (std::size_t b = 0; b < blocks_; ++b) {
-      const std::size_t count = std::min(kFloatBlock, columns_ - b * kFloatBlock);
-      std::copy_n(token + b * kFloatBlock, count, floats_.data() + (b * tokens_ + t) * kFloatBlock);
+  if (as_integers_) return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+  if (tokens_ == 1) {
+    std::copy_n(x, columns_, floats_.begin());
+    return;
+  }
+  constexpr std::size_t kStep = 16;  // columns, so that what is written stays in the cache until all tokens have been there
+  static_assert(kFloatBlock % kStep == 0);
+  for (std::size_t begin = 0; begin < columns_; begin += kStep) {
+    const std::size_t block = begin / kFloatBlock;
+    const std::size_t count = std::min(kStep, columns_ - begin);
+    for (std::size_t t = first; t < last; ++t) {
+      float* out = floats_.data() + ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether + t % kTogether;
+      for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = x[t * columns_ + begin + i];
     }
   }
 }
 
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
-  if (takes_integers(matrix)) return multiply_integer_rows(matrix, first, last, x, y, stride);
+  if (x.as_integers()) return multiply_integer_rows(matrix, first, last, x, y);
   multiply_float_rows(matrix, first, last, x, y, stride);
 }
 

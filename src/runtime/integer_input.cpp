@@ -104,7 +104,7 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
     } else {
       Deinterleave<4>(buffer, padded, integers);
     }
-    integers += layout.block_stride;
+    integers += kBlock;
   }
 }
 

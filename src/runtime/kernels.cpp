@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <vector>
 
 #include <hwy/aligned_allocator.h>
 
@@ -255,15 +255,8 @@ void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, floa
   DecodePart(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
 }
 
-// Every sum of products goes block by block: within a block each lane of a vector adds up its columns, then the lanes are
-// added, then the blocks. What is multiplied in one block lies in the cache next to the processor.
-constexpr std::size_t kBlock = KernelInput::kFloatBlock;
-constexpr std::size_t kPanelRows = 64;
-#if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t kTileTokens = 6;  // with four rows 24 sums, which fit 32 registers
-#else
-constexpr std::size_t kTileTokens = 3;
-#endif
+// Every sum of products goes block by block, and then the blocks are added: the longer a sum, the more float32 rounds away.
+constexpr std::size_t kOneBlock = 512;
 
 // Sums of four rows.
 struct FourRows {
@@ -288,7 +281,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
   const std::size_t lanes = hn::Lanes(Floats());
-  const float* x = in.floats(0, 0);  // of one token blocks follow each other
+  const float* x = in.one();
   for (std::size_t r = first; r < last; r += 4) {
     const auto row = [&](std::size_t i) { return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes; };
     const Bytes row0 = row(0);
@@ -297,7 +290,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
     const Bytes row3 = row(3);
     FourSums total;
     for (std::size_t i = 0; i < columns;) {
-      const std::size_t end = std::min(columns, i + kBlock);
+      const std::size_t end = std::min(columns, i + kOneBlock);
       FourRows block;
       for (; i + lanes <= end; i += lanes) {
         PrefetchAhead(row0 + Loader::bytes(i), row1 + Loader::bytes(i), row2 + Loader::bytes(i), row3 + Loader::bytes(i), 4 * row_bytes);
@@ -314,98 +307,117 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
   }
 }
 
-// Adds to out[t * out_stride + i] the products of four rows and kTokens tokens.
-struct Tile {
-  const float* rows[4];
-  const float* x;  // tokens kBlock apart
-  std::size_t columns;
-  float* out;
-  std::size_t out_stride;
-  std::size_t out_rows;  // at most 4
-
-  HWY_INLINE void finish(std::size_t t, const FourRows& sums) const {
-    FourSums total = FourSums::load(out + t * out_stride, out_rows);
-    total.add(sums.sums());
-    total.store(out + t * out_stride, out_rows);
+// One token where weights are neither floats nor taken with integers: four rows at a time become float32.
+void MultiplyOneDecoded(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  constexpr std::size_t kRows = 4;
+  const auto rows = hwy::AllocateAligned<float>(kRows * matrix.columns);
+  const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.get()), .columns = matrix.columns};
+  for (std::size_t r = first; r < last; r += kRows) {
+    const std::size_t count = std::min(kRows, last - r);
+    Decode(matrix, r, count, rows.get());
+    MultiplyOne<LoadF32>(decoded, 0, count, in, y + r);
   }
-};
-
-template <std::size_t kTokens>
-HWY_INLINE void MultiplyTile(const Tile& tile) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  const float* w0 = tile.rows[0];
-  const float* w1 = tile.rows[1];
-  const float* w2 = tile.rows[2];
-  const float* w3 = tile.rows[3];
-  const float* x0 = tile.x;
-  FourRows t0, t1, t2, t3, t4, t5;
-  const auto step = [&](auto a, auto b, auto c, auto d, auto load) HWY_ATTR {
-    t0.add(a, b, c, d, load(x0));
-    if constexpr (kTokens > 1) t1.add(a, b, c, d, load(x0 + kBlock));
-    if constexpr (kTokens > 2) t2.add(a, b, c, d, load(x0 + 2 * kBlock));
-    if constexpr (kTokens > 3) t3.add(a, b, c, d, load(x0 + 3 * kBlock));
-    if constexpr (kTokens > 4) t4.add(a, b, c, d, load(x0 + 4 * kBlock));
-    if constexpr (kTokens > 5) t5.add(a, b, c, d, load(x0 + 5 * kBlock));
-  };
-  std::size_t i = 0;
-  for (; i + lanes <= tile.columns; i += lanes) {
-    step(Load(w0 + i), Load(w1 + i), Load(w2 + i), Load(w3 + i), [i](const float* x) HWY_ATTR { return Load(x + i); });
-  }
-  if (const std::size_t rest = tile.columns - i; rest > 0) {
-    step(LoadTail(w0 + i, rest), LoadTail(w1 + i, rest), LoadTail(w2 + i, rest), LoadTail(w3 + i, rest),
-         [i, rest](const float* x) HWY_ATTR { return LoadTail(x + i, rest); });
-  }
-  tile.finish(0, t0);
-  if constexpr (kTokens > 1) tile.finish(1, t1);
-  if constexpr (kTokens > 2) tile.finish(2, t2);
-  if constexpr (kTokens > 3) tile.finish(3, t3);
-  if constexpr (kTokens > 4) tile.finish(4, t4);
-  if constexpr (kTokens > 5) tile.finish(5, t5);
 }
 
-void MultiplyTiles(Tile tile, const float* panel, std::size_t rows, std::size_t tokens) {
-  float* const out = tile.out;
-  for (std::size_t r = 0; r < rows; r += 4) {
-    for (std::size_t i = 0; i < 4; ++i) tile.rows[i] = panel + std::min(r + i, rows - 1) * kBlock;
-    tile.out = out + r;
-    tile.out_rows = std::min<std::size_t>(4, rows - r);
-    switch (tokens) {
-      case 1: MultiplyTile<1>(tile); break;
-      case 2: MultiplyTile<2>(tile); break;
-      case 3: MultiplyTile<3>(tile); break;
-      case 4: MultiplyTile<4>(tile); break;
-      case 5: MultiplyTile<5>(tile); break;
-      default: MultiplyTile<6>(tile); break;
+// Several tokens lie side by side in vectors. A panel of rows becomes float32, block by block; each of its weights meets all tokens.
+constexpr std::size_t kTogether = KernelInput::kTogether;
+constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel and its sums 60 KiB, of x 32
+constexpr std::size_t kPanelStride = kBlock + 16;         // rows whose distance is a power of two would push each other out of the cache
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kTileRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
+#else
+constexpr std::size_t kTileRows = 6;
+#endif
+static_assert(kPanelRows % kTileRows == 0);
+
+// Adds to sums [kTileRows, kTogether] the products of a tile's rows with some vectors of tokens.
+template <std::size_t kVectors>
+HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t columns, float* sums) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  hn::Vec<Floats> sum[kTileRows][kVectors];
+  HWY_UNROLL(12)
+  for (std::size_t r = 0; r < kTileRows; ++r) {
+    for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(Floats());
+  }
+  for (std::size_t i = 0; i < columns; ++i) {
+    hn::Vec<Floats> in[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) in[v] = Load(x + i * kTogether + v * lanes);
+    HWY_UNROLL(12)
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const auto weight = hn::Set(Floats(), panel[r * kPanelStride + i]);
+      for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = MulAdd(weight, in[v], sum[r][v]);
+    }
+  }
+  HWY_UNROLL(12)
+  for (std::size_t r = 0; r < kTileRows; ++r) {
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      float* const to = sums + r * kTogether + v * lanes;
+      hn::StoreU(hn::Add(Load(to), sum[r][v]), Floats(), to);
     }
   }
 }
 
-// Several tokens: a block of columns of some rows becomes float32 once for all of them.
+// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. A thread keeps its memory.
+struct Panel {
+  static Panel& of_thread() {
+    thread_local Panel panel;
+    return panel;
+  }
+
+  void begin(std::size_t groups) {
+    const std::size_t needed = groups * kPanelRows * kTogether;
+    if (sums.size() < needed) sums.resize(needed);
+    std::fill_n(sums.begin(), needed, 0.0F);
+  }
+
+  // Products of a block of `rows` rows with `tokens` tokens. Rows behind them that share a tile hold what they held.
+  void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
+    const std::size_t lanes = hn::Lanes(Floats());
+    for (std::size_t r = 0; r < rows; r += kTileRows) {
+      for (std::size_t t = 0; t < tokens; t += 2 * lanes) {
+        const float* tile = weights.data() + r * kPanelStride;
+        float* to = out + r * kTogether + t;
+        if (t + lanes < tokens) {
+          MultiplyTile<2>(tile, x + t, columns, to);
+        } else {
+          MultiplyTile<1>(tile, x + t, columns, to);
+        }
+      }
+    }
+  }
+
+  std::vector<float> weights = std::vector<float>(kPanelRows * kPanelStride);
+  std::vector<float> sums;
+};
+
 void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
-  thread_local const auto panel = hwy::AllocateAligned<float>(kPanelRows * kBlock);
+  Panel& panel = Panel::of_thread();
+  const std::size_t groups = (in.tokens() + kTogether - 1) / kTogether;
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
-    for (std::size_t t = 0; t < in.tokens(); ++t) std::fill_n(y + t * stride + r, rows, 0.0F);
+    panel.begin(groups);
     for (std::size_t b = 0; b < in.blocks(); ++b) {
-      const std::size_t count = std::min(kBlock, matrix.columns - b * kBlock);
-      DecodePart(matrix, {r, r + rows, b * kBlock, count, panel.get(), kBlock});
-      for (std::size_t t = 0; t < in.tokens(); t += kTileTokens) {
-        MultiplyTiles({{}, in.floats(t, b), count, y + t * stride + r, stride, 0}, panel.get(), rows, std::min(kTileTokens, in.tokens() - t));
+      const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
+      DecodePart(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
+      for (std::size_t g = 0; g < groups; ++g) {
+        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether), panel.sums.data() + g * kPanelRows * kTogether);
       }
+    }
+    for (std::size_t t = 0; t < in.tokens(); ++t) {
+      const float* sums = panel.sums.data() + t / kTogether * kPanelRows * kTogether + t % kTogether;
+      for (std::size_t i = 0; i < rows; ++i) y[t * stride + r + i] = sums[i * kTogether];
     }
   }
 }
 
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
-  if (in.tokens() == 1) {
-    switch (matrix.storage) {
-      case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, in, y);
-      case Storage::f16: return MultiplyOne<LoadF16>(matrix, first, last, in, y);
-      case Storage::bf16: return MultiplyOne<LoadBf16>(matrix, first, last, in, y);
-      default: break;
-    }
+  if (in.tokens() > 1) return MultiplyMany(matrix, first, last, in, y, stride);
+  switch (matrix.storage) {
+    case Storage::f32: return MultiplyOne<LoadF32>(matrix, first, last, in, y);
+    case Storage::f16: return MultiplyOne<LoadF16>(matrix, first, last, in, y);
+    case Storage::bf16: return MultiplyOne<LoadBf16>(matrix, first, last, in, y);
+    default: return MultiplyOneDecoded(matrix, first, last, in, y);
   }
-  MultiplyMany(matrix, first, last, in, y, stride);
 }
 
 }  // namespace poise::HWY_NAMESPACE

@@ -1,12 +1,13 @@
 // The loops that take the time: products with weights as they are stored, attention, activation. Chosen for the processor
 // at run time.
 //
-// Weights may lie at any address. Every product is summed in one order that depends on the columns only, so that a result is
-// the same whether tokens come one by one or together, and whichever thread computes it.
+// Weights may lie at any address. Every product is summed in an order that depends on the columns only, and on whether tokens come
+// alone or with others: whichever thread computes it and whatever comes with it, the result is the same to the bit.
 //
-// Weights in floating point are multiplied and summed in float32. Where weights are integer codes, x is made integers too:
-// 15 bits and a sign, with one float32 scale for each 1024 columns; the products of a block are summed exactly. That moves
-// a result by at most half a step, max(abs(x)) / 65534 of the block, for each weight, times that weight.
+// Weights become float32, are multiplied and summed in float32. Only for one token alone, where reading the weights is all the
+// work, those that are integer codes stay as they are and x is made integers too: 15 bits and a sign, with one float32 scale for
+// each 1024 columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of
+// the block, for each weight, times that weight.
 #pragma once
 
 #include <cstddef>
@@ -46,14 +47,14 @@ struct StoredRows {
 // Rows [first, first + count) as float32: out [count, columns].
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);
 
-// Whether a product takes x as integers: weights are codes, in groups (if any) that the kernels know.
+// Whether the product with one token takes x as integers: weights are codes, in groups (if any) that the kernels know.
 bool takes_integers(const StoredRows& matrix);
 
-// x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size. Tokens of a block of
-// columns lie together.
+// x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size.
 class KernelInput {
  public:
-  static constexpr std::size_t kFloatBlock = 512;
+  static constexpr std::size_t kFloatBlock = 256;
+  static constexpr std::size_t kTogether = 32;  // tokens that lie side by side
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
@@ -61,39 +62,47 @@ class KernelInput {
 
   bool suits(const StoredRows& matrix) const;
 
-  // Takes tokens [first, last) of x; threads may take different ones at once.
+  // Takes tokens [first, last) of x; threads may take different groups of kTogether at once.
   void take(const float* x, std::size_t first, std::size_t last);
 
   std::size_t tokens() const { return tokens_; }
   std::size_t blocks() const { return blocks_; }
-  const float* floats(std::size_t token, std::size_t block) const { return floats_.data() + (block * tokens_ + token) * kFloatBlock; }
+  bool as_integers() const { return as_integers_; }
 
-  // Integers are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...: as the
-  // codes of weights lie in 16-bit words.
-  const std::int16_t* integers(std::size_t token, std::size_t block) const { return integers_.data() + (block * tokens_ + token) * kIntegerBlock; }
+  // Of one token: its x as it is.
+  const float* one() const { return floats_.data(); }
+  // Of several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for tokens there are not.
+  const float* group(std::size_t g, std::size_t block) const { return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether; }
+
+  // Integers of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
+  // as the codes of weights lie in 16-bit words.
+  const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
   // How many integers a block has, with those filled up.
   std::size_t integers_of(std::size_t block) const { return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock; }
-  // What the integers of each block are to be multiplied with.
-  const float* scales(std::size_t token) const { return scales_.data() + token * blocks_; }
+  // What the integers of a block are to be multiplied with.
+  float scale(std::size_t block) const { return scales_[block]; }
   // The sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
-  const float* sums(std::size_t token) const { return sums_.data() + token * sums_stride_; }
-  std::size_t sums_stride() const { return sums_stride_; }
+  const float* sums() const { return sums_.data(); }
+  std::size_t sums_stride() const { return sums_.size(); }
 
  private:
   bool as_integers_;
   std::size_t tokens_;
   std::size_t columns_;
   std::size_t blocks_;
+  std::size_t groups_;  // of tokens
   std::vector<float> floats_;
 
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;
   std::size_t group_size_ = 0;  // 0: none
-  std::size_t sums_stride_ = 0;
   std::vector<std::int16_t> integers_;
   std::vector<float> scales_;
   std::vector<float> sums_;
 };
+
+// Rows that are best multiplied in one call when there are several tokens.
+inline constexpr std::size_t kPanelRows = 60;
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);

@@ -181,14 +181,15 @@ class Work {
   }
 
  private:
-  std::size_t unit() const { return tokens_ == 1 ? 4 : 64; }
+  std::size_t unit() const { return tokens_ == 1 ? 4 : kPanelRows; }
   std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit() - 1) / unit(); }
 
   void take(const StoredRows& matrix) {
     if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
     KernelInput& input = inputs_.emplace_back(matrix, tokens_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens_, 8), [&](const auto& range) { input.take(x_, range.begin(), range.end()); });
+    constexpr std::size_t kGroup = KernelInput::kTogether;
+    tbb::parallel_for(std::size_t{0}, (tokens_ + kGroup - 1) / kGroup, [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
   }
 
   void multiply_units(std::size_t begin, std::size_t end) const {

@@ -9,8 +9,7 @@ namespace poise {
 struct IntegerLayout {
   std::size_t columns = 0;
   std::size_t planes = 0;
-  std::size_t group_size = 0;    // 0: none
-  std::size_t block_stride = 0;  // from the integers of a block to those of the next
+  std::size_t group_size = 0;  // 0: none
 };
 
 // Where they go; see KernelInput.
@@ -22,8 +21,8 @@ struct IntegerToken {
 
 void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token);
 
-// multiply_rows() where x is taken as floats and as integers.
+// multiply_rows() where x is taken as floats, and as integers, which are of one token.
 void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
-void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
+void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y);
 
 }  // namespace poise

@@ -54,7 +54,6 @@ struct FourSums {
   static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};
   }
-  static HWY_INLINE FourSums load(const float* from) { return {from[0], from[1], from[2], from[3]}; }
   HWY_INLINE void store(float* to) const { std::memcpy(to, lanes, sizeof lanes); }
   HWY_INLINE void add(const FourSums& other) {
     for (int i = 0; i < 4; ++i) lanes[i] += other.lanes[i];
@@ -74,7 +73,6 @@ struct FourSums {
     const auto high = hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd));
     return FourSums(sum_of_blocks(tag, hn::Add(low, high)));
   }
-  static HWY_INLINE FourSums load(const float* from) { return FourSums(hn::LoadU(Tag(), from)); }
   HWY_INLINE void store(float* to) const { hn::StoreU(lanes, Tag(), to); }
   HWY_INLINE void add(const FourSums& other) { lanes = hn::Add(lanes, other.lanes); }
   HWY_INLINE void add_product(float factor, const FourSums& other) { lanes = hn::MulAdd(hn::Set(Tag(), factor), other.lanes, lanes); }
@@ -92,12 +90,6 @@ struct FourSums {
 #endif
 
   // The first `count` only, if that is less than four.
-  static HWY_INLINE FourSums load(const float* from, std::size_t count) {
-    if (count >= 4) return load(from);
-    float buffer[4] = {};
-    std::memcpy(buffer, from, sizeof(float) * count);
-    return load(buffer);
-  }
   HWY_INLINE void store(float* to, std::size_t count) const {
     if (count >= 4) return store(to);
     float buffer[4];

