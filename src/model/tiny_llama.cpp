@@ -86,8 +86,8 @@ Config tiny_llama_config(const TinyLlamaSizes& sizes) {
 
 std::vector<std::string> check_tiny_llama_config(const Config& config) {
   std::vector<std::string> faults;
-  const auto expect = [&](bool right, std::string fault) {
-    if (!right) faults.push_back(std::move(fault));
+  const auto expect = [&](bool right, std::string_view fault) {
+    if (!right) faults.emplace_back(fault);
   };
   const std::int64_t heads = config.num_attention_heads;
   expect(config.hidden_size % heads == 0, fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
