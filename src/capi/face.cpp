@@ -11,7 +11,7 @@ namespace poise::capi {
 namespace {
 
 // The numbers of poise_dtype are those of DType plus one: neither may change without the other, and poise_dtype never.
-#define POISE_SAME_NUMBER(dtype, number) static_assert(static_cast<int>(DType::dtype) + 1 == number)
+#define POISE_SAME_NUMBER(dtype, number) static_assert(static_cast<int>(DType::dtype) + 1 == (number))
 POISE_SAME_NUMBER(f64, POISE_F64);
 POISE_SAME_NUMBER(f32, POISE_F32);
 POISE_SAME_NUMBER(f16, POISE_F16);

@@ -89,13 +89,11 @@ class SentencePieceBpe final : public Encoder {
 
     void add(std::string_view piece, TokenId id) {
       const bool unknown = id == encoder.vocabulary_.unk_id;
-      if (!unknown) {
-        tokens.push_back(id);
-      } else if (encoder.byte_fallback_) {
+      if (unknown && encoder.byte_fallback_) {
         for (const char byte : piece) tokens.push_back(encoder.bytes_[static_cast<unsigned char>(byte)]);
-      } else if (id < 0) {
+      } else if (unknown && id < 0) {
         throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and neither byte tokens nor an unknown token", piece));
-      } else if (!after_unknown) {
+      } else if (!unknown || !after_unknown) {
         tokens.push_back(id);
       }
       after_unknown = unknown;

@@ -206,7 +206,7 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
 
 // Returns the whole of config.json.
 Attributes read_config(Model& model, Directory& directory) {
-  const Attributes map = directory.json_object(kConfig);
+  Attributes map = directory.json_object(kConfig);
   const std::string path = (directory.path() / kConfig).string();
   std::string model_type;
   if (const Value* value = map.find("model_type"); value != nullptr && value->get_if<std::string>() != nullptr) model_type = *value->get_if<std::string>();
