@@ -61,8 +61,8 @@ bench: dependencies
 
 tidy:
 	@scripts/install_dependencies.sh clang-tidy-14
-	@cmake --preset clang
-	@run-clang-tidy-14 -quiet -j $(JOBS) -p build/clang $(addprefix $(CURDIR)/,$(FILES))
+	@cmake --preset clang -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+	@run-clang-tidy-14 -quiet -j $(JOBS) -p build/tidy $(addprefix $(CURDIR)/,$(FILES))
 
 install: build
 	@cmake --install $(BUILD) --prefix $(PREFIX)

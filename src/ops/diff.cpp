@@ -138,8 +138,8 @@ bool same_parts(const Tensor& a, const Tensor& b) {
 
 // Do equal bytes stand for equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
-  if (a.attributes != b.attributes || (a.affine == nullptr) != (b.affine == nullptr)) return false;
-  return !a.affine || a.affine->get() == b.affine->get();
+  if (a.layout == Layout::affine) return a.affine->get() == b.affine->get();
+  return a.layout != Layout::quantized_group || a.attributes == b.attributes;
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.
@@ -155,7 +155,7 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, Advanc
   if (!have_numbers) return difference;
   difference.values = compare_numbers(a, b, advance);
   // Numbers are compared as float32, which hides small differences of float64.
-  const bool exact = a.parts.front().dtype != DType::f64;
+  const bool exact = element_type(a) != DType::f64;
   if (same_kind && exact && difference.values->different == 0) return std::nullopt;
   return difference;
 }

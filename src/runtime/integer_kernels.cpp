@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <hwy/aligned_allocator.h>
-
 #include "runtime/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -2,8 +2,6 @@
 #include <cstring>
 #include <vector>
 
-#include <hwy/aligned_allocator.h>
-
 #include "runtime/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -310,18 +308,19 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
 // One token where weights are neither floats nor taken with integers: four rows at a time become float32.
 void MultiplyOneDecoded(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   constexpr std::size_t kRows = 4;
-  const auto rows = hwy::AllocateAligned<float>(kRows * matrix.columns);
-  const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.get()), .columns = matrix.columns};
+  thread_local std::vector<float> rows;
+  if (rows.size() < kRows * matrix.columns) rows.resize(kRows * matrix.columns);
+  const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.data()), .columns = matrix.columns};
   for (std::size_t r = first; r < last; r += kRows) {
     const std::size_t count = std::min(kRows, last - r);
-    Decode(matrix, r, count, rows.get());
+    Decode(matrix, r, count, rows.data());
     MultiplyOne<LoadF32>(decoded, 0, count, in, y + r);
   }
 }
 
 // Several tokens lie side by side in vectors. A panel of rows becomes float32, block by block; each of its weights meets all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
-constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel and its sums 60 KiB, of x 32
+constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
 constexpr std::size_t kPanelStride = kBlock + 16;         // rows whose distance is a power of two would push each other out of the cache
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kTileRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers

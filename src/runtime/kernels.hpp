@@ -58,6 +58,7 @@ class KernelInput {
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
+  // Requires: at least one token.
   KernelInput(const StoredRows& matrix, std::size_t tokens);
 
   bool suits(const StoredRows& matrix) const;

@@ -70,7 +70,9 @@ class Session::State {
     arena_.execute([&] {
       std::size_t count = 0;
       for (std::size_t first = 0; first < tokens.size(); first += count) {
-        count = std::min(Transformer::kMaxBatch, tokens.size() - first);
+        const std::size_t left = tokens.size() - first;
+        count = std::min(Transformer::kMaxBatch, left);
+        if (left == count + 1 && count > 1) --count;  // a token alone would be summed in another order
         transformer_->forward(tokens.subspan(first, count), position_);
         position_ += count;
         visit(first, count);

@@ -30,7 +30,8 @@ class WriterDigests {
 
   // Turns to the next blob. The hasher has to see its bytes, or those written; null when nothing has to.
   Hasher* begin();
-  // The digest's text, empty for DigestAlgorithm::none. Throws what reading the blob throws. Requires: begin() was called.
+  // The digest's text, empty for DigestAlgorithm::none. Throws what reading this blob or one soon after it throws; then this can
+  // only be destroyed. Requires: begin() was called.
   std::string end();
   // Passes over the next blob.
   void skip() { ++next_; }

@@ -10,6 +10,8 @@
 // Linked into the tests of `make tsan` alone. Follows the declarations of oneTBB 2021.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>

@@ -91,6 +91,16 @@ TEST(Diff, Float64IsComparedExactly) {
   EXPECT_FALSE(difference(tensor(1), tensor(1 + 0x1p-50)).same());
 }
 
+TEST(Diff, AttributesOfDenseTensorsAreNoNumbers) {
+  const auto tensor = [](double attribute) {
+    Tensor made = make_dense("x", {1}, DType::f64, blob({1.0}));
+    made.attributes.set("k", attribute);
+    return made;
+  };
+  EXPECT_TRUE(difference(tensor(1), tensor(2)).same());
+  EXPECT_TRUE(difference(tensor(std::nan("")), tensor(std::nan(""))).same());
+}
+
 TEST(Diff, ATensorThatOneModelLacksIsADifference) {
   const DiffReport report = diff(of(floats({1})), Model());
   ASSERT_EQ(report.tensors.size(), 1U);

@@ -153,10 +153,10 @@ struct RandomGroups {
 std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
   const std::size_t tokens = x.size() / matrix.columns;
   std::vector<float> y(tokens * stride, -1);
-  const std::size_t half = tokens / 2 / KernelInput::kTogether * KernelInput::kTogether;
+  const std::size_t half = tokens > KernelInput::kTogether ? KernelInput::kTogether : 0;
   KernelInput input(matrix, tokens);
-  if (half > 0) input.take(x.data(), 0, half);
   input.take(x.data(), half, tokens);
+  input.take(x.data(), 0, half);
   multiply_rows(matrix, first, last, input, y.data(), stride);
   return y;
 }
@@ -263,6 +263,21 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
   }
 }
 
+// More rows than a panel has, more tokens than lie side by side, and blocks that end inside a group.
+TEST_P(Kernels, ProductsOfManyTokens) {
+  std::mt19937 random(7);
+  for (const Storage storage : {Storage::f16, Storage::i8, Storage::i4}) {
+    SCOPED_TRACE(fmt::format("storage {}", static_cast<int>(storage)));
+    const RandomMatrix matrix(storage, kPanelRows + 7, 301, 1, random);
+    expect_products(matrix.stored, matrix.values, 97, random);
+  }
+  for (const Storage storage : {Storage::group8, Storage::group4}) {
+    SCOPED_TRACE(fmt::format("storage {}", static_cast<int>(storage)));
+    const RandomGroups matrix(storage, kPanelRows + 7, 480, 48, random);
+    expect_products(matrix.stored, matrix.values, 65, random);
+  }
+}
+
 // The largest codes and the largest x in every lane: exact sums must not overflow.
 TEST_P(Kernels, ProductsAtTheLimitOfIntegers) {
   const std::size_t columns = 4096;
@@ -292,6 +307,10 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
         std::vector<float> x(matrix.columns, 1.0F);
         x[at] = bad;
         EXPECT_TRUE(std::isnan(products(matrix, 0, 1, x, 1)[0]));
+        x.resize(2 * matrix.columns, 1.0F);
+        const std::vector<float> both = products(matrix, 0, 1, x, 1);
+        EXPECT_TRUE(std::isnan(both[0]));
+        EXPECT_EQ(both[1], 0);
       }
     }
   }

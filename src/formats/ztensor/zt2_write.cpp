@@ -147,15 +147,10 @@ class BlobWriter {
   // These will be written or skipped in this order.
   BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
       : heap_(heap),
-        alignment_(options.align.value_or(kCanonicalAlignment2)),
+        alignment_(alignment(options)),
+        zstd_level_(zstd_level(options)),
         digests_(algorithm(options), WriterDigests::Of::blobs, blobs),
-        zstd_level_(options.zstd_level),
-        meter_(options.progress, total_size(blobs)) {
-    if (alignment_ < kLeastAlignment2 || !std::has_single_bit(alignment_)) {
-      throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment_));
-    }
-    if (zstd_level_) require_zstd_level(*zstd_level_);
-  }
+        meter_(options.progress, total_size(blobs)) {}
 
   std::uint64_t alignment() const { return alignment_; }
 
@@ -188,10 +183,21 @@ class BlobWriter {
     throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
   }
 
+  static std::uint64_t alignment(const WriteOptions& options) {
+    const std::uint64_t alignment = options.align.value_or(kCanonicalAlignment2);
+    if (alignment >= kLeastAlignment2 && std::has_single_bit(alignment)) return alignment;
+    throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment));
+  }
+
+  static std::optional<int> zstd_level(const WriteOptions& options) {
+    if (options.zstd_level) require_zstd_level(*options.zstd_level);
+    return options.zstd_level;
+  }
+
   Heap& heap_;
   std::uint64_t alignment_;
-  WriterDigests digests_;
   std::optional<int> zstd_level_;
+  WriterDigests digests_;
   Meter meter_;
 };
 
