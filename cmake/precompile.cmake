@@ -4,5 +4,4 @@ function(poise_precompile target)
   target_precompile_headers(${target} PRIVATE
     <algorithm> <array> <cstddef> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string> <string_view> <utility> <vector>
     <fmt/format.h> <poise/error.hpp> <poise/model.hpp> ${ARGN})
-  set_property(TARGET ${target} APPEND PROPERTY COMPILE_OPTIONS $<$<CXX_COMPILER_ID:GNU>:-Winvalid-pch>)
 endfunction()

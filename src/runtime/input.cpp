@@ -10,10 +10,12 @@ std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count 
 // Codes in a 16-bit word.
 std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storage == Storage::u4 || storage == Storage::group4 ? 4 : 2; }
 
+bool is_taken_as_integers(const StoredRows& matrix, std::size_t tokens) { return tokens == 1 && takes_integers(matrix); }
+
 }  // namespace
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
-    : as_integers_(tokens == 1 && takes_integers(matrix)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
+    : as_integers_(is_taken_as_integers(matrix, tokens)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
   const std::size_t block = as_integers_ ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (!as_integers_) {
@@ -29,7 +31,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || as_integers_ != (tokens_ == 1 && takes_integers(matrix))) return false;
+  if (columns_ != matrix.columns || as_integers_ != is_taken_as_integers(matrix, tokens_)) return false;
   return !as_integers_ || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
 }
 

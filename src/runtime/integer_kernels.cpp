@@ -52,8 +52,9 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
   GroupScales& scales = GroupScales::of_thread();
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
-    const FourPlaces places(0, last - r);
-    scales.take(matrix, r, std::min<std::size_t>(4, last - r), in.sums_stride());
+    const std::size_t rows = std::min<std::size_t>(4, last - r);
+    const FourPlaces places(rows);
+    scales.take(matrix, r, rows, in.sums_stride());
     const float* s0 = scales.scales(places.at[0]);
     const float* s1 = scales.scales(places.at[1]);
     const float* s2 = scales.scales(places.at[2]);

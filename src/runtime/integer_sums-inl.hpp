@@ -252,10 +252,10 @@ struct FourGroupSums {
   HWY_INLINE FourSums sums() const { return FourSums::of(Tag(), a, b, c, d); }
 };
 
-// Four rows' places among rows kept one after another.
+// Where each of four rows is found when only `rows` of them are kept; the last stands for those behind it.
 struct FourPlaces {
-  FourPlaces(std::size_t r, std::size_t rows) {
-    for (std::size_t i = 0; i < 4; ++i) at[i] = std::min(r + i, rows - 1);
+  explicit FourPlaces(std::size_t rows) {
+    for (std::size_t i = 0; i < 4; ++i) at[i] = std::min(i, rows - 1);
   }
   std::size_t at[4];
 };

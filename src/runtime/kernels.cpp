@@ -391,14 +391,13 @@ struct Panel {
 
 void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   Panel& panel = Panel::of_thread();
-  const std::size_t groups = (in.tokens() + kTogether - 1) / kTogether;
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
-    panel.begin(groups);
+    panel.begin(in.groups());
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       DecodePart(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
-      for (std::size_t g = 0; g < groups; ++g) {
+      for (std::size_t g = 0; g < in.groups(); ++g) {
         panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether), panel.sums.data() + g * kPanelRows * kTogether);
       }
     }

@@ -68,6 +68,7 @@ class KernelInput {
 
   std::size_t tokens() const { return tokens_; }
   std::size_t blocks() const { return blocks_; }
+  std::size_t groups() const { return groups_; }  // of kTogether tokens, the last perhaps of fewer
   bool as_integers() const { return as_integers_; }
 
   // Of one token: its x as it is.
@@ -91,7 +92,7 @@ class KernelInput {
   std::size_t tokens_;
   std::size_t columns_;
   std::size_t blocks_;
-  std::size_t groups_;  // of tokens
+  std::size_t groups_;
   std::vector<float> floats_;
 
   std::size_t padded_ = 0;

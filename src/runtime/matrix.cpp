@@ -189,7 +189,7 @@ class Work {
     KernelInput& input = inputs_.emplace_back(matrix, tokens_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
     constexpr std::size_t kGroup = KernelInput::kTogether;
-    tbb::parallel_for(std::size_t{0}, (tokens_ + kGroup - 1) / kGroup, [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
+    tbb::parallel_for(std::size_t{0}, input.groups(), [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
   }
 
   void multiply_units(std::size_t begin, std::size_t end) const {

@@ -72,7 +72,7 @@ class Session::State {
       for (std::size_t first = 0; first < tokens.size(); first += count) {
         const std::size_t left = tokens.size() - first;
         count = std::min(Transformer::kMaxBatch, left);
-        if (left == count + 1 && count > 1) --count;  // a token alone would be summed in another order
+        if (left == count + 1) --count;  // a token alone would be summed in another order
         transformer_->forward(tokens.subspan(first, count), position_);
         position_ += count;
         visit(first, count);

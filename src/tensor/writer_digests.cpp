@@ -20,9 +20,8 @@ bool slower_than_writing(DigestAlgorithm algorithm) { return algorithm == Digest
 
 }  // namespace
 
-// Blobs [begin, end), the largest first, so that all threads end at about the same time.
+// The next blobs up to `end`, the largest first, so that all threads end at about the same time.
 struct WriterDigests::Batch {
-  std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<std::size_t> order;
   std::atomic<std::size_t> next = 0;
@@ -76,7 +75,7 @@ void WriterDigests::begin_batch() {
   if (finished_ == blobs_.size()) return;
   running_ = std::make_unique<Batch>();
   Batch& batch = *running_;
-  batch.begin = batch.end = finished_;
+  batch.end = finished_;
   for (std::uint64_t bytes = 0; batch.end < blobs_.size() && (bytes == 0 || bytes + blobs_[batch.end]->size() <= kBatchBytes); ++batch.end) {
     if (!is_ahead(batch.end)) continue;
     bytes += blobs_[batch.end]->size();
