@@ -1,15 +1,13 @@
 #include "io/pump.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include <oneapi/tbb/info.h>
-#include <oneapi/tbb/parallel_pipeline.h>
-
 #include <fmt/format.h>
+
+#include "io/in_order.hpp"
 
 namespace poise {
 namespace {
@@ -25,8 +23,6 @@ void copy_in_file(const Location& at, Sink& sink, Meter& meter, std::string_view
     done += count;
   }
 }
-
-constexpr std::size_t kMaxChunks = 32;  // in flight, however many processors there are
 
 // Memory for chunks, used again and again: for a fresh megabyte the kernel clears pages, which takes as long as filling it.
 class ChunkMemory {
@@ -48,7 +44,7 @@ class ChunkMemory {
 
   void give_back(Buffer buffer) {
     const std::scoped_lock lock(mutex_);
-    if (free_.size() < kMaxChunks) free_.push_back(std::move(buffer));
+    if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
   }
 
  private:
@@ -58,56 +54,46 @@ class ChunkMemory {
 
 struct Chunk {
   Chunk() = default;
-  Chunk(std::uint64_t begin, std::size_t length) : offset(begin), size(length), buffer(ChunkMemory::shared().take()) {}
-  Chunk(Chunk&&) noexcept = default;
-  Chunk& operator=(Chunk&&) noexcept = default;
+  explicit Chunk(std::size_t length) { resize(length); }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
   ~Chunk() {
     if (buffer) ChunkMemory::shared().give_back(std::move(buffer));
   }
 
+  void resize(std::size_t length) {
+    if (!buffer) buffer = ChunkMemory::shared().take();
+    size = length;
+  }
   std::span<std::byte> bytes() const { return {buffer.get(), size}; }
 
-  std::uint64_t offset = 0;
   std::size_t size = 0;
   ChunkMemory::Buffer buffer;
-  std::exception_ptr failure;
 };
 
 // Threads fill chunks side by side; `consume` gets them one at a time and in order.
 template <typename Consume>
 void compute_in_parallel(const Blob& blob, Consume&& consume) {
-  namespace tbb = oneapi::tbb;
+  struct Piece {
+    std::uint64_t offset = 0;
+    Chunk chunk;
+  };
   std::uint64_t next = 0;
-  const auto cut = [&](tbb::flow_control& control) -> Chunk {
-    if (next == blob.size()) {
-      control.stop();
-      return {};
-    }
-    const std::uint64_t offset = next;
-    next += std::min<std::uint64_t>(kChunkBytes, blob.size() - offset);
-    return {offset, static_cast<std::size_t>(next - offset)};
+  const auto cut = [&](Piece& piece) {
+    if (next == blob.size()) return false;
+    piece.offset = next;
+    piece.chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size() - next)));
+    next += piece.chunk.size;
+    return true;
   };
-  const auto fill = [&](Chunk chunk) {
-    try {
-      blob.read(chunk.offset, chunk.bytes());
-    } catch (...) {
-      chunk.failure = std::current_exception();  // thrown in its turn: of several failures, the first is always the one reported
-    }
-    return chunk;
-  };
-  const auto use = [&](const Chunk& chunk) {
-    if (chunk.failure) std::rethrow_exception(chunk.failure);
-    consume(std::span<const std::byte>(chunk.bytes()));
-  };
-  const auto tokens = std::min(kMaxChunks, 2 * static_cast<std::size_t>(tbb::info::default_concurrency()) + 1);
-  tbb::parallel_pipeline(tokens, tbb::make_filter<void, Chunk>(tbb::filter_mode::serial_in_order, cut) &
-                                     tbb::make_filter<Chunk, Chunk>(tbb::filter_mode::parallel, fill) &
-                                     tbb::make_filter<Chunk, void>(tbb::filter_mode::serial_in_order, use));
+  const auto fill = [&](Piece& piece) { blob.read(piece.offset, piece.chunk.bytes()); };
+  const auto use = [&](Piece& piece) { consume(std::span<const std::byte>(piece.chunk.bytes())); };
+  process_in_order<Piece>(cut, fill, use);
 }
 
 template <typename Consume>
 void stream_serially(const Blob& blob, Consume&& consume) {
-  const Chunk chunk(0, static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
+  const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
   const auto stream = blob.stream();
   for (std::uint64_t done = 0; done < blob.size();) {
     const std::size_t got = stream->read(chunk.bytes());
@@ -121,7 +107,7 @@ void stream_serially(const Blob& blob, Consume&& consume) {
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
   constexpr std::uint64_t kBytes = 256 << 10;
-  const Chunk chunk(0, static_cast<std::size_t>(std::min(kBytes, blob.size())));
+  const Chunk chunk(static_cast<std::size_t>(std::min(kBytes, blob.size())));
   for (std::uint64_t done = 0; done < blob.size();) {
     const auto piece = chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
     blob.read(done, piece);

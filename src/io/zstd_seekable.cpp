@@ -11,14 +11,12 @@
 
 #include <fmt/format.h>
 
-#include <oneapi/tbb/info.h>
-#include <oneapi/tbb/parallel_pipeline.h>
-
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
+#include "io/in_order.hpp"
 #include "io/zstd.hpp"
 
 namespace poise {
@@ -234,32 +232,26 @@ void compress(Work& work, int level) {
 BlobPtr make_zstd_seekable_blob(Location location, std::uint64_t size) { return std::make_shared<SeekableBlob>(std::move(location), size); }
 
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
-  namespace tbb = oneapi::tbb;
   require_zstd_level(level);
   const bool seekable = blob.map().has_value() || blob.seekable();
   const auto stream = seekable ? nullptr : blob.stream();
   ByteWriter table;
   std::uint32_t frames = 0;
   std::uint64_t next = 0;
-  const auto cut = [&](tbb::flow_control& control) -> Work {
-    if (next == blob.size()) {
-      control.stop();
-      return {};
-    }
-    Work work;
+  const auto cut = [&](Work& work) {
+    if (next == blob.size()) return false;
     work.offset = next;
     work.content.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kFrameBytes, blob.size() - next)));
     next += work.content.size();
     if (!seekable && stream->read(work.content) != work.content.size())
       throw Error(ErrorKind::internal, fmt::format("a blob ended before its {} bytes", blob.size()));
-    return work;
+    return true;
   };
-  const auto make = [&](Work work) {
+  const auto make = [&](Work& work) {
     if (seekable) blob.read(work.offset, work.content);
     compress(work, level);
-    return work;
   };
-  const auto put = [&](const Work& work) {
+  const auto put = [&](Work& work) {
     if (hasher != nullptr) hasher->update(work.content);
     sink.write(work.stored);
     table.u32(static_cast<std::uint32_t>(work.stored.size()));
@@ -267,10 +259,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
     ++frames;
     meter.advance(work.content.size(), item);
   };
-  const auto tokens = 2 * static_cast<std::size_t>(tbb::info::default_concurrency()) + 1;
-  tbb::parallel_pipeline(tokens, tbb::make_filter<void, Work>(tbb::filter_mode::serial_in_order, cut) &
-                                     tbb::make_filter<Work, Work>(tbb::filter_mode::parallel, make) &
-                                     tbb::make_filter<Work, void>(tbb::filter_mode::serial_in_order, put));
+  process_in_order<Work>(cut, make, put);
   ByteWriter head;
   head.u32(kSkippableMagic);
   head.u32(static_cast<std::uint32_t>(table.size() + kFooterBytes));
