@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,11 @@ class LoadedBlob {
   template <typename T>
   T at(std::uint64_t index) const {
     return load_le<T>(bytes_.data() + index * sizeof(T));
+  }
+  // Requires: it is not negative.
+  template <typename T>
+  std::uint64_t index_at(std::uint64_t index) const {
+    return static_cast<std::make_unsigned_t<T>>(at<T>(index));
   }
 
  private:

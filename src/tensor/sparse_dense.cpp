@@ -50,9 +50,9 @@ class Entries {
       visit_integer(indices_part.dtype, [&](auto column_zero) {
         using Column = decltype(column_zero);
         for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
-          const auto end = static_cast<std::uint64_t>(indptr.at<Pointer>(row + 1));
-          for (auto i = static_cast<std::uint64_t>(indptr.at<Pointer>(row)); i < end; ++i) {
-            entries_.push_back({row * tensor.shape[1] + static_cast<std::uint64_t>(indices.at<Column>(i)), i});
+          const std::uint64_t end = indptr.index_at<Pointer>(row + 1);
+          for (std::uint64_t i = indptr.index_at<Pointer>(row); i < end; ++i) {
+            entries_.push_back({row * tensor.shape[1] + indices.index_at<Column>(i), i});
           }
         }
       });
@@ -67,7 +67,7 @@ class Entries {
       const std::uint64_t count = coords.bytes().size() / sizeof(Coordinate) / tensor.shape.size();
       for (std::uint64_t i = 0; i < count; ++i) {
         std::uint64_t cell = 0;
-        for (std::size_t d = 0; d < tensor.shape.size(); ++d) cell = cell * tensor.shape[d] + static_cast<std::uint64_t>(coords.at<Coordinate>(d * count + i));
+        for (std::size_t d = 0; d < tensor.shape.size(); ++d) cell = cell * tensor.shape[d] + coords.index_at<Coordinate>(d * count + i);
         entries_.push_back({cell, i});
       }
     });
