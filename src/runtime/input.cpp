@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/product_kernels.hpp"
+#include "runtime/tiles.hpp"
 
 namespace poise {
 namespace {
@@ -10,33 +12,45 @@ std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count 
 // Codes in a 16-bit word.
 std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storage == Storage::u4 || storage == Storage::group4 ? 4 : 2; }
 
-bool is_taken_as_integers(const StoredRows& matrix, std::size_t tokens) { return tokens == 1 && takes_integers(matrix); }
+KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens) {
+  if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
+  return takes_integers(matrix) ? KernelInput::Form::integers : KernelInput::Form::floats;
+}
 
 }  // namespace
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
-    : as_integers_(is_taken_as_integers(matrix, tokens)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
-  const std::size_t block = as_integers_ ? kIntegerBlock : kFloatBlock;
+    : form_(form_of(matrix, tokens)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
+  const std::size_t block = form_ == Form::integers ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
-  if (!as_integers_) {
+  if (form_ == Form::tiles) {
+    tiles_.resize(tile_place(0, blocks_));
+  } else if (form_ == Form::floats) {
     floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
-    return;
+  } else {
+    padded_ = rounded_up(columns_, kPadding);
+    planes_ = planes_of(matrix.storage);
+    group_size_ = matrix.group_size;
+    integers_.resize(blocks_ * kIntegerBlock);
+    scales_.resize(blocks_);
+    sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
   }
-  padded_ = rounded_up(columns_, kPadding);
-  planes_ = planes_of(matrix.storage);
-  group_size_ = matrix.group_size;
-  integers_.resize(blocks_ * kIntegerBlock);
-  scales_.resize(blocks_);
-  sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || as_integers_ != is_taken_as_integers(matrix, tokens_)) return false;
-  return !as_integers_ || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
+  if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_)) return false;
+  return form_ != Form::integers || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
-  if (as_integers_) return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+  switch (form_) {
+    case Form::floats: return take_floats(x, first, last);
+    case Form::integers: return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+    case Form::tiles: return take_tiles(x, first, last);
+  }
+}
+
+void KernelInput::take_floats(const float* x, std::size_t first, std::size_t last) {
   if (tokens_ == 1) {
     std::copy_n(x, columns_, floats_.begin());
     return;
@@ -53,9 +67,35 @@ void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
   }
 }
 
+void KernelInput::take_tiles(const float* x, std::size_t first, std::size_t last) {
+  constexpr std::size_t kStep = kTileColumns;
+  static_assert(kFloatBlock % kStep == 0 && kTogether == kTileTokens);
+  for (std::size_t begin = 0; begin < columns_; begin += kStep) {
+    for (std::size_t t = first; t < last; ++t) {
+      float numbers[kStep] = {};
+      std::copy_n(x + t * columns_ + begin, std::min(kStep, columns_ - begin), numbers);
+      std::uint16_t parts[2][kStep];
+      split_floats(numbers, kStep, parts[0], parts[1]);
+      std::uint16_t* out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock) + begin % kFloatBlock * kTogether + t % kTogether * 2;
+      for (const auto& part : parts) {
+        for (std::size_t i = 0; i < kStep; i += 2) std::memcpy(out + i * kTogether, part + i, 2 * sizeof(std::uint16_t));
+        out += kFloatBlock * kTogether;
+      }
+    }
+  }
+}
+
+std::size_t rows_at_once(std::size_t tokens) {
+  if (tokens == 1) return 4;
+  return tile_unit() == TileUnit::none ? kPanelRows : kTileRows;
+}
+
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
-  if (x.as_integers()) return multiply_integer_rows(matrix, first, last, x, y);
-  multiply_float_rows(matrix, first, last, x, y, stride);
+  switch (x.form()) {
+    case KernelInput::Form::floats: return multiply_float_rows(matrix, first, last, x, y, stride);
+    case KernelInput::Form::integers: return multiply_integer_rows(matrix, first, last, x, y);
+    case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
+  }
 }
 
 }  // namespace poise

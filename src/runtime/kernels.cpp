@@ -151,18 +151,8 @@ HWY_INLINE void DecodeElements(const Loader& loader, Bytes row, std::size_t begi
   std::memcpy(out + i, buffer, sizeof(float) * (count - i));
 }
 
-// Columns [begin, begin + count) of rows, row r at out + (r - first) * stride. Requires: `begin` even for packed nibbles.
-struct Part {
-  std::size_t first;
-  std::size_t last;
-  std::size_t begin;
-  std::size_t count;
-  float* out;
-  std::size_t stride;
-};
-
 template <typename Loader>
-void DecodeRows(const StoredRows& matrix, const Part& part) {
+void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   const Loader loader(matrix);
   const std::size_t row_bytes = Loader::bytes(matrix.columns);
   for (std::size_t r = part.first; r < part.last; ++r) {
@@ -172,7 +162,7 @@ void DecodeRows(const StoredRows& matrix, const Part& part) {
 }
 
 template <bool kSigned>
-void DecodeNibbles(const StoredRows& matrix, const Part& part) {
+void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
   if (matrix.columns % 2 == 0) return DecodeRows<Load4<kSigned>>(matrix, part);
   // Rows begin in the middle of a byte, every second time.
   const Load4<kSigned> loader(matrix);
@@ -216,7 +206,7 @@ HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {
 
 // Groups are whole vectors, as columns of a part are.
 template <typename Codes>
-void DecodeGroups(const StoredRows& matrix, const Part& part) {
+void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Codes codes;
   const std::size_t lanes = hn::Lanes(Floats());
   const std::size_t groups = matrix.columns / matrix.group_size;
@@ -233,7 +223,7 @@ void DecodeGroups(const StoredRows& matrix, const Part& part) {
   }
 }
 
-void DecodePart(const StoredRows& matrix, const Part& part) {
+void DecodePart(const StoredRows& matrix, const DecodedPart& part) {
   switch (matrix.storage) {
     case Storage::f32: return DecodeRows<LoadF32>(matrix, part);
     case Storage::f16: return DecodeRows<LoadF16>(matrix, part);
@@ -249,8 +239,28 @@ void DecodePart(const StoredRows& matrix, const Part& part) {
   }
 }
 
-void Decode(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
-  DecodePart(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
+void Split(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) {
+  const hn::RebindToSigned<Floats> words;
+  const hn::RebindToUnsigned<Floats> bits;
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const auto rounded = [&](auto value) {
+    const auto half = hn::Set(words, 0x7fff);
+    const auto odd = hn::And(hn::BitCast(words, hn::ShiftRight<16>(hn::BitCast(bits, value))), hn::Set(words, 1));
+    return hn::Add(value, hn::Add(half, odd));
+  };
+  const auto upper = [&](auto value) { return hn::ShiftRight<16>(hn::BitCast(bits, value)); };
+  for (std::size_t i = 0; i < count; i += hn::Lanes(Floats())) {
+    const auto number = Load(x + i);
+    const auto word = hn::BitCast(words, number);
+    const auto magnitude = hn::And(word, hn::Set(words, 0x7fffffff));
+    const auto is_cut = hn::Gt(magnitude, hn::Set(words, 0x7f7f7fff));
+    const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
+    const auto first = upper(hn::IfThenElse(is_cut, hn::Or(word, quiet), rounded(word)));
+    const auto rest = hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first)));
+    const auto second = upper(rounded(hn::IfThenZeroElse(is_cut, hn::BitCast(words, rest))));
+    hn::StoreU(hn::TruncateTo(halves, first), halves, high + i);
+    hn::StoreU(hn::TruncateTo(halves, second), halves, low + i);
+  }
 }
 
 // Every sum of products goes block by block, and then the blocks are added: the longer a sum, the more float32 rounds away.
@@ -313,7 +323,7 @@ void MultiplyOneDecoded(const StoredRows& matrix, std::size_t first, std::size_t
   const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.data()), .columns = matrix.columns};
   for (std::size_t r = first; r < last; r += kRows) {
     const std::size_t count = std::min(kRows, last - r);
-    Decode(matrix, r, count, rows.data());
+    DecodePart(matrix, {r, r + count, 0, matrix.columns, rows.data(), matrix.columns});
     MultiplyOne<LoadF32>(decoded, 0, count, in, y + r);
   }
 }
@@ -425,12 +435,19 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 namespace {
 
-HWY_EXPORT(Decode);
+HWY_EXPORT(DecodePart);
+HWY_EXPORT(Split);
 HWY_EXPORT(MultiplyFloats);
 
 }  // namespace
 
-void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) { HWY_DYNAMIC_DISPATCH(Decode)(matrix, first, count, out); }
+void decode_part(const StoredRows& matrix, const DecodedPart& part) { HWY_DYNAMIC_DISPATCH(DecodePart)(matrix, part); }
+
+void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
+  decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
+}
+
+void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) { HWY_DYNAMIC_DISPATCH(Split)(x, count, high, low); }
 
 void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyFloats)(matrix, first, last, x, y, stride);

@@ -4,10 +4,11 @@
 // Weights may lie at any address. Every product is summed in an order that depends on the columns only, and on whether tokens come
 // alone or with others: whichever thread computes it and whatever comes with it, the result is the same to the bit.
 //
-// Weights become float32, are multiplied and summed in float32. Only for one token alone, where reading the weights is all the
-// work, those that are integer codes stay as they are and x is made integers too: 15 bits and a sign, with one float32 scale for
-// each 1024 columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of
-// the block, for each weight, times that weight.
+// Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
+// error of tiles.hpp, 3 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
+// are integer codes stay as they are and x is made integers too: 15 bits and a sign, with one float32 scale for each 1024
+// columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of the
+// block, for each weight, times that weight.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +54,11 @@ bool takes_integers(const StoredRows& matrix);
 // x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size.
 class KernelInput {
  public:
+  enum class Form : std::uint8_t {
+    floats,
+    integers,  // of one token
+    tiles,     // of several, for a matrix unit
+  };
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens that lie side by side
   static constexpr std::size_t kIntegerBlock = 1024;
@@ -69,12 +75,17 @@ class KernelInput {
   std::size_t tokens() const { return tokens_; }
   std::size_t blocks() const { return blocks_; }
   std::size_t groups() const { return groups_; }  // of kTogether tokens, the last perhaps of fewer
-  bool as_integers() const { return as_integers_; }
+  Form form() const { return form_; }
 
   // Of one token: its x as it is.
   const float* one() const { return floats_.data(); }
   // Of several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for tokens there are not.
   const float* group(std::size_t g, std::size_t block) const { return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether; }
+
+  // Of several as tiles: the upper or lower parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has them; zeros for
+  // tokens and columns there are not.
+  const std::uint16_t* high(std::size_t g, std::size_t block) const { return tiles_.data() + tile_place(g, block); }
+  const std::uint16_t* low(std::size_t g, std::size_t block) const { return high(g, block) + kFloatBlock * kTogether; }
 
   // Integers of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
   // as the codes of weights lie in 16-bit words.
@@ -88,12 +99,17 @@ class KernelInput {
   std::size_t sums_stride() const { return sums_.size(); }
 
  private:
-  bool as_integers_;
+  std::size_t tile_place(std::size_t g, std::size_t block) const { return (block * groups_ + g) * 2 * kFloatBlock * kTogether; }
+  void take_floats(const float* x, std::size_t first, std::size_t last);
+  void take_tiles(const float* x, std::size_t first, std::size_t last);
+
+  Form form_;
   std::size_t tokens_;
   std::size_t columns_;
   std::size_t blocks_;
   std::size_t groups_;
   std::vector<float> floats_;
+  std::vector<std::uint16_t> tiles_;
 
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;
@@ -103,8 +119,8 @@ class KernelInput {
   std::vector<float> sums_;
 };
 
-// Rows that are best multiplied in one call when there are several tokens.
-inline constexpr std::size_t kPanelRows = 60;
+// How many rows are best multiplied in one call, or a multiple of it.
+std::size_t rows_at_once(std::size_t tokens);
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);

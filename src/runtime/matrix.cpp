@@ -165,7 +165,7 @@ namespace {
 // The products with one x, cut into units of rows: what threads take.
 class Work {
  public:
-  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens) {
+  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens), unit_(rows_at_once(tokens)) {
     for (const Product& product : products) {
       units_ += units_of(product);
       take(product.matrix->stored());
@@ -175,14 +175,13 @@ class Work {
   void run() const {
     // A task of fewer products costs more to hand out than to do.
     constexpr std::size_t kProductsPerTask = 65536;
-    const std::size_t unit_products = products_.front().matrix->columns() * tokens_ * unit();
+    const std::size_t unit_products = products_.front().matrix->columns() * tokens_ * unit_;
     const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain), [&](const auto& range) { multiply_units(range.begin(), range.end()); });
   }
 
  private:
-  std::size_t unit() const { return tokens_ == 1 ? 4 : kPanelRows; }
-  std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit() - 1) / unit(); }
+  std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit_ - 1) / unit_; }
 
   void take(const StoredRows& matrix) {
     if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
@@ -195,7 +194,7 @@ class Work {
   void multiply_units(std::size_t begin, std::size_t end) const {
     for (const Product& product : products_) {
       const std::size_t units = units_of(product);
-      if (begin < std::min(units, end)) multiply_rows_of(product, begin * unit(), std::min(product.matrix->rows(), std::min(units, end) * unit()));
+      if (begin < std::min(units, end)) multiply_rows_of(product, begin * unit_, std::min(product.matrix->rows(), std::min(units, end) * unit_));
       if (end <= units) return;
       begin -= std::min(begin, units);
       end -= units;
@@ -211,6 +210,7 @@ class Work {
   std::span<const Product> products_;
   const float* x_;
   std::size_t tokens_;
+  std::size_t unit_;
   std::size_t units_ = 0;
   std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
 };

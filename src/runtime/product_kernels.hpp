@@ -21,8 +21,29 @@ struct IntegerToken {
 
 void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token);
 
-// multiply_rows() where x is taken as floats, and as integers, which are of one token.
+// Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires: `begin` is a multiple
+// of 16.
+struct DecodedPart {
+  std::size_t first;
+  std::size_t last;
+  std::size_t begin;
+  std::size_t count;
+  float* out;
+  std::size_t stride;
+};
+
+void decode_part(const StoredRows& matrix, const DecodedPart& part);
+
+// Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple of 32. Numbers
+// that bfloat16 rounds to infinity are cut instead, and have no low part, as infinities and NaN have none.
+void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low);
+
+// Rows that products of several tokens as floats bring to float32 at once.
+inline constexpr std::size_t kPanelRows = 60;
+
+// multiply_rows() for each form of x.
 void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y);
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
 }  // namespace poise

@@ -1,10 +1,13 @@
-// Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one.
+// Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one. Where there is no matrix
+// unit, its products are those of ordinary code.
 #include "runtime/kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <vector>
 
@@ -12,24 +15,53 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include "runtime/product_kernels.hpp"
+#include "runtime/tiles.hpp"
+
 namespace poise {
 namespace {
 
-// Runs each test once per instruction set.
-class Kernels : public ::testing::TestWithParam<std::int64_t> {
+// An instruction set, and what products of several tokens use.
+struct Way {
+  std::int64_t target;
+  TileUnit unit;
+};
+
+std::vector<Way> every_way() {
+  std::vector<Way> ways;
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) ways.push_back({target, TileUnit::none});
+  const std::int64_t best = ways.front().target;
+  ways.push_back({best, TileUnit::plain});
+  if (tile_unit() == TileUnit::amx) ways.push_back({best, TileUnit::amx});
+  return ways;
+}
+
+std::string name_of(const Way& way) {
+  const std::string target = hwy::TargetName(way.target);
+  if (way.unit == TileUnit::none) return target;
+  return target + (way.unit == TileUnit::plain ? "_plain_tiles" : "_amx");
+}
+
+std::ostream& operator<<(std::ostream& out, const Way& way) { return out << name_of(way); }
+
+class Kernels : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(GetParam());
+    hwy::SetSupportedTargetsForTest(GetParam().target);
+    hwy::GetChosenTarget().Update(GetParam().target);
+    choose_tile_unit(GetParam().unit);
   }
   void TearDown() override {
     hwy::SetSupportedTargetsForTest(0);
     hwy::GetChosenTarget().DeInit();
+    choose_tile_unit(before_);
   }
+
+ private:
+  TileUnit before_ = tile_unit();
 };
 
-INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const auto& target) { return std::string(hwy::TargetName(target.param)); });
+INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(every_way()), [](const auto& way) { return name_of(way.param); });
 
 const std::vector<std::size_t> kAwkwardSizes = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 130};
 
@@ -161,8 +193,8 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
-// What kernels.hpp promises: sums in float32, and where x becomes integers half a step of it for each weight. Codes are summed
-// before scale and offset meet, so that `magnitude` counts both.
+// What kernels.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half a step of it for
+// each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone) {
     const bool integers = alone && takes_integers(matrix);
@@ -181,6 +213,7 @@ struct Expected {
       }
       if (integers) steps += largest / 65534 * sum_of_weights;
     }
+    if (!alone && tile_unit() != TileUnit::none) steps = magnitude * 3 / 65536;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
 
@@ -258,7 +291,7 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
     for (const std::size_t columns : {511U, 512U, 1024U, 1030U, 2187U}) {
       SCOPED_TRACE(fmt::format("storage {}, {} columns", static_cast<int>(storage), columns));
       const RandomMatrix matrix(storage, 67, columns, 0, random);
-      expect_products(matrix.stored, matrix.values, 3 + random() % 40, random);
+      expect_products(matrix.stored, matrix.values, 3 + random() % 10, random);
     }
   }
 }
@@ -268,12 +301,12 @@ TEST_P(Kernels, ProductsOfManyTokens) {
   std::mt19937 random(7);
   for (const Storage storage : {Storage::f16, Storage::i8, Storage::i4}) {
     SCOPED_TRACE(fmt::format("storage {}", static_cast<int>(storage)));
-    const RandomMatrix matrix(storage, kPanelRows + 7, 301, 1, random);
+    const RandomMatrix matrix(storage, rows_at_once(97) + 7, 301, 1, random);
     expect_products(matrix.stored, matrix.values, 97, random);
   }
   for (const Storage storage : {Storage::group8, Storage::group4}) {
     SCOPED_TRACE(fmt::format("storage {}", static_cast<int>(storage)));
-    const RandomGroups matrix(storage, kPanelRows + 7, 480, 48, random);
+    const RandomGroups matrix(storage, rows_at_once(97) + 7, 480, 48, random);
     expect_products(matrix.stored, matrix.values, 65, random);
   }
 }
@@ -326,6 +359,29 @@ TEST_P(Kernels, EveryBlockHasItsOwnSteps) {
   x[0] = 1e9F;  // meets a weight of zero
   x[KernelInput::kIntegerBlock] = 1e-3F;
   EXPECT_NEAR(static_cast<double>(products(matrix, 0, 1, x, 1)[0]), 1e-3, 1e-9);
+}
+
+// high is x rounded to the nearest bfloat16, to even where two are as near; low is what is left, rounded likewise.
+TEST_P(Kernels, NumbersAreSplitInTwo) {
+  const std::vector<std::array<std::uint32_t, 3>> cases = {
+      // bits of x, of high, of low
+      {0x00000000, 0x0000, 0x0000}, {0x80000000, 0x8000, 0x0000}, {0x3f800000, 0x3f80, 0x0000}, {0x3f808000, 0x3f80, 0x3b80},  // 1 + 2^-8: half way, to even
+      {0x3f818000, 0x3f82, 0xbb80},                                // 1 + 3 * 2^-8: half way, to even, which is above
+      {0x3f800001, 0x3f80, 0x3400},                                // 1 + 2^-23
+      {0xbf80ffff, 0xbf81, 0x3400},                                // -(1 + 2^-7 - 2^-23)
+      {0x40490fdb, 0x4049, 0x3a7e},                                // pi: 3.140625 + 0.00096893310546875
+      {0x7f7f7fff, 0x7f7f, 0x7b00}, {0x7f7fffff, 0x7f7f, 0x0000},  // the largest: bfloat16 has nothing so large, it is cut
+      {0x7f800000, 0x7f80, 0x0000}, {0xff800000, 0xff80, 0x0000}, {0x7f800001, 0x7fc0, 0x0000}, {0xffffffff, 0xffff, 0x0000},
+  };
+  std::vector<float> x(64);
+  for (std::size_t i = 0; i < cases.size(); ++i) std::memcpy(&x[i], &cases[i][0], 4);
+  std::vector<std::uint16_t> high(64);
+  std::vector<std::uint16_t> low(64);
+  split_floats(x.data(), 64, high.data(), low.data());
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(high[i], cases[i][1]) << i;
+    EXPECT_EQ(low[i], cases[i][2]) << i;
+  }
 }
 
 TEST_P(Kernels, AttentionOverStridedRows) {

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/product_kernels.hpp"
+#include "runtime/tiles.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBlock = KernelInput::kFloatBlock;
+constexpr std::size_t kStride = kBlock + 32;  // rows whose distance is a power of two would push each other out of the cache
+constexpr std::size_t kSums = kTileRows * kTileTokens;
+static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 0);
+
+// A matrix without what can be done to the sums: codes that only want a factor are whole numbers, which bfloat16 holds.
+struct Unscaled {
+  explicit Unscaled(const StoredRows& matrix) : rows(matrix) {
+    if ((matrix.storage != Storage::i8 && matrix.storage != Storage::i4 && matrix.storage != Storage::i4_bytes) || matrix.offset != 0) return;
+    factor = matrix.scale;
+    rows.scale = 1;
+    is_narrow = true;
+  }
+
+  StoredRows rows;
+  float factor = 1;
+  bool is_narrow = rows.storage == Storage::bf16;  // no weight has a low part
+};
+
+// A block of the weights of kTileRows rows as tiles take them, and the rows' sums [tokens / kTileTokens, kTileRows, kTileTokens]. A thread keeps its
+// memory.
+class TilePanel {
+ public:
+  static TilePanel& of_thread() {
+    thread_local TilePanel panel;
+    return panel;
+  }
+
+  void begin(std::size_t groups) {
+    if (sums_.size() < groups * kSums) sums_.resize(groups * kSums);
+    std::fill_n(sums_.begin(), groups * kSums, 0.0F);
+  }
+
+  // Rows [first, last), from a column on. Rows behind them hold what they held, columns up to a whole tile hold zeros.
+  void take(const StoredRows& matrix, std::size_t first, std::size_t last, std::size_t column) {
+    const std::size_t count = std::min(kBlock, matrix.columns - column);
+    columns_ = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
+    for (std::size_t r = first; r < last; ++r) {
+      std::uint16_t* const high = high_.data() + (r - first) * kStride;
+      if (matrix.storage == Storage::bf16) {
+        std::memcpy(high, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column), sizeof(std::uint16_t) * count);
+        std::fill(high + count, high + columns_, std::uint16_t{0});
+      } else {
+        decode_part(matrix, {r, r + 1, column, count, floats_.data(), kBlock});
+        std::fill(floats_.data() + count, floats_.data() + columns_, 0.0F);
+        split_floats(floats_.data(), columns_, high, low_.data() + (r - first) * kStride);
+      }
+    }
+  }
+
+  void multiply(bool is_narrow, const KernelInput& in, std::size_t group, std::size_t block) {
+    const TileBlock tiles = {high_.data(),
+                             is_narrow ? nullptr : low_.data(),
+                             kStride,
+                             in.high(group, block),
+                             in.low(group, block),
+                             columns_,
+                             std::min(kTileTokens, in.tokens() - group * kTileTokens)};
+    multiply_tiles(tiles, sums_.data() + group * kSums);
+  }
+
+  // Of a token, row r at [r * kTileTokens].
+  const float* sums(std::size_t token) const { return sums_.data() + token / kTileTokens * kSums + token % kTileTokens; }
+
+ private:
+  std::vector<float> floats_ = std::vector<float>(kBlock);
+  std::vector<std::uint16_t> high_ = std::vector<std::uint16_t>(kTileRows * kStride);
+  std::vector<std::uint16_t> low_ = std::vector<std::uint16_t>(kTileRows * kStride);
+  std::vector<float> sums_;
+  std::size_t columns_ = 0;
+};
+
+}  // namespace
+
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
+  TilePanel& panel = TilePanel::of_thread();
+  const Unscaled weights(matrix);
+  const TileScope scope;
+  for (std::size_t r = first; r < last; r += kTileRows) {
+    const std::size_t end = std::min(r + kTileRows, last);
+    panel.begin(in.groups());
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      panel.take(weights.rows, r, end, b * kBlock);
+      for (std::size_t g = 0; g < in.groups(); ++g) panel.multiply(weights.is_narrow, in, g, b);
+    }
+    for (std::size_t t = 0; t < in.tokens(); ++t) {
+      const float* sums = panel.sums(t);
+      for (std::size_t i = r; i < end; ++i) y[t * stride + i] = weights.factor * sums[(i - r) * kTileTokens];
+    }
+  }
+}
+
+}  // namespace poise

@@ -1,0 +1,210 @@
+#include "runtime/tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
+
+#if defined(__x86_64__) && defined(__linux__)
+#define POISE_HAS_AMX 1
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#else
+#define POISE_HAS_AMX 0
+#endif
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kRegisterRows = 16;    // of a tile
+constexpr std::size_t kRegisterBytes = 64;   // of a row of a tile
+constexpr std::size_t kRegisterTokens = 16;  // float32 sums in a row of a tile
+static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterTokens && 2 * kTileColumns == kRegisterBytes);
+
+float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
+
+// One of the three sums of products that make one of whole numbers.
+void add_plainly(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x, float* sums) {
+  std::vector<float> tokens_of_columns(block.columns * kTileTokens);
+  for (std::size_t i = 0; i < block.columns; ++i) {
+    for (std::size_t t = 0; t < kTileTokens; ++t) tokens_of_columns[i * kTileTokens + t] = from_bfloat16(x[(i / 2 * kTileTokens + t) * 2 + i % 2]);
+  }
+  const std::size_t tokens = block.tokens <= kRegisterTokens ? kRegisterTokens : kTileTokens;
+  for (std::size_t r = 0; r < kTileRows; ++r) {
+    for (std::size_t i = 0; i < block.columns; ++i) {
+      const float weight = from_bfloat16(weights[r * block.stride + i]);
+      for (std::size_t t = 0; t < tokens; ++t) sums[r * kTileTokens + t] += weight * tokens_of_columns[i * kTileTokens + t];
+    }
+  }
+}
+
+void multiply_plainly(const TileBlock& block, float* sums) {
+  add_plainly(block, block.high, block.x_low, sums);
+  add_plainly(block, block.high, block.x_high, sums);
+  if (block.low != nullptr) add_plainly(block, block.low, block.x_high, sums);
+}
+
+#if POISE_HAS_AMX
+
+// What LDTILECFG reads: all eight tiles are of full size.
+struct alignas(64) TileShapes {
+  std::uint8_t palette = 1;
+  std::uint8_t first_row = 0;
+  std::array<std::uint8_t, 14> reserved = {};
+  std::array<std::uint16_t, 16> row_bytes = {64, 64, 64, 64, 64, 64, 64, 64};
+  std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileShapes) == 64);
+constinit const TileShapes kShapes;
+
+#define POISE_AMX __attribute__((target("amx-tile,amx-bf16")))
+
+POISE_AMX void begin_tiles() { _tile_loadconfig(&kShapes); }
+POISE_AMX void end_tiles() { _tile_release(); }
+
+// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others. Tiles 4 and 5 hold weights of
+// the upper and the lower rows, 6 and 7 x of the first tokens and the others.
+template <bool kWide>
+POISE_AMX void multiply_by_unit(const TileBlock& block, float* sums) {
+  constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
+  constexpr std::size_t kPairBytes = 2 * sizeof(std::uint16_t) * kTileTokens;
+  const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
+  float* const lower_sums = sums + kRegisterRows * kTileTokens;
+  asm volatile("" ::: "memory");  // the compiler does not know that tiles are loaded from memory
+  _tile_loadd(0, sums, kSumBytes);
+  _tile_loadd(2, lower_sums, kSumBytes);
+  if constexpr (kWide) {
+    _tile_loadd(1, sums + kRegisterTokens, kSumBytes);
+    _tile_loadd(3, lower_sums + kRegisterTokens, kSumBytes);
+  }
+  for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
+    const std::uint16_t* const x_low = block.x_low + i * kTileTokens;
+    const std::uint16_t* const x_high = block.x_high + i * kTileTokens;
+    _tile_loadd(4, block.high + i, weight_bytes);
+    _tile_loadd(5, block.high + kRegisterRows * block.stride + i, weight_bytes);
+    _tile_loadd(6, x_low, kPairBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kWide) {
+      _tile_loadd(7, x_low + 2 * kRegisterTokens, kPairBytes);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_loadd(6, x_high, kPairBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kWide) {
+      _tile_loadd(7, x_high + 2 * kRegisterTokens, kPairBytes);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    if (block.low == nullptr) continue;
+    _tile_loadd(4, block.low + i, weight_bytes);
+    _tile_loadd(5, block.low + kRegisterRows * block.stride + i, weight_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kWide) {
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, sums, kSumBytes);
+  _tile_stored(2, lower_sums, kSumBytes);
+  if constexpr (kWide) {
+    _tile_stored(1, sums + kRegisterTokens, kSumBytes);
+    _tile_stored(3, lower_sums + kRegisterTokens, kSumBytes);
+  }
+}
+
+struct Cpuid {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  Cpuid(unsigned leaf, unsigned part) { __get_cpuid_count(leaf, part, &eax, &ebx, &ecx, &edx); }
+};
+
+// Whether the processor has tiles and bfloat16 products of them, and the system saves them when it switches threads.
+bool processor_has_tiles() {
+  constexpr unsigned kXsaveEnabled = 1U << 27U;
+  constexpr unsigned kTileState = 3U << 17U;  // of XCR0: shapes and contents
+  constexpr unsigned kTiles = 1U << 24U | 1U << 22U;
+  if ((Cpuid(1, 0).ecx & kXsaveEnabled) == 0 || (Cpuid(7, 0).edx & kTiles) != kTiles) return false;
+  unsigned low = 0;
+  unsigned high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  if ((low & kTileState) != kTileState) return false;
+  const Cpuid palette(0x1d, 1);
+  return palette.ebx >> 16U >= 8 && (palette.ebx & 0xffffU) == kRegisterBytes && (palette.ecx & 0xffffU) == kRegisterRows;
+}
+
+// Linux gives the tiles' 8 KiB of state to processes that ask for it (Documentation/arch/x86/xstate.rst).
+bool system_grants_tiles() {
+  constexpr long kRequestPermission = 0x1023;
+  constexpr long kTileContents = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileContents) == 0;
+}
+
+// Small whole numbers, whose sums are exact in any order.
+bool first_product_is_right() {
+  constexpr std::size_t kColumns = 2 * kTileColumns;
+  const auto numbers = [](std::size_t count, unsigned step) {
+    std::vector<std::uint16_t> bits(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto number = static_cast<float>(static_cast<int>(i * step % 23) - 11);
+      bits[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(number) >> 16U);
+    }
+    return bits;
+  };
+  const auto high = numbers(kTileRows * kColumns, 5);
+  const auto low = numbers(kTileRows * kColumns, 7);
+  const auto x_high = numbers(kTileTokens * kColumns, 9);
+  const auto x_low = numbers(kTileTokens * kColumns, 13);
+  const TileBlock block = {high.data(), low.data(), kColumns, x_high.data(), x_low.data(), kColumns};
+  std::array<float, kTileRows* kTileTokens> expected = {};
+  std::array<float, kTileRows* kTileTokens> sums = {};
+  multiply_plainly(block, expected.data());
+  begin_tiles();
+  multiply_by_unit<true>(block, sums.data());
+  end_tiles();
+  return sums == expected;
+}
+
+TileUnit best_unit() { return processor_has_tiles() && system_grants_tiles() && first_product_is_right() ? TileUnit::amx : TileUnit::none; }
+
+#else
+
+void begin_tiles() {}
+void end_tiles() {}
+template <bool kWide>
+void multiply_by_unit(const TileBlock& block, float* sums) {
+  multiply_plainly(block, sums);
+}
+TileUnit best_unit() { return TileUnit::none; }
+
+#endif
+
+TileUnit& chosen_unit() {
+  static TileUnit unit = best_unit();
+  return unit;
+}
+
+}  // namespace
+
+TileUnit tile_unit() { return chosen_unit(); }
+void choose_tile_unit(TileUnit unit) { chosen_unit() = unit; }
+
+TileScope::TileScope() {
+  if (tile_unit() == TileUnit::amx) begin_tiles();
+}
+
+TileScope::~TileScope() {
+  if (tile_unit() == TileUnit::amx) end_tiles();
+}
+
+void multiply_tiles(const TileBlock& block, float* sums) {
+  if (tile_unit() != TileUnit::amx) return multiply_plainly(block, sums);
+  if (block.tokens <= kRegisterTokens) return multiply_by_unit<false>(block, sums);
+  multiply_by_unit<true>(block, sums);
+}
+
+}  // namespace poise

@@ -1,0 +1,53 @@
+// Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
+//
+// The unit multiplies bfloat16 and sums float32. So that nothing is lost that matters, a number is taken as two: `high`, the number
+// rounded to bfloat16, and `low`, what is left of it, rounded too. Of the four products of two such numbers that of the lows is
+// left out. A product is then wrong by 3 / 65536 of it at most; the sums are those of float32, in an order that depends on
+// the columns only. Numbers too small for float32's normal form count as zero, and an infinity makes its sums NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+enum class TileUnit : std::uint8_t {
+  none,
+  plain,  // the same sums in ordinary code: slow, for tests on any machine
+  amx,
+};
+
+// What products of several tokens use: amx where the processor has it, the system lets this process use it, and a first product came
+// out right; else none.
+TileUnit tile_unit();
+// For tests. Requires: `amx` only where tile_unit() has named it.
+void choose_tile_unit(TileUnit unit);
+
+inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
+inline constexpr std::size_t kTileTokens = 32;   // that lie side by side
+inline constexpr std::size_t kTileColumns = 32;  // come together; the columns of a block are a multiple
+
+// Makes the unit ready for this thread, and gives it back.
+class TileScope {
+ public:
+  TileScope();
+  ~TileScope();
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+};
+
+// Some columns of rows and of tokens.
+struct TileBlock {
+  const std::uint16_t* high = nullptr;  // weights [kTileRows, stride]
+  const std::uint16_t* low = nullptr;   // null: the weights are bfloat16 numbers
+  std::size_t stride = 0;
+  const std::uint16_t* x_high = nullptr;  // [columns / 2, kTileTokens, 2]
+  const std::uint16_t* x_low = nullptr;
+  std::size_t columns = 0;
+  std::size_t tokens = kTileTokens;  // up to 16: the others are left alone
+};
+
+// Adds the products of a block to sums [kTileRows, kTileTokens]. Requires: a TileScope of this thread.
+void multiply_tiles(const TileBlock& block, float* sums);
+
+}  // namespace poise
