@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <vector>
@@ -9,13 +10,15 @@
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 
+#include <poise/error.hpp>
+
 namespace poise {
 
-inline constexpr std::size_t kMostItems = 32;  // worked on at once, however many processors there are
+inline constexpr std::size_t kMostItems = 32;  // worked on at once, unless there are more processors
 
 // cut(Item&) -> bool gives the next item its work, or says that there is none; make(Item&) may run for several items at once; use(Item&)
-// gets them as they were cut. Of several failures of make(), the first item's is thrown, after those before it were used; all
-// threads are done when this returns or throws. The items are used again and again and keep what memory they have. (They are
+// gets them as they were cut. When some make() fails, the first such item's failure is thrown after those before it were used; a failure
+// of cut() or use() at once. All threads are done when this returns or throws. The items are used again and again and keep what memory they have. (They are
 // kept here because oneTBB forgets items of a pipeline that fails.)
 template <typename Item, typename Cut, typename Make, typename Use>
 void process_in_order(const Cut& cut, const Make& make, const Use& use) {
@@ -23,13 +26,17 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   struct Slot {
     Item item;
     std::exception_ptr failure;
+    std::atomic<bool> busy = false;
   };
-  // Enough for every processor to make one while another waits to be used.
-  const std::size_t count = std::min(kMostItems, 2 * static_cast<std::size_t>(tbb::info::default_concurrency()) + 1);
+  // Enough for every processor to make one, and if that is not too much, to have another wait.
+  const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
+  const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);
-  std::size_t next = 0;  // items end in order, so that the one that had this place has ended
+  std::size_t next = 0;
   const auto first = [&](tbb::flow_control& control) -> Slot* {
     Slot& slot = slots[next++ % count];
+    // Items end in order, so that the one that had this place has ended.
+    if (slot.busy.exchange(true, std::memory_order_acquire)) throw Error(ErrorKind::internal, "more items in flight than there are places");
     if (cut(slot.item)) return &slot;
     control.stop();
     return nullptr;
@@ -45,6 +52,7 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   const auto third = [&](Slot* slot) {
     if (slot->failure) std::rethrow_exception(slot->failure);
     use(slot->item);
+    slot->busy.store(false, std::memory_order_release);
   };
   tbb::parallel_pipeline(count, tbb::make_filter<void, Slot*>(tbb::filter_mode::serial_in_order, first) &
                                     tbb::make_filter<Slot*, Slot*>(tbb::filter_mode::parallel, second) &

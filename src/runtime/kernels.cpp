@@ -257,7 +257,8 @@ void Split(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t
     const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
     const auto first = upper(hn::IfThenElse(is_cut, hn::Or(word, quiet), rounded(word)));
     const auto rest = hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first)));
-    const auto second = upper(rounded(hn::IfThenZeroElse(is_cut, hn::BitCast(words, rest))));
+    const auto has_rest = hn::Lt(magnitude, hn::Set(words, 0x7f800000));
+    const auto second = upper(rounded(hn::IfThenElseZero(has_rest, hn::BitCast(words, rest))));
     hn::StoreU(hn::TruncateTo(halves, first), halves, high + i);
     hn::StoreU(hn::TruncateTo(halves, second), halves, low + i);
   }
@@ -333,32 +334,32 @@ constexpr std::size_t kTogether = KernelInput::kTogether;
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
 constexpr std::size_t kPanelStride = kBlock + 16;         // rows whose distance is a power of two would push each other out of the cache
 #if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t kTileRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
+constexpr std::size_t kSumRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
 #else
-constexpr std::size_t kTileRows = 6;
+constexpr std::size_t kSumRows = 6;
 #endif
-static_assert(kPanelRows % kTileRows == 0);
+static_assert(kPanelRows % kSumRows == 0);
 
-// Adds to sums [kTileRows, kTogether] the products of a tile's rows with some vectors of tokens.
+// Adds to sums [kSumRows, kTogether] the products of a tile's rows with some vectors of tokens.
 template <std::size_t kVectors>
 HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t columns, float* sums) {
   const std::size_t lanes = hn::Lanes(Floats());
-  hn::Vec<Floats> sum[kTileRows][kVectors];
+  hn::Vec<Floats> sum[kSumRows][kVectors];
   HWY_UNROLL(12)
-  for (std::size_t r = 0; r < kTileRows; ++r) {
+  for (std::size_t r = 0; r < kSumRows; ++r) {
     for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(Floats());
   }
   for (std::size_t i = 0; i < columns; ++i) {
     hn::Vec<Floats> in[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) in[v] = Load(x + i * kTogether + v * lanes);
     HWY_UNROLL(12)
-    for (std::size_t r = 0; r < kTileRows; ++r) {
+    for (std::size_t r = 0; r < kSumRows; ++r) {
       const auto weight = hn::Set(Floats(), panel[r * kPanelStride + i]);
       for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = MulAdd(weight, in[v], sum[r][v]);
     }
   }
   HWY_UNROLL(12)
-  for (std::size_t r = 0; r < kTileRows; ++r) {
+  for (std::size_t r = 0; r < kSumRows; ++r) {
     for (std::size_t v = 0; v < kVectors; ++v) {
       float* const to = sums + r * kTogether + v * lanes;
       hn::StoreU(hn::Add(Load(to), sum[r][v]), Floats(), to);
@@ -382,7 +383,7 @@ struct Panel {
   // Products of a block of `rows` rows with `tokens` tokens. Rows behind them that share a tile hold what they held.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
-    for (std::size_t r = 0; r < rows; r += kTileRows) {
+    for (std::size_t r = 0; r < rows; r += kSumRows) {
       for (std::size_t t = 0; t < tokens; t += 2 * lanes) {
         const float* tile = weights.data() + r * kPanelStride;
         float* to = out + r * kTogether + t;

@@ -5,7 +5,7 @@
 // alone or with others: whichever thread computes it and whatever comes with it, the result is the same to the bit.
 //
 // Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
-// error of tiles.hpp, 3 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
+// error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
 // are integer codes stay as they are and x is made integers too: 15 bits and a sign, with one float32 scale for each 1024
 // columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of the
 // block, for each weight, times that weight.
@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "runtime/tiles.hpp"
 
 namespace poise {
 
@@ -109,7 +111,7 @@ class KernelInput {
   std::size_t blocks_;
   std::size_t groups_;
   std::vector<float> floats_;
-  std::vector<std::uint16_t> tiles_;
+  TileNumbers tiles_;
 
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;

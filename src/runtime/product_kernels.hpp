@@ -35,7 +35,7 @@ struct DecodedPart {
 void decode_part(const StoredRows& matrix, const DecodedPart& part);
 
 // Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple of 32. Numbers
-// that bfloat16 rounds to infinity are cut instead, and have no low part, as infinities and NaN have none.
+// that bfloat16 would round to infinity are cut instead; infinities and NaN have no low part.
 void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low);
 
 // Rows that products of several tokens as floats bring to float32 at once.

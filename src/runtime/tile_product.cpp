@@ -13,7 +13,8 @@ constexpr std::size_t kStride = kBlock + 32;  // rows whose distance is a power 
 constexpr std::size_t kSums = kTileRows * kTileTokens;
 static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 0);
 
-// A matrix without what can be done to the sums: codes that only want a factor are whole numbers, which bfloat16 holds.
+// The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds, and the sums are
+// multiplied with it.
 struct Unscaled {
   explicit Unscaled(const StoredRows& matrix) : rows(matrix) {
     if ((matrix.storage != Storage::i8 && matrix.storage != Storage::i4 && matrix.storage != Storage::i4_bytes) || matrix.offset != 0) return;
@@ -41,7 +42,8 @@ class TilePanel {
     std::fill_n(sums_.begin(), groups * kSums, 0.0F);
   }
 
-  // Rows [first, last), from a column on. Rows behind them hold what they held, columns up to a whole tile hold zeros.
+  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Rows behind them hold what they held: a row's sums come
+  // from that row only.
   void take(const StoredRows& matrix, std::size_t first, std::size_t last, std::size_t column) {
     const std::size_t count = std::min(kBlock, matrix.columns - column);
     columns_ = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
@@ -74,8 +76,8 @@ class TilePanel {
 
  private:
   std::vector<float> floats_ = std::vector<float>(kBlock);
-  std::vector<std::uint16_t> high_ = std::vector<std::uint16_t>(kTileRows * kStride);
-  std::vector<std::uint16_t> low_ = std::vector<std::uint16_t>(kTileRows * kStride);
+  TileNumbers high_ = TileNumbers(kTileRows * kStride);
+  TileNumbers low_ = TileNumbers(kTileRows * kStride);
   std::vector<float> sums_;
   std::size_t columns_ = 0;
 };

@@ -67,7 +67,7 @@ POISE_AMX void end_tiles() { _tile_release(); }
 // Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others. Tiles 4 and 5 hold weights of
 // the upper and the lower rows, 6 and 7 x of the first tokens and the others.
 template <bool kWide>
-POISE_AMX void multiply_by_unit(const TileBlock& block, float* sums) {
+POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
   constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
   constexpr std::size_t kPairBytes = 2 * sizeof(std::uint16_t) * kTileTokens;
   const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
@@ -118,6 +118,11 @@ POISE_AMX void multiply_by_unit(const TileBlock& block, float* sums) {
   }
 }
 
+void multiply_on_unit(const TileBlock& block, float* sums) {
+  if (block.tokens <= kRegisterTokens) return multiply_tokens<false>(block, sums);
+  multiply_tokens<true>(block, sums);
+}
+
 struct Cpuid {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   Cpuid(unsigned leaf, unsigned part) { __get_cpuid_count(leaf, part, &eax, &ebx, &ecx, &edx); }
@@ -159,14 +164,19 @@ bool first_product_is_right() {
   const auto low = numbers(kTileRows * kColumns, 7);
   const auto x_high = numbers(kTileTokens * kColumns, 9);
   const auto x_low = numbers(kTileTokens * kColumns, 13);
-  const TileBlock block = {high.data(), low.data(), kColumns, x_high.data(), x_low.data(), kColumns};
-  std::array<float, kTileRows* kTileTokens> expected = {};
-  std::array<float, kTileRows* kTileTokens> sums = {};
-  multiply_plainly(block, expected.data());
-  begin_tiles();
-  multiply_by_unit<true>(block, sums.data());
-  end_tiles();
-  return sums == expected;
+  for (const std::uint16_t* lows : {low.data(), static_cast<const std::uint16_t*>(nullptr)}) {
+    for (const std::size_t tokens : {kTileTokens, kRegisterTokens}) {
+      const TileBlock block = {high.data(), lows, kColumns, x_high.data(), x_low.data(), kColumns, tokens};
+      std::vector<float> expected(kTileRows * kTileTokens);
+      std::vector<float> sums(kTileRows * kTileTokens);
+      multiply_plainly(block, expected.data());
+      begin_tiles();
+      multiply_on_unit(block, sums.data());
+      end_tiles();
+      if (sums != expected) return false;
+    }
+  }
+  return true;
 }
 
 TileUnit best_unit() { return processor_has_tiles() && system_grants_tiles() && first_product_is_right() ? TileUnit::amx : TileUnit::none; }
@@ -175,10 +185,7 @@ TileUnit best_unit() { return processor_has_tiles() && system_grants_tiles() && 
 
 void begin_tiles() {}
 void end_tiles() {}
-template <bool kWide>
-void multiply_by_unit(const TileBlock& block, float* sums) {
-  multiply_plainly(block, sums);
-}
+void multiply_on_unit(const TileBlock& block, float* sums) { multiply_plainly(block, sums); }
 TileUnit best_unit() { return TileUnit::none; }
 
 #endif
@@ -203,8 +210,7 @@ TileScope::~TileScope() {
 
 void multiply_tiles(const TileBlock& block, float* sums) {
   if (tile_unit() != TileUnit::amx) return multiply_plainly(block, sums);
-  if (block.tokens <= kRegisterTokens) return multiply_by_unit<false>(block, sums);
-  multiply_by_unit<true>(block, sums);
+  multiply_on_unit(block, sums);
 }
 
 }  // namespace poise

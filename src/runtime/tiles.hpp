@@ -2,23 +2,27 @@
 //
 // The unit multiplies bfloat16 and sums float32. So that nothing is lost that matters, a number is taken as two: `high`, the number
 // rounded to bfloat16, and `low`, what is left of it, rounded too. Of the four products of two such numbers that of the lows is
-// left out. A product is then wrong by 3 / 65536 of it at most; the sums are those of float32, in an order that depends on
-// the columns only. Numbers too small for float32's normal form count as zero, and an infinity makes its sums NaN.
+// left out. A product is then wrong by 2 / 65536 of it at most, if the numbers are between 1e-32 and 3e38, for what is too small for
+// float32's normal form counts as zero; if one of the two is a bfloat16 number, by half of 1 / 65536. The sums are those of float32, in
+// an order that depends on the columns only. An infinity makes its sums infinite or NaN.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
+
+#include <tbb/cache_aligned_allocator.h>
 
 namespace poise {
 
 enum class TileUnit : std::uint8_t {
   none,
-  plain,  // the same sums in ordinary code: slow, for tests on any machine
+  plain,  // the same products in ordinary code: slow, for tests on any machine
   amx,
 };
 
 // What products of several tokens use: amx where the processor has it, the system lets this process use it, and a first product came
-// out right; else none.
+// out right; else none. (The system's leave is for the whole process and for good; signal stacks must then hold 8 KiB more.)
 TileUnit tile_unit();
 // For tests. Requires: `amx` only where tile_unit() has named it.
 void choose_tile_unit(TileUnit unit);
@@ -35,6 +39,9 @@ class TileScope {
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
 };
+
+// bfloat16 numbers at an address that suits the unit: a tile's row that crossed lines of the cache would be read twice.
+using TileNumbers = std::vector<std::uint16_t, tbb::cache_aligned_allocator<std::uint16_t>>;
 
 // Some columns of rows and of tokens.
 struct TileBlock {

@@ -54,7 +54,7 @@ class LoadedBlob {
   T at(std::uint64_t index) const {
     return load_le<T>(bytes_.data() + index * sizeof(T));
   }
-  // Requires: it is not negative.
+  // Requires: the number is not negative.
   template <typename T>
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));

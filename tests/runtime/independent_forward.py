@@ -20,7 +20,8 @@ except ImportError:
     sys.exit(77)
 
 # Of the largest logit; products of several tokens on a matrix unit have fewer bits.
-BOUND = 2e-4 if "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text() else 2e-5
+CPU = pathlib.Path("/proc/cpuinfo")
+BOUND = 2e-4 if CPU.exists() and "amx_bf16" in CPU.read_text() else 2e-5
 
 BASE = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 96, "intermediate_size": 200,
