@@ -23,6 +23,7 @@
 #include <oneapi/tbb/cache_aligned_allocator.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
 
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
@@ -193,6 +194,7 @@ namespace r1 {
 
 void spawn(d1::task& task, d1::task_group_context& context) {
   static auto* const library = of_library<void(d1::task&, d1::task_group_context&)>("_ZN3tbb6detail2r15spawnERNS0_2d14taskERNS2_18task_group_contextE");
+  tbb::this_task_arena::isolate([] {});  // gives a new thread its arena, which is handed over with the task
   library(*new HandedTask(task), context);
 }
 
