@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kInputBytes = 256 * 1024;
+constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
 // Decodes frames from the front to the back of a location.
@@ -180,7 +180,7 @@ std::uint64_t count_decoded(const Location& location, std::uint64_t limit) {
 
 BlobPtr make_zstd_blob(Location location, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(location), size); }
 
-BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit) {
+BlobPtr make_zstd_blob_of_unknown_size(const Location& location, std::uint64_t limit) {
   return std::make_shared<ZstdBlob>(location, [location, limit] { return count_decoded(location, limit); });
 }
 

@@ -18,7 +18,7 @@ BlobPtr make_zstd_blob(Location location, std::uint64_t size);
 
 // The same where the file does not say the size: it is found by decoding once, when first asked for, and must not be
 // larger than `limit`. size() then throws what decoding throws.
-BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit);
+BlobPtr make_zstd_blob_of_unknown_size(const Location& location, std::uint64_t limit);
 
 // Throws bad_argument unless 1 <= level <= 22.
 void require_zstd_level(int level);

@@ -44,7 +44,8 @@ class SeekTable {
   }
 
   const std::vector<Frame>& frames() const { return frames_; }
-  std::uint32_t frame_bytes() const { return frames_.empty() ? 0 : frames_[0].content; }
+  // Of every frame but the last; 1 where none has content.
+  std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
  private:
   [[noreturn]] void fail(const std::string& problem) const {
