@@ -37,4 +37,7 @@ inline constexpr std::uint64_t kMinZstdBlockBytes = 4;             // a block ha
 inline constexpr std::uint64_t kMaxZstdBlockContent = 128 << 10;   // ... and decodes to at most so many (RFC 8878)
 inline constexpr std::uint32_t kMaxSeekableFrameBytes = 16 << 20;  // of content: formats.md section 3
 
+// Indices and words of codes that have to be in memory as a whole, when they are stored compressed.
+inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
+
 }  // namespace poise

@@ -55,7 +55,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error like any other
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is a write error like any other
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);

@@ -59,7 +59,11 @@ std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool ov
   }
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (!overwrite) refuse_existing(target);
-  if (S_ISLNK(status.st_mode)) return std::nullopt;
+  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to; /dev/stdout and the like are the system's
+    if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+      throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file", target.string());
+    return std::nullopt;
+  }
   if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
   return status.st_mode & 07777;
 }

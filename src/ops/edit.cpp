@@ -5,10 +5,12 @@
 #include <poise/error.hpp>
 
 #include "formats/format.hpp"
+#include "io/file_lock.hpp"
 
 namespace poise {
 
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes) {
+  const FileLock lock(path);                         // an edit goes on from what it read
   const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
   if (opened.format->edit == nullptr) {
     throw Error(ErrorKind::unsupported,

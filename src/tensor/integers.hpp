@@ -9,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <poise/blob.hpp>
 #include <poise/dtype.hpp>
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 
 namespace poise {
@@ -34,13 +37,15 @@ decltype(auto) visit_integer(DType dtype, Use&& use) {
   }
 }
 
-// A blob's bytes in memory: borrowed, or copied where that is not possible.
+// A blob's bytes in memory: borrowed, or copied where that is not possible. Throws unsupported where a compressed blob would take
+// more memory than its file justifies.
 class LoadedBlob {
  public:
   explicit LoadedBlob(BlobPtr blob) : blob_(std::move(blob)) {
     if (const auto all = blob_->map()) {
       bytes_ = *all;
     } else {
+      require_justified();
       copy_ = read_all(*blob_);
       bytes_ = copy_;
     }
@@ -61,6 +66,15 @@ class LoadedBlob {
   }
 
  private:
+  void require_justified() const {
+    const auto at = blob_->location();
+    if (!at || blob_->size() <= max_decoded_bytes(at->length)) return;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once", blob_->size(), at->length,
+                            max_decoded_bytes(at->length)),
+                at->source->name(), at->offset);
+  }
+
   BlobPtr blob_;
   std::vector<std::byte> copy_;
   std::span<const std::byte> bytes_;

@@ -117,6 +117,12 @@ TEST_F(AtomicFileTest, NewFilesHaveTheModeOfTheUmask) {
   EXPECT_EQ(mode_of(path("a")), 0640U);
 }
 
+TEST_F(AtomicFileTest, LinksToDevicesStay) {
+  fs::create_symlink("/dev/null", path("a"));
+  EXPECT_THAT([&] { AtomicFile(path("a"), true); }, ::testing::ThrowsMessage<Error>(::testing::HasSubstr("not a regular file")));
+  EXPECT_TRUE(fs::is_symlink(path("a")));
+}
+
 TEST_F(AtomicFileTest, LinksAreReplacedAndNeverFollowed) {
   put(path("victim"), "precious");
   fs::create_symlink(path("victim"), path("a"));

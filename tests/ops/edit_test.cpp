@@ -1,0 +1,53 @@
+#include <poise/edit.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <poise/convert.hpp>
+#include <poise/format.hpp>
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each edit reads the file and writes what follows from that: none may be lost, in formats that grow and in those that are written anew.
+TEST(Edit, SeveralAtOnceAreAllKept) {
+  constexpr int kThreads = 8;
+  constexpr int kEdits = 5;
+  const fs::path directory = fs::temp_directory_path() / fmt::format("poise-edit-{}", ::getpid());
+  fs::create_directories(directory);
+  for (const std::string format : {"zt", "zt1"}) {
+    SCOPED_TRACE(format);
+    const fs::path file = directory / (format + ".zt");
+    ConvertOptions options;
+    options.format = format;
+    convert(fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral", file, options);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kEdits; ++i) {
+          AttributeChanges changes;
+          changes.set.push_back({fmt::format("note.{}.{}", t, i), std::string(static_cast<std::size_t>(100 * t), 'x')});
+          edit(file, changes);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const Model model = open(file);
+    for (int t = 0; t < kThreads; ++t) {
+      for (int i = 0; i < kEdits; ++i) EXPECT_NE(model.attributes.find(fmt::format("note.{}.{}", t, i)), nullptr) << t << " " << i;
+    }
+  }
+  fs::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace poise
