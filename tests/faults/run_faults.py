@@ -156,7 +156,7 @@ def main():
     parser.add_argument("poise")
     parser.add_argument("injector")
     parser.add_argument("examples", type=pathlib.Path)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=25)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)

@@ -13,6 +13,7 @@
 #include "formats/alt/tensors.hpp"
 #include "formats/alt/tokens.hpp"
 #include "io/source_range.hpp"
+#include "model/tiny_llama.hpp"
 
 namespace poise::alt {
 namespace {
@@ -61,12 +62,13 @@ Model read_v2(const Input& input, const ReadOptions&) {
 
 void set_vocab_size(Model& model) {
   if (!model.config) return;
-  const Tensor* embedding = model.find("model.embed_tokens.weight");
-  if (embedding != nullptr && embedding->shape.size() == 2) {
+  for (const std::string_view name : {std::string_view("model.embed_tokens.weight"), kTinyLlamaEmbedding}) {
+    const Tensor* embedding = model.find(name);
+    if (embedding == nullptr || embedding->shape.size() != 2) continue;
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
-  } else if (model.vocabulary) {
-    model.config->vocab_size = static_cast<std::int64_t>(model.vocabulary->size());
+    return;
   }
+  if (model.vocabulary) model.config->vocab_size = static_cast<std::int64_t>(model.vocabulary->size());
 }
 
 }  // namespace poise::alt
