@@ -61,6 +61,12 @@ Sink& FileOutput::main() { return files_->main; }
 
 Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(path_.parent_path() / name, overwrite_); }
 
+std::vector<std::filesystem::path> FileOutput::siblings() const {
+  std::vector<std::filesystem::path> paths;
+  for (const AtomicFile& file : files_->siblings) paths.push_back(file.target());
+  return paths;
+}
+
 std::uint64_t FileOutput::bytes() const {
   std::uint64_t sum = files_->main.position();
   for (const AtomicFile& file : files_->siblings) sum += file.position();

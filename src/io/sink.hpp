@@ -60,6 +60,7 @@ class FileOutput final : public Output {
   Sink& main() override;
   Sink& sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
+  std::vector<std::filesystem::path> siblings() const;
   // Bytes written so far, to all files.
   std::uint64_t bytes() const;
   // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.

@@ -40,6 +40,7 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   FileOutput file(output, options.write.overwrite);  // refuses an existing output before any work is done
   const Transformed transformed = transform(std::move(model), format, options);
   write_model(transformed.model, format, file, options.write);
+  for (const fs::path& sibling : file.siblings()) require_not_an_input(transformed.model, sibling);
   ConvertReport report;
   report.bytes_out = file.bytes();
   file.commit();
