@@ -22,8 +22,8 @@ struct EditReport {
   std::uint64_t bytes = 0;  // appended, or of the new file
 };
 
-// Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for formats without attributes; bad_argument when
-// there is nothing to change, a key stands twice or one to erase is not there; io.
+// Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for formats
+// without attributes; bad_argument when there is nothing to change, a key stands twice or one to erase is not there; io.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 }  // namespace poise

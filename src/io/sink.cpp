@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
+
+#include <poise/error.hpp>
 
 #include "io/atomic_file.hpp"
 
@@ -52,19 +55,22 @@ struct FileOutput::Files {
   AtomicFile main;
 };
 
-FileOutput::FileOutput(std::filesystem::path path, bool overwrite)
-    : path_(std::move(path)), overwrite_(overwrite), files_(new Files{{}, AtomicFile(path_, overwrite_)}) {}
+FileOutput::FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs)
+    : path_(std::move(path)), overwrite_(overwrite), inputs_(std::move(inputs)), files_(new Files{{}, AtomicFile(other_than_inputs(path_), overwrite_)}) {}
 
 FileOutput::~FileOutput() = default;
 
 Sink& FileOutput::main() { return files_->main; }
 
-Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(path_.parent_path() / name, overwrite_); }
+Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_); }
 
-std::vector<std::filesystem::path> FileOutput::siblings() const {
-  std::vector<std::filesystem::path> paths;
-  for (const AtomicFile& file : files_->siblings) paths.push_back(file.target());
-  return paths;
+std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) const {
+  for (const std::filesystem::path& input : inputs_) {
+    std::error_code ignored;
+    if (std::filesystem::equivalent(input, path, ignored))
+      throw Error(ErrorKind::bad_argument, "this file is the input; it cannot be the output too", path.string());
+  }
+  return path;
 }
 
 std::uint64_t FileOutput::bytes() const {

@@ -55,12 +55,12 @@ class Output {
 // Files that appear together on commit(); see AtomicFile.
 class FileOutput final : public Output {
  public:
-  FileOutput(std::filesystem::path path, bool overwrite);
+  // Throws bad_argument where the output, or later a sibling, is one of the `inputs`.
+  FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
   Sink& main() override;
   Sink& sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
-  std::vector<std::filesystem::path> siblings() const;
   // Bytes written so far, to all files.
   std::uint64_t bytes() const;
   // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
@@ -68,8 +68,11 @@ class FileOutput final : public Output {
 
  private:
   struct Files;
+  std::filesystem::path other_than_inputs(std::filesystem::path path) const;
+
   std::filesystem::path path_;
   bool overwrite_;
+  std::vector<std::filesystem::path> inputs_;
   std::unique_ptr<Files> files_;
 };
 

@@ -23,24 +23,15 @@ const Format& target_format(const fs::path& output, const ConvertOptions& option
   return format_by_name(*name);
 }
 
-void require_not_an_input(const Model& model, const fs::path& output) {
-  for (const fs::path& input : model.origin.files) {
-    std::error_code ignored;
-    if (fs::equivalent(input, output, ignored)) throw Error(ErrorKind::bad_argument, "this file is the input; it cannot be the output too", output.string());
-  }
-}
-
 }  // namespace
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Format& format = target_format(output, options);
   Model model = open(input, options.read);
-  require_not_an_input(model, output);
-  FileOutput file(output, options.write.overwrite);  // refuses an existing output before any work is done
+  FileOutput file(output, options.write.overwrite, model.origin.files);  // refuses an existing output before any work is done
   const Transformed transformed = transform(std::move(model), format, options);
   write_model(transformed.model, format, file, options.write);
-  for (const fs::path& sibling : file.siblings()) require_not_an_input(transformed.model, sibling);
   ConvertReport report;
   report.bytes_out = file.bytes();
   file.commit();

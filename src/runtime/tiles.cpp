@@ -80,25 +80,18 @@ POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
     _tile_loadd(3, lower_sums + kRegisterTokens, kSumBytes);
   }
   for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-    const std::uint16_t* const x_low = block.x_low + i * kTileTokens;
-    const std::uint16_t* const x_high = block.x_high + i * kTileTokens;
     _tile_loadd(4, block.high + i, weight_bytes);
     _tile_loadd(5, block.high + kRegisterRows * block.stride + i, weight_bytes);
-    _tile_loadd(6, x_low, kPairBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (kWide) {
-      _tile_loadd(7, x_low + 2 * kRegisterTokens, kPairBytes);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_loadd(6, x_high, kPairBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (kWide) {
-      _tile_loadd(7, x_high + 2 * kRegisterTokens, kPairBytes);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
+    for (const std::uint16_t* part : {block.x_low, block.x_high}) {
+      const std::uint16_t* const x = part + i * kTileTokens;
+      _tile_loadd(6, x, kPairBytes);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (kWide) {
+        _tile_loadd(7, x + 2 * kRegisterTokens, kPairBytes);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+      }
     }
     if (block.low == nullptr) continue;
     _tile_loadd(4, block.low + i, weight_bytes);
