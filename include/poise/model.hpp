@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,6 +20,8 @@
 #include <poise/value.hpp>
 
 namespace poise {
+
+class TextTable;
 
 // Who made the model. Empty strings: not known.
 struct Card {
@@ -132,11 +134,12 @@ class Model {
   Attributes attributes;
   std::vector<Warning> warnings;
 
-  Model() = default;
-  Model(Model&&) = default;
-  Model& operator=(Model&&) = default;
+  Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
 
-  // Appends a tensor. Throws invalid_file when the name is taken.
+  // Appends a tensor. Throws invalid_file when the name is taken, unsupported when there are 250,000 already.
   const Tensor& add(Tensor tensor);
 
   // Makes room for that many tensors, so that adding them is quick.
@@ -150,8 +153,8 @@ class Model {
   const Tensor* find(std::string_view name) const;
 
  private:
-  std::deque<Tensor> tensors_;  // a deque: the keys of index_ view the names in place
-  std::unordered_map<std::string_view, std::size_t> index_;
+  std::deque<Tensor> tensors_;          // a deque, so that a tensor stays where it is
+  std::unique_ptr<TextTable> by_name_;  // null: no tensors
 };
 
 // The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.

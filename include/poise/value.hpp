@@ -71,6 +71,10 @@ class Value {
   const T* get_if() const {
     return std::get_if<T>(&storage_);
   }
+  template <typename T>
+  T* get_if() {
+    return std::get_if<T>(&storage_);
+  }
 
   friend bool operator==(const Value&, const Value&);
 

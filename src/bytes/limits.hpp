@@ -18,14 +18,20 @@ inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR of zTensor 0.1 to 1.2
 inline constexpr std::size_t kMaxManifestNesting2 = 32;  // CBOR of zTensor 2, below its root
 
-// Values of JSON and CBOR that are kept as a tree, each of which takes some 40 bytes where a text of so many bytes may spend one.
-inline constexpr std::uint64_t max_values(std::uint64_t text_bytes) { return (std::uint64_t{1} << 20) + text_bytes / 8; }
+// Memory for the values of JSON and CBOR that are kept as a tree.
+inline constexpr std::uint64_t max_value_bytes(std::uint64_t text_bytes) { return (std::uint64_t{80} << 20) + 2 * text_bytes; }
 
 // Tensors and names.
-inline constexpr std::uint64_t kMaxRank = 64;            // ALT, zTensor 2
+inline constexpr std::size_t kMaxTensors = 250'000;      // of a model
+inline constexpr std::size_t kMaxParts = 400'000;        // of all tensors of a zTensor file
+inline constexpr std::size_t kMaxRank = 64;              // PyTorch's own limit; formats.md section 3 for zTensor 2
 inline constexpr std::size_t kMaxNameBytes2 = 1024;      // zTensor 2
 inline constexpr std::size_t kMaxShardNameBytes2 = 64;   // zTensor 2
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
+
+// Tokenizers.
+inline constexpr std::size_t kMaxTokens = 300'000;
+inline constexpr std::size_t kMaxMerges = 500'000;
 
 // Configurations.
 inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits

@@ -1,5 +1,6 @@
 #include "bytes/utf8.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -7,11 +8,23 @@
 
 namespace poise {
 
+namespace {
+
+// Up to eight bytes: the ends cover the middle.
+bool is_short_ascii(const char* at, std::size_t length) {
+  if (length >= 4) return ((load_le<std::uint32_t>(at) | load_le<std::uint32_t>(at + length - 4)) & 0x80808080U) == 0;
+  unsigned any = 0;
+  for (std::size_t i = 0; i < length; ++i) any |= static_cast<unsigned char>(at[i]);
+  return any < 0x80;
+}
+
+}  // namespace
+
 bool is_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
-    if (text.size() - i >= 8 && (load_le<std::uint64_t>(text.data() + i) & 0x8080808080808080U) == 0) {  // eight ASCII characters
-      i += 8;
+    if (const std::size_t length = std::min<std::size_t>(text.size() - i, 8); is_short_ascii(text.data() + i, length)) {
+      i += length;
       continue;
     }
     const auto lead = static_cast<unsigned char>(text[i]);

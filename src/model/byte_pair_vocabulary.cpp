@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/limits.hpp"
+#include "bytes/text_table.hpp"
 #include "io/source_text.hpp"
 
 namespace poise {
@@ -77,7 +77,8 @@ class VocabularyReader {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
-  std::vector<std::string> read() {
+  // By id; empty: none. The texts live as long as this.
+  const std::vector<std::string_view>& read() {
     std::uint64_t next = kSpecial.size();
     std::string_view line;
     while (lines_.next(line)) {
@@ -85,10 +86,11 @@ class VocabularyReader {
       if (is_special(token, id)) continue;
       const std::uint64_t where = id.value_or(next);
       if (where >= most_ids_) lines_.fail(fmt::format("the id of \"{}\" is far larger than the number of tokens", token));
+      if (where >= kMaxTokens) lines_.fail(fmt::format("the id of \"{}\" is {}, at most {} tokens are allowed", token, where, kMaxTokens));
       place(token, where);
       next = where + 1;
     }
-    return std::move(tokens_);
+    return tokens_;
   }
 
  private:
@@ -101,26 +103,28 @@ class VocabularyReader {
   }
 
   void place(std::string_view token, std::uint64_t id) {
-    if (const auto [twin, is_new] = ids_.try_emplace(std::string(token), id); !is_new)
-      lines_.fail(fmt::format("\"{}\" has the id {} already", token, twin->second));
+    const auto text_at = [this](std::uint32_t at) { return tokens_[at]; };
+    if (const auto twin = ids_.insert(token, static_cast<std::uint32_t>(id), text_at)) lines_.fail(fmt::format("\"{}\" has the id {} already", token, *twin));
     if (tokens_.size() <= id) tokens_.resize(static_cast<std::size_t>(id) + 1);
-    std::string& at = tokens_[static_cast<std::size_t>(id)];
+    std::string_view& at = tokens_[static_cast<std::size_t>(id)];
     if (!at.empty()) lines_.fail(fmt::format("the id {} of \"{}\" belongs to \"{}\"", id, token, at));
     at = token;
   }
 
   Lines lines_;
   std::uint64_t most_ids_;
-  std::vector<std::string> tokens_;  // by id; empty: none
-  std::unordered_map<std::string, std::uint64_t> ids_;
+  std::vector<std::string_view> tokens_;
+  TextTable ids_;
 };
 
 std::vector<std::pair<std::string, std::string>> read_merges(const Source& source) {
   std::vector<std::pair<std::string, std::string>> merges;
   Lines lines(source);
   std::string_view line;
+  merges.reserve(std::min(lines.count(), kMaxMerges));
   while (lines.next(line)) {
     if (line.starts_with("#version")) continue;
+    if (merges.size() == kMaxMerges) lines.fail(fmt::format("more than {} merges", kMaxMerges));
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string_view left = line.substr(0, space);
     const std::string_view right = space == line.size() ? std::string_view() : line.substr(space + 1);
@@ -140,7 +144,8 @@ Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges) 
   vocabulary.pad_id = 1;
   vocabulary.bos_id = 2;
   vocabulary.eos_id = 3;
-  const std::vector<std::string> tokens = VocabularyReader(vocab).read();
+  VocabularyReader reader(vocab);
+  const std::vector<std::string_view>& tokens = reader.read();
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     vocabulary.add(tokens[id], 0, id < kSpecialTypes.size() ? kSpecialTypes[id] : TokenType::normal);
   }

@@ -6,6 +6,8 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
+#include "bytes/text_table.hpp"
 #include "model/tiny_llama.hpp"
 
 namespace poise {
@@ -42,21 +44,31 @@ std::string_view Vocabulary::text(std::size_t id) const {
   return std::string_view(arena_).substr(token.begin, token.length);
 }
 
+Model::Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
 const Tensor& Model::add(Tensor tensor) {
+  if (tensors_.size() == kMaxTensors) throw Error(ErrorKind::unsupported, fmt::format("more than {} tensors", kMaxTensors), origin.path.string());
+  reserve(tensors_.size() + 1);
   const Tensor& added = tensors_.emplace_back(std::move(tensor));
-  if (!index_.emplace(added.name, tensors_.size() - 1).second) {
-    const std::string name = added.name;
-    tensors_.pop_back();
-    throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", name), origin.path.string());
-  }
-  return added;
+  const auto position = static_cast<std::uint32_t>(tensors_.size() - 1);
+  if (!by_name_->insert(added.name, position, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) return added;
+  const std::string name = added.name;
+  tensors_.pop_back();
+  throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", name), origin.path.string());
 }
 
-void Model::reserve(std::size_t tensors) { index_.reserve(tensors); }
+void Model::reserve(std::size_t tensors) {
+  if (!by_name_) by_name_ = std::make_unique<TextTable>();
+  by_name_->reserve(tensors);
+}
 
 const Tensor* Model::find(std::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &tensors_[found->second];
+  if (!by_name_) return nullptr;
+  const auto found = by_name_->find(name, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; });
+  return found ? &tensors_[*found] : nullptr;
 }
 
 namespace {

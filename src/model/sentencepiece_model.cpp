@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,6 +10,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
+#include "bytes/text_table.hpp"
 #include "io/source_range.hpp"
 #include "model/byte_piece.hpp"
 
@@ -159,6 +160,7 @@ class Reader {
 
  private:
   void read_piece(Message message, std::uint64_t offset) {
+    if (pieces_.size() == kMaxTokens) message.fail("pieces", fmt::format("more than {} pieces", kMaxTokens));
     Piece piece;
     piece.offset = offset;
     while (message.next()) {
@@ -225,15 +227,16 @@ class Reader {
   }
 
   void check_pieces() {
-    std::unordered_set<std::string_view> names;
-    std::unordered_set<std::string_view> reserved;
+    const auto text_at = [this](std::uint32_t at) -> std::string_view { return pieces_[at].text; };
+    TextTable names;
+    TextTable reserved;
     std::vector<bool> bytes(256);
     for (std::size_t id = 0; id < pieces_.size(); ++id) {
       const Piece& piece = pieces_[id];
       if (piece.text.empty()) fail(id, "the text is empty");
       if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
-      auto& set = is_reserved(piece.type) ? reserved : names;
-      if (!set.insert(piece.text).second) fail(id, fmt::format("\"{}\" stands twice", piece.text));
+      TextTable& table = is_reserved(piece.type) ? reserved : names;
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" stands twice", piece.text));
       if (piece.type == TokenType::unknown) {
         if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
         unk_id_ = static_cast<std::int32_t>(id);

@@ -9,6 +9,7 @@
 
 #include "runtime/encoder.hpp"
 #include "runtime/merge.hpp"
+#include "runtime/token_index.hpp"
 
 namespace poise {
 namespace {
@@ -22,8 +23,8 @@ char normalize(char byte) {
 
 class BytePair final : public Encoder {
  public:
-  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
-    for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.emplace(vocabulary.text(id), static_cast<TokenId>(id));
+  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary), ids_(vocabulary) {
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.add(static_cast<TokenId>(id));
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }
@@ -68,14 +69,13 @@ class BytePair final : public Encoder {
   }
 
   TokenId find(std::string_view piece) const {
-    const auto found = ids_.find(piece);
-    const TokenId id = found == ids_.end() ? vocabulary_.unk_id : found->second;
+    const TokenId id = ids_.find(piece).value_or(vocabulary_.unk_id);
     if (id < 0) throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece));
     return id;
   }
 
   const Vocabulary& vocabulary_;
-  std::unordered_map<std::string_view, TokenId> ids_;
+  TokenIndex ids_;
   std::unordered_map<Pair, double, Hash> ranks_;
 };
 

@@ -19,6 +19,7 @@
 #include "model/byte_piece.hpp"
 #include "runtime/encoder.hpp"
 #include "runtime/merge.hpp"
+#include "runtime/token_index.hpp"
 #include "runtime/utf8.hpp"
 
 namespace poise {
@@ -58,7 +59,7 @@ class PrefixMatcher {
 
 class SentencePieceBpe final : public Encoder {
  public:
-  explicit SentencePieceBpe(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {
+  explicit SentencePieceBpe(const Vocabulary& vocabulary) : vocabulary_(vocabulary), pieces_(vocabulary), reserved_(vocabulary) {
     bytes_.fill(-1);
     for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
     user_defined_.finish();
@@ -73,9 +74,9 @@ class SentencePieceBpe final : public Encoder {
       const std::string_view both(left.data(), left.size() + right.size());
       if (both.size() > longest_) return std::nullopt;
       const auto found = pieces_.find(both);
-      if (found == pieces_.end()) return std::nullopt;
-      if (vocabulary_.type(static_cast<std::size_t>(found->second)) == TokenType::unused) splits[both] = left.size();
-      return score(found->second);
+      if (!found) return std::nullopt;
+      if (vocabulary_.type(static_cast<std::size_t>(*found)) == TokenType::unused) splits[both] = left.size();
+      return score(*found);
     };
     Output output(*this);
     for (const std::string_view piece : merge_symbols(cut(normalized), priority)) resegment(piece, splits, output);
@@ -110,7 +111,7 @@ class SentencePieceBpe final : public Encoder {
       case TokenType::user_defined: user_defined_.add(text); [[fallthrough]];
       case TokenType::normal:
       case TokenType::unused:
-        pieces_.emplace(text, id);
+        pieces_.add(id);
         longest_ = std::max(longest_, text.size());
         return;
       case TokenType::byte:
@@ -120,7 +121,7 @@ class SentencePieceBpe final : public Encoder {
       case TokenType::unknown:
       case TokenType::bos:
       case TokenType::eos:
-      case TokenType::pad: reserved_.emplace(text, id); return;
+      case TokenType::pad: reserved_.add(id); return;
     }
   }
 
@@ -131,9 +132,8 @@ class SentencePieceBpe final : public Encoder {
 
   // As SentencePiece has it: names of control, unknown and byte tokens go first.
   TokenId find(std::string_view piece) const {
-    if (const auto found = reserved_.find(piece); found != reserved_.end()) return found->second;
-    const auto found = pieces_.find(piece);
-    return found == pieces_.end() ? vocabulary_.unk_id : found->second;
+    if (const auto found = reserved_.find(piece)) return *found;
+    return pieces_.find(piece).value_or(vocabulary_.unk_id);
   }
 
   std::string normalize(std::string_view text) const {
@@ -204,8 +204,8 @@ class SentencePieceBpe final : public Encoder {
   }
 
   const Vocabulary& vocabulary_;
-  std::unordered_map<std::string_view, TokenId> pieces_;    // what merging can make
-  std::unordered_map<std::string_view, TokenId> reserved_;  // what is never matched in text
+  TokenIndex pieces_;    // what merging can make
+  TokenIndex reserved_;  // what is never matched in text
   PrefixMatcher user_defined_;
   std::array<TokenId, 256> bytes_{};
   bool byte_fallback_ = false;

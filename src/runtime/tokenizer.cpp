@@ -1,7 +1,6 @@
 #include <poise/tokenizer.hpp>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -9,6 +8,7 @@
 
 #include "model/byte_piece.hpp"
 #include "runtime/encoder.hpp"
+#include "runtime/token_index.hpp"
 #include "runtime/utf8.hpp"
 
 namespace poise {
@@ -37,14 +37,14 @@ struct Tokenizer::Tables {
     check_id("pad_id", vocabulary.pad_id);
     check_id("unk_id", vocabulary.unk_id);
     // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
-    std::unordered_map<std::string_view, Surface> reserved;
+    TokenIndex reserved(vocabulary);
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       surfaces.push_back(surface(id));
       if (vocabulary.kind == VocabularyKind::byte_pair) continue;
-      if (surfaces[id] != Surface::text) reserved.emplace(vocabulary.text(id), surfaces[id]);
+      if (surfaces[id] != Surface::text) reserved.add(static_cast<TokenId>(id));
     }
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-      if (const auto found = reserved.find(vocabulary.text(id)); found != reserved.end()) surfaces[id] = found->second;
+      if (const auto found = reserved.find(vocabulary.text(id))) surfaces[id] = surfaces[static_cast<std::size_t>(*found)];
     }
     if (vocabulary.kind == VocabularyKind::sentencepiece_bpe) encoder = make_sentencepiece_bpe(vocabulary);
     if (vocabulary.kind == VocabularyKind::byte_pair) encoder = make_byte_pair(vocabulary);

@@ -14,13 +14,20 @@ ByteFile file_of(const std::string& header, std::size_t data) {
   ByteFile file;
   return file.u64("length", header.size()).raw("header", header).raw("data", std::string(data, '\0'));
 }
+// The header in two pieces, so that an error can point at the second.
+ByteFile file_of(const std::string& before, std::string_view name, const std::string& rest, std::size_t data) {
+  ByteFile file;
+  return file.u64("length", before.size() + rest.size()).raw("header", before).raw(name, rest).raw("data", std::string(data, '\0'));
+}
 
 // A float16 vector of two elements and a float32 matrix behind it, 4 and 16 bytes.
 constexpr std::string_view kVector = R"("a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})";
 constexpr std::string_view kMatrix = R"("b":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})";
 
 ByteFile with(std::string_view first, std::string_view second, std::size_t data = 20) {
-  return file_of("{" + std::string(first) + "," + std::string(second) + "}", data);
+  ByteFile file;
+  file.u64("length", first.size() + second.size() + 3).raw("header", "{").raw("first", std::string(first));
+  return file.raw("comma", ",").raw("second", std::string(second)).raw("brace", "}").raw("data", std::string(data, '\0'));
 }
 ByteFile whole() { return with(kVector, kMatrix); }
 // In place of the vector: an entry with the fields given.
@@ -42,13 +49,20 @@ TEST(HostileSafetensors, Header) {
           Case{"the header is no array", [] { return file_of("[]", 0); }, kInvalid, "header", "expected { as the first byte"},
           Case{"the header is JSON", [] { return file_of("{,}", 0); }, kInvalid, kAnywhere, "JSON"},
           Case{"the header is UTF-8", [] { return file_of("{\"\xff\":1}", 0); }, kInvalid, kAnywhere, "JSON"},
-          Case{"the header has no NUL", [] { return whole().raw("header", std::string("{}\0", 3)).u64("length", 3); }, kInvalid, kAnywhere, "a NUL byte"},
+          Case{"the header has no NUL", [] { return file_of(std::string("{}\0", 3), 0); }, kInvalid, kAnywhere, "a NUL byte"},
           Case{"nothing is behind the object", [] { return file_of("{}{}", 0); }, kInvalid, kAnywhere, "JSON"},
-          Case{"a name stands once", [] { return with(kVector, R"("a":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})"); }, kInvalid, "header",
+          Case{"a name stands once", [] { return with(kVector, R"("a":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})"); }, kInvalid, "second",
                "the key \"a\" stands twice"},
-          Case{"a field stands once", [] { return entry(R"("dtype":"F16","dtype":"F16","shape":[2],"data_offsets":[0,4])"); }, kInvalid, "header",
-               "the key \"dtype\" stands twice"},
-          Case{"nesting is bounded", [] { return file_of(R"({"a":)" + std::string(100000, '['), 0); }, kInvalid, "header", "nested deeper than 64"},
+          Case{"a name stands once, however it is spelled",
+               [] {
+                 return with(R"("\\\"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})",
+                             R"("\u005c\"a":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})");
+               },
+               kInvalid, "second", "stands twice"},
+          Case{"a field stands once", [] { return file_of(R"({"a":{"dtype":"F16",)", "twin", R"("dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4); },
+               kInvalid, "twin", "the key \"dtype\" stands twice"},
+          Case{"nesting is bounded", [] { return file_of(R"({"a":)" + std::string(63, '['), "too deep", std::string(100000, '['), 0); }, kInvalid, "too deep",
+               "nested deeper than 64"},
       });
 }
 
@@ -56,43 +70,55 @@ TEST(HostileSafetensors, Entries) {
   expect_refused(
       "hostile.safetensors",
       std::array{
-          Case{"an entry is an object", [] { return with(R"("a":[])", kMatrix); }, kInvalid, "header", "a: expected an object"},
-          Case{"an entry has three fields only", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0,4],"more":1)"); }, kInvalid, "header",
+          Case{"an entry is an object", [] { return with(R"("a":[])", kMatrix); }, kInvalid, "first", "a: expected an object"},
+          Case{"an entry has three fields only", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0,4],"more":1)"); }, kInvalid, "first",
                "a: unknown key \"more\""},
-          Case{"dtype is there", [] { return entry(R"("shape":[2],"data_offsets":[0,4])"); }, kInvalid, "header", "a: dtype"},
-          Case{"dtype is text", [] { return entry(R"("dtype":1,"shape":[2],"data_offsets":[0,4])"); }, kInvalid, "header", "a: dtype: expected text"},
-          Case{"dtype is known", [] { return entry(R"("dtype":"F7","shape":[2],"data_offsets":[0,4])"); }, ErrorKind::unsupported, "header",
+          Case{"dtype is there", [] { return entry(R"("shape":[2],"data_offsets":[0,4])"); }, kInvalid, "first", "a: dtype"},
+          Case{"dtype is text", [] { return entry(R"("dtype":1,"shape":[2],"data_offsets":[0,4])"); }, kInvalid, "first", "a: dtype: expected text"},
+          Case{"dtype is known", [] { return entry(R"("dtype":"F7","shape":[2],"data_offsets":[0,4])"); }, ErrorKind::unsupported, "first",
                "a: dtype \"F7\" is not known"},
-          Case{"dtype is in capitals", [] { return entry(R"("dtype":"f16","shape":[2],"data_offsets":[0,4])"); }, ErrorKind::unsupported, "header",
+          Case{"dtype is in capitals", [] { return entry(R"("dtype":"f16","shape":[2],"data_offsets":[0,4])"); }, ErrorKind::unsupported, "first",
                "a: dtype \"f16\" is not known"},
-          Case{"shape is there", [] { return entry(R"("dtype":"F16","data_offsets":[0,4])"); }, kInvalid, "header", "a: shape: expected an array"},
-          Case{"shape is an array", [] { return entry(R"("dtype":"F16","shape":2,"data_offsets":[0,4])"); }, kInvalid, "header", "a: shape: expected an array"},
-          Case{"a dimension is not negative", [] { return entry(R"("dtype":"F16","shape":[-2],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"shape is there", [] { return entry(R"("dtype":"F16","data_offsets":[0,4])"); }, kInvalid, "first", "a: shape: expected an array"},
+          Case{"shape is an array", [] { return entry(R"("dtype":"F16","shape":2,"data_offsets":[0,4])"); }, kInvalid, "first", "a: shape: expected an array"},
+          Case{"a dimension is not negative", [] { return entry(R"("dtype":"F16","shape":[-2],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape: expected non-negative integers"},
-          Case{"a dimension is an integer", [] { return entry(R"("dtype":"F16","shape":[2.0],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"a dimension is an integer", [] { return entry(R"("dtype":"F16","shape":[2.0],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape: expected non-negative integers"},
-          Case{"a dimension is no text", [] { return entry(R"("dtype":"F16","shape":["2"],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"a dimension is no text", [] { return entry(R"("dtype":"F16","shape":["2"],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape: expected non-negative integers"},
-          Case{"a dimension fits 64 bits", [] { return entry(R"("dtype":"F16","shape":[18446744073709551616],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"a dimension fits 64 bits", [] { return entry(R"("dtype":"F16","shape":[18446744073709551616],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape: expected non-negative integers"},
-          Case{"the shape fits 64 bits", [] { return entry(R"("dtype":"F16","shape":[4294967296,4294967296,2],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"the shape fits 64 bits", [] { return entry(R"("dtype":"F16","shape":[4294967296,4294967296,2],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [4294967296, 4294967296, 2] overflows"},
-          Case{"the bytes fit 64 bits", [] { return entry(R"("dtype":"F16","shape":[9223372036854775808],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"the bytes fit 64 bits", [] { return entry(R"("dtype":"F16","shape":[9223372036854775808],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [9223372036854775808] overflows"},
-          Case{"data_offsets is there", [] { return entry(R"("dtype":"F16","shape":[2])"); }, kInvalid, "header", "a: data_offsets: expected an array"},
-          Case{"data_offsets has two numbers", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0])"); }, kInvalid, "header",
+          Case{"the rank is at most 64",
+               [] {
+                 return with(R"("a":{"dtype":"U8","shape":[4)" +
+                                 [] {
+                                   std::string ones;
+                                   for (int i = 0; i < 64; ++i) ones += ",1";
+                                   return ones;
+                                 }() +
+                                 R"(],"data_offsets":[0,4]})",
+                             kMatrix);
+               },
+               kInvalid, "first", "a: shape: rank 65, at most 64 is allowed"},
+          Case{"data_offsets is there", [] { return entry(R"("dtype":"F16","shape":[2])"); }, kInvalid, "first", "a: data_offsets: expected an array"},
+          Case{"data_offsets has two numbers", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0])"); }, kInvalid, "first",
                "a: data_offsets: expected [begin, end]"},
-          Case{"data_offsets has not three", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0,4,4])"); }, kInvalid, "header",
+          Case{"data_offsets has not three", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[0,4,4])"); }, kInvalid, "first",
                "a: data_offsets: expected [begin, end]"},
-          Case{"an offset is not negative", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[-4,0])"); }, kInvalid, "header",
+          Case{"an offset is not negative", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[-4,0])"); }, kInvalid, "first",
                "a: data_offsets: expected non-negative"},
-          Case{"begin is not behind end", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[4,0])"); }, kInvalid, "header",
+          Case{"begin is not behind end", [] { return entry(R"("dtype":"F16","shape":[2],"data_offsets":[4,0])"); }, kInvalid, "first",
                "a: data_offsets: begin 4 lies behind end 0"},
-          Case{"the size is that of the shape", [] { return entry(R"("dtype":"F16","shape":[3],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"the size is that of the shape", [] { return entry(R"("dtype":"F16","shape":[3],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [3] of f16 needs 6 bytes, data_offsets hold 4"},
-          Case{"a scalar has one element", [] { return entry(R"("dtype":"F16","shape":[],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"a scalar has one element", [] { return entry(R"("dtype":"F16","shape":[],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [] of f16 needs 2 bytes"},
-          Case{"elements of four bits fill bytes", [] { return entry(R"("dtype":"F4","shape":[7],"data_offsets":[0,4])"); }, kInvalid, "header",
+          Case{"elements of four bits fill bytes", [] { return entry(R"("dtype":"F4","shape":[7],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [7] of f4_e2m1 does not fill whole bytes"},
       });
 }
@@ -101,13 +127,13 @@ TEST(HostileSafetensors, Places) {
   expect_refused("hostile.safetensors",
                  std::array{
                      Case{"the first tensor begins at 0", [] { return with(R"("a":{"dtype":"F16","shape":[1],"data_offsets":[2,4]})", kMatrix); }, kInvalid,
-                          "data", "a: a hole of 2 bytes"},
-                     Case{"there are no holes", [] { return with(kVector, R"("b":{"dtype":"F32","shape":[3],"data_offsets":[8,20]})"); }, kInvalid, "data",
+                          "first", "a: a hole of 2 bytes"},
+                     Case{"there are no holes", [] { return with(kVector, R"("b":{"dtype":"F32","shape":[3],"data_offsets":[8,20]})"); }, kInvalid, "second",
                           "b: a hole of 4 bytes"},
-                     Case{"tensors do not overlap", [] { return with(kVector, R"("b":{"dtype":"F16","shape":[9],"data_offsets":[2,20]})"); }, kInvalid, "data",
-                          "b: overlaps the tensor before it"},
-                     Case{"tensors share nothing", [] { return with(kVector, R"("b":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})", 4); }, kInvalid, "data",
-                          "overlaps the tensor before it"},
+                     Case{"tensors do not overlap", [] { return with(kVector, R"("b":{"dtype":"F16","shape":[9],"data_offsets":[2,20]})"); }, kInvalid,
+                          "second", "b: overlaps the tensor before it"},
+                     Case{"tensors share nothing", [] { return with(kVector, R"("b":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})", 4); }, kInvalid,
+                          "second", "overlaps the tensor before it"},
                      Case{"the last tensor ends inside the file", [] { return whole().cut("data", 19); }, kInvalid, kEndOfFile, "the file is cut off"},
                      Case{"an end does not overflow",
                           [] { return with(kVector, R"("b":{"dtype":"U8","shape":[18446744073709551611],"data_offsets":[4,18446744073709551615]})"); },
@@ -121,8 +147,8 @@ TEST(HostileSafetensors, Metadata) {
   expect_refused(
       "hostile.safetensors",
       std::array{
-          Case{"__metadata__ is an object", [] { return with(R"("__metadata__":"pt")", kVector, 4); }, kInvalid, "header", "__metadata__: expected an object"},
-          Case{"its values are text", [] { return with(R"("__metadata__":{"epoch":3})", kVector, 4); }, kInvalid, "header",
+          Case{"__metadata__ is an object", [] { return with(R"("__metadata__":"pt")", kVector, 4); }, kInvalid, "first", "__metadata__: expected an object"},
+          Case{"its values are text", [] { return with(R"("__metadata__":{"epoch":3})", kVector, 4); }, kInvalid, "first",
                "__metadata__: the value of \"epoch\" is no text"},
           Case{"poise.config is JSON", [] { return with(R"("__metadata__":{"poise.config":"{"})", kVector, 4); }, kInvalid, kAnywhere, "JSON"},
           Case{"poise.config is an object", [] { return with(R"("__metadata__":{"poise.config":"[]"})", kVector, 4); }, kInvalid, kNowhere,

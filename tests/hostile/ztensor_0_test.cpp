@@ -54,7 +54,7 @@ TEST(HostileZtensor0, Container) {
                [] {
                  return file_of({map(entry()), map(entry())});
                },
-               kInvalid, kNowhere, "\"t\" stands twice"},
+               kInvalid, "entry 1", "t: the name stands twice"},
       });
 }
 

@@ -209,6 +209,11 @@ TEST(HostileZtensor1, Objects) {
                             return one(map({{text("shape"), number(4)}}));
                           },
                           kInvalid, kAnywhere, "objects: t: shape: expected an array"},
+                     Case{"the rank is at most 64",
+                          [] {
+                            return one(map({{text("shape"), array(std::vector<std::string>(65, number(1)))}}));
+                          },
+                          kInvalid, kAnywhere, "objects: t: shape: item 64: a rank of more than 64"},
                      Case{"a dimension is not negative",
                           [] {
                             return one(map({{text("shape"), array({negative(0)})}}));

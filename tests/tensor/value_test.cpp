@@ -63,6 +63,22 @@ TEST(ValueJson, TheNumberOfValuesIsBounded) {
   EXPECT_THROW(parse_json(zeros(2'000'000), "test", 0), Error);
 }
 
+TEST(ValueJson, AnErrorSaysWhere) {
+  const auto place = [](std::string_view text) -> std::uint64_t {
+    try {
+      parse_json(text, "test", 1000);
+    } catch (const Error& error) {
+      return error.offset().value_or(0);
+    }
+    return 0;
+  };
+  EXPECT_EQ(place(R"({"a":1,"b":{},"a":2})"), 1014U);                // the second "a"
+  EXPECT_EQ(place(R"({"x":{"b\\":1 , "b\u005c":[]}})"), 1015U);      // the same key in another spelling
+  EXPECT_EQ(place(R"({"\"":0,"\\\"":0,"\u005c\u0022":0})"), 1017U);  // keys that end with quotes
+  EXPECT_EQ(place("[1,\n  \1]"), 1006U);
+  EXPECT_EQ(place(std::string_view("[\0]", 3)), 1001U);
+}
+
 TEST(ValueJson, ReadsWhatItWrites) {
   const Attributes map{{"a", Value::Array{1, -2, 0.25, "\xc3\xa9", true, Value()}}, {"b", Attributes{{"c", Value::Array{Value::Array{}}}}}};
   for (const int indent : {-1, 0, 1, 4}) EXPECT_EQ(parse_json(to_json(map, indent), "test"), Value(map)) << indent;

@@ -47,6 +47,8 @@ class TensorsReader {
   // Calls `read_tensor` for each.
   template <typename ReadTensor>
   void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
+    if (static_cast<std::uint64_t>(tensor_count_) > kMaxTensors)
+      bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors), begin_);
     if (static_cast<std::uint64_t>(tensor_count_) > bytes_.remaining() / least_bytes) {
       bytes_.fail("tensor_count", fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes, bytes_.remaining()),
                   begin_);

@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/limits.hpp"
 #include "formats/alt/readings.hpp"
 
 namespace poise::alt {
@@ -47,6 +48,7 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   vocabulary.eos_id = bytes.i32("eos_id");
   vocabulary.pad_id = bytes.i32("pad_id");
   vocabulary.unk_id = bytes.i32("unk_id");
+  if (static_cast<std::size_t>(size) > kMaxTokens) bytes.fail("vocab_size", fmt::format("{} tokens, at most {} are allowed", size, kMaxTokens), at);
   if (static_cast<std::uint64_t>(size) > bytes.remaining() / least_token_bytes) {
     bytes.fail("vocab_size", fmt::format("{} tokens need at least {} bytes each, {} bytes are left", size, least_token_bytes, bytes.remaining()), at);
   }

@@ -95,10 +95,10 @@ class Directory {
 
   Attributes json_object(std::string_view name) {
     const std::string source = (path_ / name).string();
-    const Value value = parse_json(text(name), source);
-    const auto* map = value.get_if<Attributes>();
+    Value value = parse_json(text(name), source);
+    auto* map = value.get_if<Attributes>();
     if (map == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
-    return *map;
+    return std::move(*map);
   }
 
   Origin origin() const { return {path_, "huggingface", size_, files_}; }
@@ -119,6 +119,7 @@ ShardMap read_index(Directory& directory) {
   const Value* value = root.find("weight_map");
   const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
+  if (map->size() > kMaxTensors) throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: more than {} tensors", kMaxTensors), path);
   ShardMap shards;
   for (const auto& [tensor, shard] : *map) {
     const auto* name = shard.get_if<std::string>();
@@ -132,11 +133,19 @@ ShardMap read_index(Directory& directory) {
 }
 
 void require_shards(const Directory& directory, const ShardMap& shards) {
+  constexpr std::size_t kMostNamed = 20;
   std::vector<std::string> absent;
+  std::size_t more = 0;
   for (const auto& [shard, tensors] : shards) {
-    if (!is_there(directory.path() / shard)) absent.push_back(fmt::format("{} ({} tensors)", shard, tensors.size()));
+    if (is_there(directory.path() / shard)) continue;
+    if (absent.size() < kMostNamed) {
+      absent.push_back(fmt::format("{} ({} tensors)", shard, tensors.size()));
+    } else {
+      ++more;
+    }
   }
   if (absent.empty()) return;
+  if (more > 0) absent.push_back(fmt::format("and {} more", more));
   throw Error(ErrorKind::not_found, fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")), (directory.path() / kIndex).string());
 }
 

@@ -24,10 +24,12 @@
 #include "io/pump.hpp"
 #include "io/source_range.hpp"
 #include "model/metadata.hpp"
+#include "tensor/json.hpp"
 
 namespace poise {
 namespace {
 
+constexpr std::uint64_t kSizeBytes = 8;  // of the header's length
 constexpr std::uint64_t kAlignment = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
@@ -37,6 +39,7 @@ struct Entry {
   Shape shape;
   std::uint64_t begin = 0;  // from the first byte behind the header
   std::uint64_t end = 0;
+  std::uint64_t position = 0;  // in the file, of what the header says of it
 };
 
 // Where elements are smaller than a byte, the last byte has to be full.
@@ -46,45 +49,64 @@ class HeaderParser {
  public:
   explicit HeaderParser(std::string path) : path_(std::move(path)) {}
 
-  Entry entry(const std::string& name, const Value& value) const {
+  // Parses the header, which begins at `offset`.
+  void parse(std::string_view text, std::uint64_t offset) {
+    if (!text.starts_with('{')) fail("JSON", "expected { as the first byte");
+    parse_json_members(text, path_, offset, [this](std::string name, Value value, std::uint64_t position) {
+      position_ = position;
+      if (name == kMetadata) {
+        metadata_ = metadata(std::move(value));
+      } else {
+        if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
+        entries_.push_back(entry(std::move(name), value));
+      }
+    });
+  }
+
+  std::vector<Entry> take_entries() { return std::move(entries_); }
+  Attributes take_metadata() { return std::move(metadata_); }
+
+ private:
+  Entry entry(std::string name, const Value& value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(name, "expected an object");
     for (const auto& [key, ignored] : *map) {
       if (key != "dtype" && key != "shape" && key != "data_offsets") fail(name, fmt::format("unknown key \"{}\"", key));
     }
     Entry entry;
-    entry.name = name;
+    entry.position = position_;
     entry.dtype = dtype(name, *map);
     entry.shape = numbers(name, *map, "shape");
+    if (entry.shape.size() > kMaxRank) fail(name, fmt::format("shape: rank {}, at most {} is allowed", entry.shape.size(), kMaxRank));
     const auto offsets = numbers(name, *map, "data_offsets");
     if (offsets.size() != 2) fail(name, "data_offsets: expected [begin, end]");
     entry.begin = offsets[0];
     entry.end = offsets[1];
+    entry.name = std::move(name);
     check_size(entry);
     return entry;
   }
 
   // `__metadata__` is a map of text to text.
-  const Attributes& metadata(const Value& value) const {
-    const auto* map = value.get_if<Attributes>();
+  Attributes metadata(Value value) const {
+    auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
     for (const auto& [key, item] : *map) {
       if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is no text", key));
     }
-    return *map;
+    return std::move(*map);
   }
 
-  [[noreturn]] void fail(std::string_view name, std::string_view problem, std::uint64_t offset = 8) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, offset);
+  [[noreturn]] void fail(std::string_view name, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, position_);
   }
 
- private:
   DType dtype(const std::string& name, const Attributes& map) const {
     const Value* value = map.find("dtype");
     const auto* spelling = value == nullptr ? nullptr : value->get_if<std::string>();
     if (spelling == nullptr) fail(name, "dtype: expected text");
     const auto dtype = dtype_from(&DTypeInfo::safetensors, *spelling);
-    if (!dtype) throw Error(ErrorKind::unsupported, fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, 8);
+    if (!dtype) throw Error(ErrorKind::unsupported, fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
     return *dtype;
   }
 
@@ -116,17 +138,22 @@ class HeaderParser {
   }
 
   std::string path_;
+  std::uint64_t position_ = kSizeBytes;  // of the member that is being parsed
+  std::vector<Entry> entries_;
+  Attributes metadata_;
 };
 
 // Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
-void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, const Source& source, const HeaderParser& parser) {
+void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, const Source& source) {
+  const auto fail = [&](const Entry& entry, std::string_view problem) {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", entry.name, problem), source.name(), entry.position);
+  };
   std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   const std::uint64_t data_bytes = source.size() - header_end;
   std::uint64_t position = 0;
   for (const Entry& entry : entries) {
-    if (entry.begin < position)
-      parser.fail(entry.name, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position), header_end);
-    if (entry.begin > position) parser.fail(entry.name, fmt::format("a hole of {} bytes lies before it", entry.begin - position), header_end);
+    if (entry.begin < position) fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
+    if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes lies before it", entry.begin - position));
     position = entry.end;
   }
   const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
@@ -152,7 +179,7 @@ Model read(const Input& input, const ReadOptions&) {
   model.origin = {input.path, "safetensors", input.source->size(), {input.path}};
   SafetensorsFile file = read_safetensors(input.source);
   model.attributes = std::move(file.metadata);
-  for (Tensor& tensor : file.tensors) model.add(std::move(tensor));
+  for (; !file.tensors.empty(); file.tensors.pop_front()) model.add(std::move(file.tensors.front()));
   take_text_attributes(model);
   return model;
 }
@@ -233,19 +260,12 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
     reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
   }
   const std::string text(reader.text(length, "header"));
-  const HeaderParser parser(source->name());
-  if (!text.starts_with('{')) parser.fail("JSON", "expected { as the first byte");
-  const Value root = parse_json(text, source->name(), reader.position() - length);
+  HeaderParser parser(source->name());
+  parser.parse(text, reader.position() - length);
   SafetensorsFile file;
-  std::vector<Entry> entries;
-  for (const auto& [name, value] : *root.get_if<Attributes>()) {
-    if (name == kMetadata) {
-      file.metadata = parser.metadata(value);
-    } else {
-      entries.push_back(parser.entry(name, value));
-    }
-  }
-  require_gapless(entries, reader.position(), *source, parser);
+  file.metadata = parser.take_metadata();
+  std::vector<Entry> entries = parser.take_entries();
+  require_gapless(entries, reader.position(), *source);
   for (Entry& entry : entries) {
     BlobPtr blob = make_source_blob(source, reader.position() + entry.begin, entry.end - entry.begin);
     file.tensors.push_back(make_dense(std::move(entry.name), std::move(entry.shape), entry.dtype, std::move(blob)));

@@ -1,6 +1,8 @@
 // safetensors: a JSON header, then the tensors' bytes. Read strictly (formats.md section 5), written aligned.
 #pragma once
 
+#include <deque>
+
 #include "formats/format.hpp"
 
 namespace poise {
@@ -10,7 +12,7 @@ extern const Format kSafetensors;
 // One file's `__metadata__` and its tensors in the order of their bytes. Throws invalid_file, unsupported, io.
 struct SafetensorsFile {
   Attributes metadata;
-  std::vector<Tensor> tensors;
+  std::deque<Tensor> tensors;
 };
 SafetensorsFile read_safetensors(const SourcePtr& source);
 

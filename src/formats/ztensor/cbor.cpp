@@ -120,7 +120,7 @@ Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::stri
       context_(std::move(context)),
       rules_(rules),
       max_depth_(rules == Rules::deterministic ? kMaxManifestNesting2 : kMaxNesting),
-      values_left_(max_values(bytes.size())) {}
+      budget_(bytes.size()) {}
 
 std::string Cursor::describe(std::string_view problem) const {
   std::string text = context_;
@@ -201,6 +201,12 @@ std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_
   return item.argument;
 }
 
+KeySet& Cursor::empty_key_set() {
+  if (depth_ >= key_sets_.size()) key_sets_.resize(depth_ + 1);
+  key_sets_[depth_].clear();
+  return key_sets_[depth_];
+}
+
 // An indefinite string's pieces are definite strings of its kind.
 std::string_view Cursor::string_content(const Item& item) {
   if (!item.indefinite) return item.content;
@@ -222,10 +228,10 @@ Value Cursor::value() { return to_value(take()); }
 
 Attributes Cursor::attributes() {
   const std::uint64_t begin = position();
-  Value map = to_value(take(Kind::map));
-  const auto* attributes = map.get_if<Attributes>();
+  Value map = map_value(take(Kind::map));
+  auto* attributes = map.get_if<Attributes>();
   if (attributes == nullptr) fail("expected text keys", begin);
-  return *attributes;
+  return std::move(*attributes);
 }
 
 bool Cursor::null() {
@@ -235,7 +241,6 @@ bool Cursor::null() {
 }
 
 Value Cursor::to_value(const Item& item) {
-  if (values_left_-- == 0) fail("CBOR: more values than a text of this size may hold", position());
   switch (item.kind) {
     case Kind::unsigned_integer: return item.argument;
     case Kind::negative_integer: return negative_value(item.argument);
@@ -248,23 +253,13 @@ Value Cursor::to_value(const Item& item) {
     }
     case Kind::array: {
       Value::Array items;
-      for (Array array(*this, item); array.next();) items.push_back(value());
+      for (Array array(*this, item); array.next();) {
+        charge(budget_.take_item());
+        items.push_back(value());
+      }
       return items;
     }
-    case Kind::map: {
-      Value::Pairs pairs;
-      bool all_text = true;
-      for (Map map(*this, item); map.next();) {
-        all_text = all_text && map.has_text_key();
-        Value key = map.has_text_key() ? Value(map.key()) : map.other_key();
-        pairs.emplace_back(std::move(key), value());
-      }
-      if (!all_text) return pairs;
-      std::vector<Attributes::Entry> entries;
-      entries.reserve(pairs.size());
-      for (auto& [key, entry] : pairs) entries.emplace_back(*key.get_if<std::string>(), std::move(entry));
-      return Attributes::from_unique(std::move(entries));
-    }
+    case Kind::map: return map_value(item);
     case Kind::null:
     case Kind::undefined:
     case Kind::none:
@@ -272,6 +267,27 @@ Value Cursor::to_value(const Item& item) {
     case Kind::end: break;
   }
   return {};
+}
+
+Value Cursor::map_value(const Item& item) {
+  std::vector<Attributes::Entry> entries;
+  Value::Pairs pairs;  // instead, from the first key on that is no text
+  for (Map map(*this, item); map.next();) {
+    charge(budget_.take_entry());
+    if (map.has_text_key() && pairs.empty()) {
+      entries.emplace_back(map.key(), value());
+      continue;
+    }
+    for (auto& [key, entry] : std::exchange(entries, {})) pairs.emplace_back(std::move(key), std::move(entry));
+    Value key = map.has_text_key() ? Value(map.key()) : map.other_key();
+    pairs.emplace_back(std::move(key), value());
+  }
+  if (!pairs.empty()) return pairs;
+  return Attributes::from_unique(std::move(entries));
+}
+
+void Cursor::charge(bool affordable) const {
+  if (!affordable) fail("CBOR: more values than a text of this size may hold", position());
 }
 
 void Cursor::pass(const Item& item) {
@@ -300,7 +316,8 @@ bool Array::next() {
   return true;
 }
 
-Map::Map(Cursor& in, const Item& item) : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)) {
+Map::Map(Cursor& in, const Item& item)
+    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)), keys_(in.empty_key_set()) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 
@@ -341,26 +358,6 @@ void Map::require_ascending(std::string_view encoded) {
     in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)), key_position_);
   }
   previous_ = encoded;
-}
-
-bool KeySet::insert(std::string_view key) {
-  if (!many_.empty()) return many_.insert(key).second;
-  const auto few = std::span(few_).first(count_);
-  if (ascending_.empty()) {
-    if (std::ranges::find(few, key) != few.end()) return false;
-    if (count_ < kFew) {
-      few_[count_++] = key;
-      return true;
-    }
-    if (std::ranges::is_sorted(few)) ascending_.assign(few.begin(), few.end());
-  }
-  if (!ascending_.empty() && ascending_.back() < key) {
-    ascending_.push_back(key);
-    return true;
-  }
-  many_.insert(few.begin(), few.end());
-  many_.insert(ascending_.begin(), ascending_.end());
-  return many_.insert(key).second;
 }
 
 }  // namespace poise::cbor

@@ -10,7 +10,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +18,9 @@
 #include <poise/error.hpp>
 #include <poise/value.hpp>
 
+#include "bytes/key_set.hpp"
 #include "bytes/limits.hpp"
+#include "tensor/value_budget.hpp"
 
 namespace poise::cbor {
 
@@ -84,10 +85,13 @@ class Cursor {
   Item take();    // the same behind any tags, depth checked
   Item take(Kind expected);
   Value to_value(const Item& item);
+  Value map_value(const Item& item);
+  void charge(bool affordable) const;
   void pass(const Item& item);
   std::string_view string_content(const Item& item);
   void require_deterministic(const Item& item, std::size_t begin) const;
   bool at_break();
+  KeySet& empty_key_set();  // for a map that is about to open
   std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -96,11 +100,12 @@ class Cursor {
   std::string context_;
   Rules rules_;
   std::size_t max_depth_;
-  std::uint64_t values_left_;  // that may be built
+  ValueBudget budget_;
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   std::array<Frame, kMaxNesting + 1> frames_;
   std::deque<std::string> joined_;  // strings that arrived in pieces, and keys that are no text
+  std::deque<KeySet> key_sets_;     // by depth, of the open maps
 };
 
 // The entries of an array: for (auto items = in.array(); items.next();) in.u64();
@@ -120,21 +125,6 @@ class Array {
   Cursor& in_;
   bool indefinite_;
   std::uint64_t left_ = 0;
-};
-
-// The keys of one map so far. Most maps are small or sorted; only one that is neither pays for a set.
-class KeySet {
- public:
-  // False when it is in already. Requires: the text outlives this.
-  bool insert(std::string_view key);
-
- private:
-  static constexpr std::size_t kFew = 8;
-
-  std::array<std::string_view, kFew> few_;
-  std::size_t count_ = 0;                    // in few_
-  std::vector<std::string_view> ascending_;  // all of them, once there are more and as long as they ascend
-  std::set<std::string_view> many_;          // all of them, from then on
 };
 
 // The entries of a map: for (auto map = in.map(); map.next();) { if (map.key() == "version") ... else in.skip(); }
@@ -170,7 +160,7 @@ class Map {
   std::string_view key_;
   Value other_key_;
   std::string_view previous_;           // deterministic: the encoded key before
-  KeySet keys_;                         // lenient
+  KeySet& keys_;                        // lenient
   std::unique_ptr<KeySet> other_keys_;  // lenient: those that are no text, encoded
 };
 

@@ -8,6 +8,8 @@
 
 #include <poise/tensor.hpp>
 
+#include "formats/ztensor/cbor.hpp"
+
 namespace poise::ztensor {
 
 // One run of stored bytes (a component in 1.x, a part in 2).
@@ -30,7 +32,14 @@ struct Object {
   std::string layout = "dense";  // "format" in 1.x
   Attributes attributes;
   std::vector<Component> components;
+  bool big_endian = false;     // version 0.1
   std::uint64_t position = 0;  // of its map in the manifest
 };
+
+// Appends an object, which begins at the cursor. Fails when there are as many as a model may have tensors.
+Object& append_object(std::vector<Object>& objects, const cbor::Cursor& in);
+
+// An array of at most kMaxRank numbers.
+Shape parse_shape(cbor::Cursor& in);
 
 }  // namespace poise::ztensor

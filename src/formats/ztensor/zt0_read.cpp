@@ -5,7 +5,9 @@
 //   index         CBOR: [{"name", "offset", "size", "dtype": "float32", "shape": [..], "encoding": "raw" | "zstd",
 //                 "layout": "dense"?, "data_endianness": "little" | "big"?, "checksum"?, anything else}, ...]
 //   u64           length of the index
-#include <set>
+//
+// "sparsecsr" and "sparsecoo" pack everything into one blob in a way that was never written down: they are listed only.
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,7 +18,6 @@
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/source_range.hpp"
-#include "tensor/byte_swap.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -24,38 +25,29 @@ namespace {
 constexpr std::string_view kContext = "zt 0.1: index";
 constexpr std::uint64_t kMagicBytes = 8;
 
-struct Entry {
-  Object object;
-  std::vector<Attributes::Entry> attributes;
-  bool big_endian = false;
-};
-
 class EntryParser {
  public:
   explicit EntryParser(cbor::Cursor& in) : in_(in) {}
 
-  Entry parse() {
-    Entry entry;
-    entry.object.position = in_.position();
-    Component data;
+  void parse(Object& object) {
+    Component& data = object.components.emplace_back();
     data.role = "data";
     data.position = in_.position();
     missing_ = {"name", "offset", "size", "dtype", "shape", "encoding"};
+    attributes_.clear();
     for (auto map = in_.map(); map.next();) {
       std::erase(missing_, map.key());
-      field(map.key(), map.has_text_key(), entry, data);
+      field(map.key(), map.has_text_key(), object, data);
     }
-    if (!missing_.empty()) in_.fail(fmt::format("\"{}\" is missing", missing_.front()), entry.object.position);
-    entry.object.components.push_back(std::move(data));
-    entry.object.attributes = Attributes::from_unique(std::move(entry.attributes));
-    return entry;
+    if (!missing_.empty()) in_.fail(fmt::format("\"{}\" is missing", missing_.front()), object.position);
+    object.attributes = Attributes::from_unique(std::exchange(attributes_, {}));
   }
 
  private:
-  void field(std::string_view key, bool is_text, Entry& entry, Component& data) {
+  void field(std::string_view key, bool is_text, Object& object, Component& data) {
     const std::uint64_t begin = in_.position();
     if (key == "name") {
-      entry.object.name = in_.text();
+      object.name = in_.text();
     } else if (key == "offset") {
       data.offset = in_.u64();
     } else if (key == "size") {
@@ -64,21 +56,21 @@ class EntryParser {
       data.dtype_name = in_.text();
       data.dtype = dtype_from(&DTypeInfo::zt0, data.dtype_name).value_or(DType::unknown);
     } else if (key == "shape") {
-      for (auto dimensions = in_.array(); dimensions.next();) entry.object.shape.push_back(in_.u64());
+      object.shape = parse_shape(in_);
     } else if (key == "encoding") {
       data.encoding = in_.text();
     } else if (in_.null()) {
       return;
     } else if (key == "layout") {
-      entry.object.layout = in_.text();
+      object.layout = in_.text();
     } else if (key == "checksum") {
       data.digest = in_.text();
     } else if (key == "data_endianness") {
       const std::string_view order = in_.text();
       if (order != "little" && order != "big") in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
-      entry.big_endian = order == "big";
+      object.big_endian = order == "big";
     } else if (is_text) {
-      entry.attributes.emplace_back(key, in_.value());
+      attributes_.emplace_back(key, in_.value());
     } else {
       in_.skip();
     }
@@ -86,14 +78,8 @@ class EntryParser {
 
   cbor::Cursor& in_;
   std::vector<std::string_view> missing_;
+  std::vector<Attributes::Entry> attributes_;
 };
-
-// "sparsecsr" and "sparsecoo" pack everything into one blob in a way that was never written down: they are listed only.
-void swap_bytes(Tensor& tensor) {
-  for (Part& part : tensor.parts) {
-    if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, info(part.dtype).bits / 8);
-  }
-}
 
 }  // namespace
 
@@ -116,17 +102,9 @@ void read_version_0(Model& model, const SourcePtr& source) {
   cbor::Cursor in(index.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
   EntryParser parser(in);
   std::vector<Object> objects;
-  std::set<std::string> big_endian;
-  for (auto entries = in.array(); entries.next();) {
-    Entry entry = parser.parse();
-    if (entry.big_endian) big_endian.insert(entry.object.name);
-    objects.push_back(std::move(entry.object));
-  }
+  for (auto entries = in.array(); entries.next();) parser.parse(append_object(objects, in));
   in.finish();
-  for (Tensor& tensor : tensors_from_objects(std::move(objects), source, range.begin, std::string(kContext))) {
-    if (big_endian.contains(tensor.name)) swap_bytes(tensor);
-    model.add(std::move(tensor));
-  }
+  add_tensors(model, std::move(objects), source, range.begin, std::string(kContext));
 }
 
 }  // namespace poise::ztensor

@@ -19,10 +19,10 @@ inline constexpr std::string_view kMagic1 = "ZTEN1000";  // 1.0 to 1.2
 inline constexpr std::string_view kMagic0 = "ZTEN0001";  // 0.1
 inline constexpr std::uint64_t kAlignment1 = 64;
 
-// The tensors that objects describe, in the order of their bytes. Throws invalid_file when a component is misaligned, lies
-// outside [64, data_end), overlaps another in part, or has other sizes than shape and layout call for. `context` opens
-// every message.
-std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
+// Adds the tensors that objects describe, in the order of their bytes. Throws invalid_file when a name stands twice, or a component
+// is misaligned, lies outside [64, data_end), overlaps another in part, or has other sizes than shape and layout call for.
+// `context` opens every message.
+void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
 
 // Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
 std::uint64_t manifest_begin1(const Source& source);

@@ -124,12 +124,11 @@ class ManifestParser {
  private:
   void parse_objects() {
     auto map = in_.map();
-    objects_.reserve(map.size_hint());
+    objects_.reserve(std::min<std::uint64_t>(map.size_hint(), kMaxTensors));
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
-      Object& object = objects_.emplace_back();
+      Object& object = append_object(objects_, in_);
       object.name = map.key();
-      object.position = in_.position();
       parse_object(object);
     }
   }
@@ -142,7 +141,7 @@ class ManifestParser {
     for (auto map = in_.map(); map.next();) {
       if (map.key() == "shape") {
         has_shape = true;
-        for (auto dimensions = in_.array(); dimensions.next();) object.shape.push_back(in_.u64());
+        object.shape = parse_shape(in_);
       } else if (map.key() == "format") {
         has_format = true;
         object.layout = in_.text();
@@ -165,9 +164,9 @@ class ManifestParser {
 
   void parse_components(Object& object) {
     auto map = in_.map();
-    object.components.reserve(map.size_hint());
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
+      if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} components in all", kMaxParts), in_.position());
       Component& component = object.components.emplace_back();
       component.role = map.key();
       component.position = in_.position();
@@ -228,6 +227,7 @@ class ManifestParser {
   bool is_1_0_ = false;  // "tensors", not "objects"
   Attributes attributes_;
   std::vector<Object> objects_;
+  std::size_t parts_ = 0;  // of all objects so far
 };
 
 void read_version_1(Model& model, const SourcePtr& source) {
@@ -239,9 +239,7 @@ void read_version_1(Model& model, const SourcePtr& source) {
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
   model.attributes = parser.take_attributes();
-  std::vector<Tensor> tensors = tensors_from_objects(parser.take_objects(), source, range.begin, std::string(kContext));
-  model.reserve(tensors.size());
-  for (Tensor& tensor : tensors) model.add(std::move(tensor));
+  add_tensors(model, parser.take_objects(), source, range.begin, std::string(kContext));
 }
 
 std::string magic_of(const Input& input) {

@@ -1,7 +1,7 @@
 // From objects to tensors: where components may lie, how large they must be, and what becomes of what is not known.
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/zstd.hpp"
+#include "tensor/byte_swap.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_digest.hpp"
 #include "tensor/sparse.hpp"
@@ -34,7 +35,7 @@ class TensorBuilder {
  public:
   TensorBuilder(const SourcePtr& source, std::uint64_t data_end, const std::string& context) : source_(source), data_end_(data_end), context_(context) {}
 
-  Tensor build(Object&& object) {
+  void add(Model& model, Object object) {
     if (!std::ranges::is_sorted(object.components, {}, order_of)) std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
     tensor.name = std::move(object.name);
@@ -52,7 +53,9 @@ class TensorBuilder {
       tensor.parts.push_back(part(tensor, component));
     }
     check_structure(tensor, object.position);
-    return tensor;
+    if (object.big_endian) swap_bytes(tensor);
+    if (model.find(tensor.name) != nullptr) fail(tensor, object.position, "the name stands twice");
+    model.add(std::move(tensor));
   }
 
  private:
@@ -103,6 +106,12 @@ class TensorBuilder {
       return make_opaque_blob(std::move(location), component.length, std::move(reason));
     }
     return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component));
+  }
+
+  static void swap_bytes(Tensor& tensor) {
+    for (Part& part : tensor.parts) {
+      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, info(part.dtype).bits / 8);
+    }
   }
 
   // The decoded bytes of a component, where the shape alone says them.
@@ -163,9 +172,39 @@ struct Extent {
   const Component* component = nullptr;
 };
 
-void require_disjoint(const std::vector<Object>& objects, const Source& source, const std::string& context) {
-  std::vector<Extent> extents;
+// Where an object begins: objects without bytes stand in front of the one whose place they share.
+struct Beginning {
+  std::uint64_t offset = UINT64_MAX;
+  bool has_bytes = false;
+  std::size_t index = 0;
+
+  friend bool operator<(const Beginning& a, const Beginning& b) {
+    if (a.offset != b.offset) return a.offset < b.offset;
+    return a.has_bytes != b.has_bytes ? b.has_bytes : a.index < b.index;
+  }
+};
+
+// Objects in the order of their bytes.
+std::vector<Beginning> beginnings(const std::vector<Object>& objects) {
+  std::vector<Beginning> result;
+  result.reserve(objects.size());
   for (const Object& object : objects) {
+    Beginning& beginning = result.emplace_back();
+    beginning.index = result.size() - 1;
+    for (const Component& component : object.components) {
+      beginning.offset = std::min(beginning.offset, component.offset);
+      beginning.has_bytes = beginning.has_bytes || component.length > 0;
+    }
+  }
+  if (!std::is_sorted(result.begin(), result.end())) std::sort(result.begin(), result.end());
+  return result;
+}
+
+void require_disjoint(const std::vector<Object>& objects, const std::vector<Beginning>& order, const Source& source, const std::string& context) {
+  std::vector<Extent> extents;
+  extents.reserve(order.size());
+  for (const Beginning& beginning : order) {
+    const Object& object = objects[beginning.index];
     for (const Component& component : object.components) {
       if (component.length > 0) extents.push_back({component.offset, component.length, &object, &component});
     }
@@ -183,25 +222,14 @@ void require_disjoint(const std::vector<Object>& objects, const Source& source, 
   }
 }
 
-// Sorts objects likewise: their first offset, and whether they have any bytes.
-std::pair<std::uint64_t, bool> order_of_object(const Object& object) {
-  std::pair order{UINT64_MAX, false};
-  for (const Component& component : object.components) order = {std::min(order.first, component.offset), order.second || component.length > 0};
-  return order;
-}
-
 }  // namespace
 
-std::vector<Tensor> tensors_from_objects(std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context) {
-  std::vector<std::pair<std::pair<std::uint64_t, bool>, std::size_t>> order;
-  for (std::size_t i = 0; i < objects.size(); ++i) order.emplace_back(order_of_object(objects[i]), i);
-  if (!std::ranges::is_sorted(order)) std::ranges::sort(order);
-  require_disjoint(objects, *source, context);
+void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context) {
+  const std::vector<Beginning> order = beginnings(objects);
+  require_disjoint(objects, order, *source, context);
   TensorBuilder builder(source, data_end, context);
-  std::vector<Tensor> tensors;
-  tensors.reserve(objects.size());
-  for (const auto& [where, index] : order) tensors.push_back(builder.build(std::move(objects[index])));
-  return tensors;
+  model.reserve(objects.size());
+  for (const Beginning& beginning : order) builder.add(model, std::exchange(objects[beginning.index], {}));
 }
 
 }  // namespace poise::ztensor

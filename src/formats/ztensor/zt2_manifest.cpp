@@ -134,11 +134,10 @@ class ManifestParser {
 
   void parse_objects(Manifest2& manifest) {
     auto map = in_.map();
-    manifest.objects.reserve(map.size_hint());
+    manifest.objects.reserve(std::min<std::uint64_t>(map.size_hint(), kMaxTensors));
     while (map.next()) {
-      Object& object = manifest.objects.emplace_back();
+      Object& object = append_object(manifest.objects, in_);
       object.name = name(map);
-      object.position = in_.position();
       parse_object(object);
     }
   }
@@ -150,7 +149,7 @@ class ManifestParser {
     for (auto map = in_.map(); map.next();) {
       if (map.key() == "shape") {
         has_shape = true;
-        for (auto dimensions = in_.array(); dimensions.next();) object.shape.push_back(in_.u64());
+        object.shape = parse_shape(in_);
       } else if (map.key() == "layout") {
         object.layout = in_.text();
         if (object.layout.empty()) in_.fail("expected the name of a layout", map.key_position());
@@ -166,14 +165,13 @@ class ManifestParser {
     if (!has_shape) in_.fail("\"shape\" is missing", object.position);
     if (object.layout.empty()) in_.fail("\"layout\" is missing", object.position);
     if (!has_parts || object.components.empty()) in_.fail("\"parts\" is missing or empty", object.position);
-    if (object.shape.size() > kMaxRank) in_.fail(fmt::format("shape: rank {}, at most {} is allowed", object.shape.size(), kMaxRank), object.position);
     if (!element_count(object.shape)) in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
   }
 
   void parse_parts(Object& object) {
     auto map = in_.map();
-    object.components.reserve(map.size_hint());
     while (map.next()) {
+      if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} parts in all", kMaxParts), in_.position());
       Component& part = object.components.emplace_back();
       part.role = name(map);
       part.position = in_.position();
@@ -236,6 +234,7 @@ class ManifestParser {
   }
 
   cbor::Cursor& in_;
+  std::size_t parts_ = 0;  // of all objects so far
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 // name, a size and a digest.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,7 +103,8 @@ class ModelBuilder {
       order.emplace_back(std::pair(std::string_view(object.components[0].shard), object.components[0].offset), &object);
     }
     std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second->name < b.second->name; });
-    for (const auto& [place, object] : order) model.add(tensor(*object));
+    model.reserve(order.size());
+    for (const auto& [place, object] : order) model.add(tensor(std::exchange(*object, {})));
     model.attributes = std::move(manifest_.attributes);
     heaps_.describe(model, root);
   }
@@ -142,7 +144,7 @@ class ModelBuilder {
     }
   }
 
-  Tensor tensor(Object& object) const {
+  Tensor tensor(Object object) const {
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);

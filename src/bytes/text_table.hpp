@@ -1,0 +1,68 @@
+// Positions in a list of texts, found by the text: an index that holds no text itself, 8 to 32 bytes for each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace poise {
+
+// Open addressing. The hash has a seed that each process draws, so that a file cannot be made whose texts all collide.
+// `text_at(position)` gives the text that was put in with a position.
+class TextTable {
+ public:
+  // Makes room for that many texts.
+  void reserve(std::size_t texts);
+  void clear();
+
+  template <typename TextAt>
+  std::optional<std::uint32_t> find(std::string_view text, const TextAt& text_at) const {
+    if (slots_.empty()) return std::nullopt;
+    const Slot& slot = slots_[place(hash(text), text, text_at)];
+    return slot.is_free() ? std::nullopt : std::optional(slot.position());
+  }
+
+  // Puts `position` in for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
+  template <typename TextAt>
+  std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
+    if (2 * (size_ + 1) > slots_.size()) reserve(2 * (size_ + 1));
+    const std::uint32_t tag = hash(text);
+    Slot& slot = slots_[place(tag, text, text_at)];
+    if (!slot.is_free()) return slot.position();
+    slot = Slot(tag, position);
+    ++size_;
+    return std::nullopt;
+  }
+
+ private:
+  class Slot {
+   public:
+    Slot() = default;
+    Slot(std::uint32_t tag, std::uint32_t position) : tag_(tag), number_(position + 1) {}
+    bool is_free() const { return number_ == 0; }
+    std::uint32_t tag() const { return tag_; }
+    std::uint32_t position() const { return number_ - 1; }
+
+   private:
+    std::uint32_t tag_ = 0;  // the text's hash
+    std::uint32_t number_ = 0;
+  };
+
+  static std::uint32_t hash(std::string_view text);
+
+  // Where the text is, or the free slot where it belongs.
+  template <typename TextAt>
+  std::size_t place(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = tag & mask;
+    while (!slots_[at].is_free() && !(slots_[at].tag() == tag && text_at(slots_[at].position()) == text)) at = (at + 1) & mask;
+    return at;
+  }
+
+  std::vector<Slot> slots_;  // a power of two of them, at most half of them taken
+  std::size_t size_ = 0;
+};
+
+}  // namespace poise

@@ -1,0 +1,204 @@
+"""Opens files made of nothing but the smallest items of each format and compares the command's peak memory with what the file
+justifies: 4 times its size and 128 MiB, the program itself and the mapped file among them. Whether a file is opened or refused is not asked here.
+
+    peak_memory.py POISE
+
+The files are built from the specifications alone; nothing of the library is used.
+"""
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+ALLOWED_TIMES = 4
+ALLOWED_BYTES = 128 << 20
+
+
+def distinct(count):
+    """Short texts of letters, all different."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    names = [""]
+    while len(names) <= count:
+        names = names[:1] + [name + letter for name in names for letter in letters]
+    return names[1:count + 1]
+
+
+def safetensors(header):
+    header = header.encode()
+    return struct.pack("<Q", len(header)) + header
+
+
+def head(major, number):
+    for size, code in ((1, 24), (2, 25), (4, 26), (8, 27)):
+        if size == 1 and number < 24:
+            return bytes([major << 5 | number])
+        if number < 1 << 8 * size:
+            return bytes([major << 5 | code]) + number.to_bytes(size, "big")
+
+
+def text(value):
+    return head(3, len(value)) + value.encode()
+
+
+def cbor_map(pairs):
+    pairs = list(pairs)
+    return head(5, len(pairs)) + b"".join(text(key) + value for key, value in pairs)
+
+
+def zt1(root):
+    manifest = cbor_map(root)
+    return b"ZTEN1000".ljust(64, b"\0") + manifest + struct.pack("<Q", len(manifest)) + b"ZTEN1000"
+
+
+def zt1_object(components):
+    return cbor_map([("shape", b"\x81\x00"), ("format", text("dense")), ("components", cbor_map(components))])
+
+
+def zt1_objects(count, components=("data",)):
+    component = cbor_map([("dtype", text("u8")), ("offset", head(0, 64)), ("length", head(0, 0))])
+    one = zt1_object([(role, component) for role in components])
+    return zt1([("version", text("1.1.0")), ("objects", cbor_map((name, one) for name in distinct(count)))])
+
+
+def zt1_attributes(entries):
+    return zt1([("version", text("1.1.0")), ("objects", b"\xa0"), ("attributes", entries)])
+
+
+def zt0(count):
+    def entry(name):
+        fields = [("name", text(name)), ("offset", head(0, 64)), ("size", head(0, 0)), ("dtype", text("int8")), ("shape", b"\x81\x00"), ("encoding", text("raw"))]
+        return cbor_map(fields)
+    index = head(4, count) + b"".join(entry(name) for name in distinct(count))
+    return b"ZTEN0001".ljust(64, b"\0") + index + struct.pack("<Q", len(index))
+
+
+def zt1_digests(count):
+    return zt1([("version", text("1.1.0")), ("objects", b"\xbf" + b"".join(text(name) + b"\xa0" for name in distinct(count)) + b"\xff")])
+
+
+def sentencepiece(count):
+    pieces = []
+    for name in distinct(count):
+        body = b"\x0a" + bytes([len(name)]) + name.encode()
+        pieces.append(b"\x0a" + bytes([len(body)]) + body)
+    pieces.append(b"\x0a\x09\x0a\x05<unk>\x18\x02")
+    return b"".join(pieces)
+
+
+def alt2_tensors(count):
+    records = []
+    for name in distinct(count):
+        records.append(struct.pack("<4i", -1, -4, -1, -1) + struct.pack("<2i", 1, 0) + struct.pack("<i", len(name)) + name.encode() + struct.pack("<i3fb", 0, 0, 0, 0, 0))
+    content = struct.pack("<qqii", count, count, 0, count) + b"".join(records)
+    start = struct.pack("<qqii", 0x616C7400, 8, 2, 32)
+    size = len(content) + 16
+    padding = b"\0" * (-(32 + size) % 32)
+    return start.ljust(32, b"\0") + struct.pack("<qq", 0xFACEFEED, size + len(padding)) + content + padding + struct.pack("<q", 0x0FFFFFFF)
+
+
+CONFIG = ('{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
+          '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0')
+
+
+def directory(**files):
+    base = {"config.json": CONFIG + "}", "model.safetensors": safetensors("{}")}
+    base.update({name.replace("__", "."): content for name, content in files.items()})
+    return base
+
+
+TENSOR = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+LONG_NAME = "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"
+
+FILES = {
+    "metadata.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"{name}":""' for name in distinct(2_000_000)) + "}}"),
+    "escaped.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"\\n{name}":""' for name in distinct(500_000)) + "}}"),
+    "metadata_fits.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"{name}":""' for name in distinct(400_000)) + "}}"),
+    "tensors.safetensors": lambda: safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}"),
+    "more.safetensors": lambda: safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(300_000)) + "}"),
+    "long.safetensors": lambda: safetensors("{" + ",".join(f'"{LONG_NAME.format(i // 512, i % 512)}":{TENSOR}' for i in range(250_000)) + "}"),
+    "rank.safetensors": lambda: safetensors('{"a":{"dtype":"U8","shape":[' + "0," * 10_000_000 + '0],"data_offsets":[0,0]}}'),
+    "array.safetensors": lambda: safetensors('{"a":[' + "0," * 10_000_000 + "0]}"),
+    "lists.safetensors": lambda: safetensors('{"a":[' + "[]," * 5_000_000 + "0]}"),
+    "maps.safetensors": lambda: safetensors('{"a":[' + '{"":0},' * 3_000_000 + "0]}"),
+    "objects.zt": lambda: zt1_objects(250_000),
+    "more.zt": lambda: zt1_objects(300_000),
+    "parts.zt": lambda: zt1_objects(1, distinct(1_000_000)),
+    "few_parts.zt": lambda: zt1_objects(40_000, distinct(10)),
+    "empty_objects.zt": lambda: zt1_digests(1_000_000),
+    "attributes.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(3_000_000))),
+    "attributes_fit.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(400_000))),
+    "no_text_keys.zt": lambda: zt1_attributes(cbor_map([("a", head(5, 3_000_000) + b"".join(head(0, i) + b"\x00" for i in range(3_000_000)))])),
+    "array.zt": lambda: zt1_attributes(cbor_map([("a", head(4, 30_000_000) + b"\x00" * 30_000_000)])),
+    "lists.zt": lambda: zt1_attributes(cbor_map([("a", head(4, 20_000_000) + b"\x80" * 20_000_000)])),
+    "rank.zt": lambda: zt1([("version", text("1.1.0")), ("objects", cbor_map([("a", cbor_map([("shape", head(4, 20_000_000) + b"\x00" * 20_000_000)]))]))]),
+    "pieces.zt": lambda: zt1_attributes(cbor_map([("a", b"\x7f" + b"\x60" * 20_000_000 + b"\xff")])),
+    "version_0.zt": lambda: zt0(250_000),
+    "tensors.alt": lambda: alt2_tensors(250_000),
+    "index": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"a"' for name in distinct(1_000_000)) + "}}", "a": safetensors("{}")}),
+    "shards": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"{name}"' for name in distinct(300_000)) + "}}"}),
+    "config": lambda: directory(config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000)) + "}"),
+    "tokenizer": lambda: directory(tokenizer__model=sentencepiece(299_999)),
+    "larger_tokenizer": lambda: directory(tokenizer__model=sentencepiece(3_000_000)),
+}
+
+
+def size_of(path):
+    if os.path.isfile(path):
+        return os.path.getsize(path)
+    return sum(os.path.getsize(os.path.join(path, name)) for name in os.listdir(path))
+
+
+def peak_bytes(command):
+    """The largest resident set, and how the command ended. A helper process waits for it, so that children do not mix."""
+    script = ("import resource, subprocess, sys\n"
+              "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors='replace')\n"
+              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.returncode, done.stderr.strip()[:150].replace(chr(10), ' '))\n")
+    line = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True).stdout
+    peak, code, message = line.rstrip("\n").split(" ", 2)
+    return int(peak), int(code), message
+
+
+def write(root, name, content):
+    path = os.path.join(root, name)
+    if isinstance(content, dict):
+        os.mkdir(path)
+        for file, part in content.items():
+            if part is not None:
+                write(path, file, part)
+        return path
+    with open(path, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def main():
+    poise = sys.argv[1]
+    wanted = sys.argv[2:]
+    faults = 0
+    print(f"{'file':28} {'size':>10} {'peak':>10} {'allowed':>10}  exit")
+    with tempfile.TemporaryDirectory() as root:
+        commands = {name: lambda path: [poise, "inspect", path] for name in FILES}
+        builders = dict(FILES)
+        weights = os.path.join(os.path.dirname(__file__), "../../examples/nano-tiny-llama")
+        for kind, lines in (("vocab", distinct(2_000_000)), ("merges", [f"{name} {name}" for name in distinct(1_000_000)]), ("sparse_vocab", [f"{name} {20 * i + 9}" for i, name in enumerate(distinct(30_000))])):
+            builders[kind + ".txt"] = lambda lines=lines: "\n".join(lines)
+            pair = ("vocab", "merges") if "vocab" in kind else ("merges", "vocab")
+            commands[kind + ".txt"] = lambda path, pair=pair: [poise, "run", f"{weights}/weights.tllm", f"--{pair[0]}", path, f"--{pair[1]}", f"{weights}/{pair[1]}.txt", "-p", "a", "-n", "1"]
+        for name, build in builders.items():
+            if wanted and name not in wanted:
+                continue
+            path = write(root, name, build())
+            size = size_of(path)
+            peak, code, message = peak_bytes(commands[name](path))
+            allowed = ALLOWED_TIMES * size + ALLOWED_BYTES
+            ok = peak <= allowed and code in (0, 1)
+            faults += not ok
+            print(f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}", flush=True)
+            subprocess.run(["rm", "-rf", path], check=True)
+    print(f"{faults} faults")
+    sys.exit(faults > 0)
+
+
+if __name__ == "__main__":
+    main()
