@@ -73,7 +73,7 @@ TEST(ValueJson, AnErrorSaysWhere) {
     return 0;
   };
   EXPECT_EQ(place(R"({"a":1,"b":{},"a":2})"), 1014U);                // the second "a"
-  EXPECT_EQ(place(R"({"x":{"b\\":1 , "b\u005c":[]}})"), 1015U);      // the same key in another spelling
+  EXPECT_EQ(place(R"({"x":{"b\\":1 , "b\u005c":[]}})"), 1016U);      // the same key in another spelling
   EXPECT_EQ(place(R"({"\"":0,"\\\"":0,"\u005c\u0022":0})"), 1017U);  // keys that end with quotes
   EXPECT_EQ(place("[1,\n  \1]"), 1006U);
   EXPECT_EQ(place(std::string_view("[\0]", 3)), 1001U);
