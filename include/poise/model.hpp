@@ -134,12 +134,12 @@ class Model {
   Attributes attributes;
   std::vector<Warning> warnings;
 
-  Model();
-  Model(Model&&) noexcept;
-  Model& operator=(Model&&) noexcept;
-  ~Model();
+  Model() = default;
+  Model(Model&&) = default;
+  Model& operator=(Model&&) = default;
 
-  // Appends a tensor. Throws invalid_file when the name is taken, unsupported when there are 250,000 already.
+  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 250,000 tensors, 400,000 parts in all or a
+  // rank of 64.
   const Tensor& add(Tensor tensor);
 
   // Makes room for that many tensors, so that adding them is quick.
@@ -153,8 +153,9 @@ class Model {
   const Tensor* find(std::string_view name) const;
 
  private:
-  std::deque<Tensor> tensors_;          // a deque, so that a tensor stays where it is
-  std::unique_ptr<TextTable> by_name_;  // null: no tensors
+  std::deque<Tensor> tensors_;  // a deque, so that a tensor stays where it is
+  std::size_t parts_ = 0;
+  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Nobody shares it, but its type may stay unknown here.
 };
 
 // The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.

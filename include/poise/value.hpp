@@ -71,9 +71,10 @@ class Value {
   const T* get_if() const {
     return std::get_if<T>(&storage_);
   }
+  // Requires: get_if<T>() is not null.
   template <typename T>
-  T* get_if() {
-    return std::get_if<T>(&storage_);
+  T take() && {
+    return std::get<T>(std::move(storage_));
   }
 
   friend bool operator==(const Value&, const Value&);

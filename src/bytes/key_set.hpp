@@ -27,7 +27,8 @@ class KeySet {
     return true;
   }
 
-  // Keeps the memory of the keys.
+  bool are_few() const { return keys_.size() < kFew; }
+
   void clear() {
     keys_.clear();
     table_.clear();

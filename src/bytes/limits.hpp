@@ -23,9 +23,11 @@ inline constexpr std::uint64_t max_value_bytes(std::uint64_t text_bytes) { retur
 
 // Tensors and names.
 inline constexpr std::size_t kMaxTensors = 250'000;      // of a model
-inline constexpr std::size_t kMaxParts = 400'000;        // of all tensors of a zTensor file
+inline constexpr std::size_t kMaxParts = 400'000;        // of all tensors of a model
 inline constexpr std::size_t kMaxRank = 64;              // PyTorch's own limit; formats.md section 3 for zTensor 2
 inline constexpr std::size_t kMaxNameBytes2 = 1024;      // zTensor 2
+inline constexpr std::size_t kMaxTypeNameBytes = 256;    // element types, layouts, encodings and digests of zTensor
+inline constexpr std::size_t kMaxShards = 65'536;        // zTensor 2
 inline constexpr std::size_t kMaxShardNameBytes2 = 64;   // zTensor 2
 inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
 

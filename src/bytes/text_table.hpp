@@ -1,4 +1,4 @@
-// Positions in a list of texts, found by the text: an index that holds no text itself, 8 to 32 bytes for each.
+// Positions in a list of texts, found by the text: an index that holds no text itself, 16 to 32 bytes for each.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Open addressing. The hash has a seed that each process draws, so that a file cannot be made whose texts all collide.
+// Open addressing. The hash has a seed that each process draws, so that a file whose texts all collide is not easily made.
 // `text_at(position)` gives the text that was put in with a position.
 class TextTable {
  public:
@@ -27,7 +27,7 @@ class TextTable {
   // Puts `position` in for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
-    if (2 * (size_ + 1) > slots_.size()) reserve(2 * (size_ + 1));
+    if (2 * (size_ + 1) > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);
     Slot& slot = slots_[place(tag, text, text_at)];
     if (!slot.is_free()) return slot.position();

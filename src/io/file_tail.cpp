@@ -34,8 +34,17 @@ void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, st
     write(footer_offset, footer);
     sync();
   } catch (...) {
-    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) == 0) ::fsync(fd_.get());
+    undo(footer_offset, old_footer);
     throw;
+  }
+}
+
+void FileTail::undo(std::uint64_t footer_offset, std::span<const std::byte> old_footer) noexcept {
+  try {
+    // A file that cannot be made shorter is as good as the old one when it ends like it.
+    if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) write(footer_offset, old_footer);
+    sync();
+  } catch (const Error&) {  // the first error is the one to tell
   }
 }
 

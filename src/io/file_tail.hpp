@@ -26,6 +26,7 @@ class FileTail {
   void append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset, std::span<const std::byte> footer);
 
  private:
+  void undo(std::uint64_t footer_offset, std::span<const std::byte> old_footer) noexcept;
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   void sync();
 

@@ -8,13 +8,16 @@
 
 namespace poise {
 
-// Every disagreement of a Mistral, Llama or Tiny Llama model, one sentence each; empty when it can run. A model without configuration
+// The disagreements of a Mistral, Llama or Tiny Llama model, one sentence each, up to a thousand; empty when it can run. A model without configuration
 // or tensors has nothing to disagree about.
 std::vector<std::string> check_consistency(const Model& model);
 
 // What keeps the hyperparameters from describing any model: zero or negative sizes, heads that do not divide, and sizes
 // beyond all reason (products of the sizes that pass this fit 64 bits).
 std::vector<std::string> check_config(const Config& config);
+
+// Appends a fault, unless there are more already than anyone would read.
+void add_fault(std::vector<std::string>& faults, std::string fault);
 
 // Throws invalid_file that lists every fault, one a line; nothing when there is none.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);

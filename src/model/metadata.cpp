@@ -9,8 +9,10 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "model/config_json.hpp"
+#include "tensor/value_budget.hpp"
 
 namespace poise {
 namespace {
@@ -92,6 +94,15 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   return map;
 }
 
+// A text that can be read again.
+std::string vocabulary_text(const Vocabulary& vocabulary) {
+  std::string text = to_json(vocabulary_to_attributes(vocabulary));
+  const std::uint64_t values = 3 * vocabulary.size() + 3 * vocabulary.merges.size() + 100;
+  if (ValueBudget(text.size()).affords(values)) return text;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("a vocabulary of {} tokens and {} merges is too large to be kept as an attribute", vocabulary.size(), vocabulary.merges.size()));
+}
+
 class VocabularyReader {
  public:
   VocabularyReader(const Model& model, const Attributes& map) : model_(model), map_(map) {}
@@ -113,6 +124,7 @@ class VocabularyReader {
     if (scores.size() != tokens.size() || types.size() != tokens.size()) {
       fail(model_, kVocabulary, fmt::format("{} tokens, {} scores and {} types: expected equal numbers", tokens.size(), scores.size(), types.size()));
     }
+    if (tokens.size() > kMaxTokens) fail(model_, kVocabulary, fmt::format("more than {} tokens", kMaxTokens));
     for (std::size_t i = 0; i < tokens.size(); ++i) vocabulary.add(text(tokens[i]), score(scores[i]), type(types[i]));
     if (map_.find("merges") != nullptr) read_merges(vocabulary);
     return vocabulary;
@@ -169,6 +181,7 @@ class VocabularyReader {
   }
 
   void read_merges(Vocabulary& vocabulary) const {
+    if (get<Value::Array>("merges").size() > kMaxMerges) fail(model_, kVocabulary, fmt::format("more than {} merges", kMaxMerges));
     for (const Value& item : get<Value::Array>("merges")) {
       const auto* pair = item.get_if<Value::Array>();
       if (pair == nullptr || pair->size() != 2) fail(model_, kVocabulary, "merges: expected pairs of texts");
@@ -197,12 +210,10 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   if (value == nullptr) return std::nullopt;
   const auto* text = value->get_if<std::string>();
   if (text == nullptr) fail(model, key, "expected JSON text");
-  const Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key));
-  const auto* map = json.get_if<Attributes>();
-  if (map == nullptr) fail(model, key, "expected a JSON object");
-  Attributes result = *map;
+  Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key));
+  if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
   model.attributes.erase(key);
-  return result;
+  return std::move(json).take<Attributes>();
 }
 
 }  // namespace
@@ -227,7 +238,7 @@ Attributes metadata_attributes(const Model& model) {
   Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
   if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
-  if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
+  if (model.vocabulary) result.set(std::string(kVocabulary), vocabulary_text(*model.vocabulary));
   return result;
 }
 

@@ -33,6 +33,7 @@ void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
 }
 
 void Vocabulary::add(std::string_view text, float score, TokenType type) {
+  if (tokens_.size() == kMaxTokens) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} tokens", kMaxTokens));
   constexpr std::size_t kMaxArena = UINT32_MAX;
   if (text.size() > kMaxArena - arena_.size()) throw Error(ErrorKind::unsupported, "the vocabulary has more than 4 GiB of text");
   tokens_.push_back({static_cast<std::uint32_t>(arena_.size()), static_cast<std::uint32_t>(text.size()), score, type});
@@ -44,24 +45,27 @@ std::string_view Vocabulary::text(std::size_t id) const {
   return std::string_view(arena_).substr(token.begin, token.length);
 }
 
-Model::Model() = default;
-Model::Model(Model&&) noexcept = default;
-Model& Model::operator=(Model&&) noexcept = default;
-Model::~Model() = default;
-
 const Tensor& Model::add(Tensor tensor) {
-  if (tensors_.size() == kMaxTensors) throw Error(ErrorKind::unsupported, fmt::format("more than {} tensors", kMaxTensors), origin.path.string());
+  const auto require = [&](bool holds, std::string_view what, std::size_t most) {
+    if (!holds) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: more than {} {}", tensor.name, most, what), origin.path.string());
+  };
+  require(tensors_.size() < kMaxTensors, "tensors", kMaxTensors);
+  require(tensor.parts.size() <= kMaxParts - parts_, "parts in all", kMaxParts);
+  require(tensor.shape.size() <= kMaxRank, "dimensions", kMaxRank);
   reserve(tensors_.size() + 1);
   const Tensor& added = tensors_.emplace_back(std::move(tensor));
   const auto position = static_cast<std::uint32_t>(tensors_.size() - 1);
-  if (!by_name_->insert(added.name, position, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) return added;
+  if (!by_name_->insert(added.name, position, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) {
+    parts_ += added.parts.size();
+    return added;
+  }
   const std::string name = added.name;
   tensors_.pop_back();
   throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", name), origin.path.string());
 }
 
 void Model::reserve(std::size_t tensors) {
-  if (!by_name_) by_name_ = std::make_unique<TextTable>();
+  if (!by_name_) by_name_ = std::make_shared<TextTable>();
   by_name_->reserve(tensors);
 }
 

@@ -22,22 +22,28 @@ float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
 
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
-// A 16-bit format with IEEE specials.
+// A 16-bit format with IEEE specials, from a double by its bits: once rounded, ties to even.
 std::uint16_t encode_16(double value, FloatFormat format) {
-  const unsigned mantissa_bits = format.mantissa_bits;
-  const std::uint32_t infinity = ((1U << format.exponent_bits) - 1) << mantissa_bits;
-  const std::uint32_t sign = std::signbit(value) ? 0x8000U : 0U;
-  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | 1U << (mantissa_bits - 1));
-  const double magnitude = std::abs(value);
-  if (std::isinf(magnitude)) return static_cast<std::uint16_t>(sign | infinity);
-  if (magnitude == 0) return static_cast<std::uint16_t>(sign);
-  const int smallest_exponent = 1 - format.bias;
-  const int exponent = std::max(std::ilogb(magnitude), smallest_exponent);
-  // In units of the last place, which are whole numbers; nearbyint rounds ties to even.
-  const double units = std::nearbyint(std::ldexp(magnitude, static_cast<int>(mantissa_bits) - exponent));
-  // Adding (not or-ing) lets a carry out of the mantissa raise the exponent, up to infinity.
-  const auto code = (static_cast<std::uint32_t>(exponent - smallest_exponent) << mantissa_bits) + static_cast<std::uint32_t>(units);
-  return static_cast<std::uint16_t>(sign | std::min(code, infinity));
+  constexpr int kMantissaBits = 52;
+  constexpr int kBias = 1023;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
+  const std::uint64_t magnitude = bits & 0x7fffffffffffffff;
+  const std::uint16_t infinity = static_cast<std::uint16_t>(((1U << format.exponent_bits) - 1) << format.mantissa_bits);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | 1U << (format.mantissa_bits - 1));
+  const int exponent = static_cast<int>(magnitude >> kMantissaBits) - kBias + format.bias;  // as the format counts them
+  if (exponent >= (1 << format.exponent_bits) - 1) return static_cast<std::uint16_t>(sign | infinity);
+  // Below the smallest normal number the mantissa shrinks; far below, nothing of it is left.
+  const int dropped = kMantissaBits - static_cast<int>(format.mantissa_bits) + (exponent < 1 ? 1 - exponent : 0);
+  if (dropped > kMantissaBits + 1) return sign;
+  const std::uint64_t significand = (magnitude & ((std::uint64_t{1} << kMantissaBits) - 1)) | std::uint64_t{1} << kMantissaBits;
+  const std::uint64_t kept = significand >> dropped;
+  const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1);
+  const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
+  const std::uint64_t rounded = kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0);
+  // A normal number's leading bit is the lowest bit of the exponent, and a carry raises it, up to infinity.
+  const std::uint64_t code = rounded + (exponent > 1 ? static_cast<std::uint64_t>(exponent - 1) << format.mantissa_bits : 0);
+  return static_cast<std::uint16_t>(sign | code);
 }
 
 }  // namespace
@@ -71,6 +77,12 @@ float decode_float(DType dtype, std::uint32_t code) {
   const std::uint32_t significand = exponent == 0 ? mantissa : mantissa | 1U << format.mantissa_bits;
   const int scale = static_cast<int>(exponent == 0 ? 1 : exponent) - format.bias - static_cast<int>(format.mantissa_bits);
   return sign * std::ldexp(static_cast<float>(significand), scale);
+}
+
+float decode_f16(std::uint16_t code) {
+  const std::uint32_t magnitude = code & 0x7fffU;
+  if (magnitude >= 0x7c00 || magnitude < 0x400) return decode_float(DType::f16, code);
+  return std::bit_cast<float>((code & 0x8000U) << 16 | ((magnitude << 13) + ((127U - 15U) << 23)));
 }
 
 std::uint16_t encode_f16(double value) { return encode_16(value, float_format(DType::f16)); }

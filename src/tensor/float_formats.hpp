@@ -26,6 +26,9 @@ FloatFormat float_format(DType dtype);
 // The number a code stands for; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
+// The same for f16, quickly.
+float decode_f16(std::uint16_t code);
+
 // The nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -29,47 +30,58 @@ constexpr std::size_t kGroupsPerTask = 512;               // groups a thread loo
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr double kLargestHalf = 65504;
 
-// Scales and zero points of all groups.
+// How the numbers of a group become codes: code = round(number / factor) + zero.
+struct GroupScale {
+  std::uint16_t half = 0;  // the factor, as it is stored: float16
+  std::uint8_t zero = 0;
+};
+
+// Scales and zero points of all groups, each found when it is first asked for. Two threads may find the same one.
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
-      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), count_(elements_->size() / sizeof(float) / groups.size) {}
+      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), found_(elements_->size() / sizeof(float) / groups.size) {}
 
-  std::uint64_t count() const { return count_; }
+  std::uint64_t count() const { return found_.size(); }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // As they are stored: float16.
-  const std::vector<std::uint16_t>& scales() const { return find().scales_; }
-  const std::vector<std::uint16_t>& zeros() const { return find().zeros_; }
-
-  // The numbers that these stand for.
-  float factor(std::size_t group) const { return find().factors_[group]; }
-  int zero_point(std::size_t group) const { return find().zero_points_[group]; }
-
- private:
-  const GroupScales& find() const {
-    std::call_once(once_, [this] {
-      scales_.resize(static_cast<std::size_t>(count_));
-      zeros_.resize(static_cast<std::size_t>(count_));
-      factors_.resize(static_cast<std::size_t>(count_));
-      zero_points_.resize(static_cast<std::size_t>(count_));
-      const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
-        const auto size = static_cast<std::size_t>(groups_.size);
-        const std::size_t at_once = std::max<std::size_t>(1, kBlock / size);
-        std::vector<float> numbers(at_once * size);
-        for (std::uint64_t g = range.begin(); g < range.end();) {
-          const auto block = std::span(numbers).first(static_cast<std::size_t>(std::min<std::uint64_t>(at_once, range.end() - g)) * size);
-          elements_->read(g * size * sizeof(float), std::as_writable_bytes(block));
-          for (std::size_t begin = 0; begin < block.size(); begin += size, ++g) find_one(g, block.subspan(begin, size));
-        }
-      };
-      // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
-      tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count_, kGroupsPerTask), look_at); });
-    });
-    return *this;
+  // Group `g`, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
+  GroupScale get(std::uint64_t g, std::span<const float> group) const {
+    std::atomic<std::uint32_t>& found = found_[static_cast<std::size_t>(g)];
+    std::uint32_t bits = found.load(std::memory_order_relaxed);
+    if (bits == 0) {
+      const GroupScale scale = find(g, group);
+      bits = kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
+      found.store(bits, std::memory_order_relaxed);
+    }
+    return unpacked(bits);
   }
 
-  void find_one(std::uint64_t g, std::span<const float> group) const {
+  // The same without its numbers.
+  GroupScale get(std::uint64_t g) const {
+    if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0) return unpacked(bits);
+    std::vector<float> numbers(static_cast<std::size_t>(groups_.size));
+    elements_->read(g * groups_.size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
+    return get(g, numbers);
+  }
+
+  // Finds those that are not known yet, on all threads.
+  void find_all() const {
+    std::call_once(all_, [this] {
+      const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
+        for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
+      };
+      // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
+      tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count(), kGroupsPerTask), look_at); });
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t kKnown = 1U << 31;
+
+  static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
+
+  GroupScale find(std::uint64_t g, std::span<const float> group) const {
     const Extremes extremes = find_extremes(group.data(), group.size());
     if (extremes.largest >= kInfinity) {
       const auto bad = std::ranges::find_if(group, [](float value) { return !std::isfinite(value); });
@@ -80,13 +92,9 @@ class GroupScales {
     const double scale = (max - min) / largest_code();
     if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
     const std::uint16_t half = encode_f16(scale);
-    const float stored = decode_float(DType::f16, half);
-    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / static_cast<double>(stored)), 0.0, static_cast<double>(largest_code()));
-    const auto at = static_cast<std::size_t>(g);
-    scales_[at] = half;
-    factors_[at] = stored;
-    zeros_[at] = encode_f16(zero);
-    zero_points_[at] = static_cast<std::uint8_t>(zero);
+    const auto stored = static_cast<double>(decode_f16(half));
+    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
+    return {half, static_cast<std::uint8_t>(zero)};
   }
 
   [[noreturn]] void refuse(std::uint64_t element, std::string_view problem) const {
@@ -97,12 +105,8 @@ class GroupScales {
   std::string name_;
   BlobPtr elements_;
   Groups groups_;
-  std::uint64_t count_;
-  mutable std::once_flag once_;
-  mutable std::vector<std::uint16_t> scales_;
-  mutable std::vector<std::uint16_t> zeros_;
-  mutable std::vector<float> factors_;
-  mutable std::vector<std::uint8_t> zero_points_;
+  mutable std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not known yet
+  mutable std::once_flag all_;
 };
 
 class GroupNumbersBlob final : public Blob {
@@ -112,8 +116,12 @@ class GroupNumbersBlob final : public Blob {
 
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const auto& numbers = what_ == What::scales ? scales_->scales() : scales_->zeros();
-    std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
+    scales_->find_all();
+    for (std::byte& byte : out) {
+      const GroupScale scale = scales_->get(offset / sizeof(std::uint16_t));
+      const std::uint16_t number = what_ == What::scales ? scale.half : encode_f16(scale.zero);
+      byte = static_cast<std::byte>(number >> (offset++ % 2 * 8));
+    }
   }
 
  private:
@@ -157,16 +165,16 @@ class GroupCodesBlob final : public Blob {
   }
 
  private:
-  // Group by group; the first and the last may be cut.
+  // Group by group; the first and the last may be cut, and their numbers are not all at hand.
   QuantizationError encode(std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
     QuantizationError error;
     while (!numbers.empty()) {
       const auto group = static_cast<std::size_t>(first / groups_.size);
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - first % groups_.size));
-      const float scale = scales_->factor(group);
-      const int zero = scales_->zero_point(group);
-      if (scale > 0) {
-        error.merge(quantize_linear(numbers.data(), count, scale, {-zero, scales_->largest_code() - zero, zero}, codes));
+      const GroupScale scale = count == groups_.size ? scales_->get(group, numbers.first(count)) : scales_->get(group);
+      const int zero = scale.zero;
+      if (scale.half != 0) {
+        error.merge(quantize_linear(numbers.data(), count, decode_f16(scale.half), {-zero, scales_->largest_code() - zero, zero}, codes));
       } else {
         std::fill_n(codes, count, static_cast<std::byte>(zero));
         for (const float number : numbers.first(count)) error.merge(all_of(static_cast<double>(number)));

@@ -1,7 +1,6 @@
 // JSON text: values written, and read with the bounds that a hostile text calls for.
 #include "tensor/json.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <deque>
@@ -126,7 +125,7 @@ struct TrackedText {
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   // With `take_member`, the members of the root are given away one by one.
-  Builder(std::string_view text, std::string name, std::uint64_t offset, const JsonMember* take_member)
+  Builder(std::string_view text, std::string name, std::uint64_t offset, const TakeMember* take_member)
       : text_(text), read_up_to_(text.data()), name_(std::move(name)), offset_(offset), take_member_(take_member), budget_(text.size()) {}
 
   Value build() {
@@ -152,6 +151,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     Level& level = levels_[depth_ - 1];
     level.key_begin = opening_quote(read_up_to_ - 1);
     const std::string_view spelling(level.key_begin + 1, read_up_to_ - 1);
+    charge(budget_.take_key(level.keys));
     if (!level.keys.insert(spelling == key ? spelling : level.escaped.emplace_back(key)))
       fail(fmt::format("the key \"{}\" stands twice in one object", excerpt(key)), level.key_begin);
     level.key = std::move(key);
@@ -164,7 +164,12 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  // A container that is open. The keys view the text and `escaped`, so that this stays where it is.
   struct Level {
+    Level() = default;
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
     bool is_object = false;
     std::string key;
     const char* key_begin = nullptr;
@@ -180,17 +185,15 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   std::uint64_t offset_of(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - text_.data()); }
 
   // Of the string whose closing quote is given.
-  static const char* opening_quote(const char* closing) {
-    const char* at = closing;
-    bool is_escaped = true;
-    while (is_escaped) {
-      while (*--at != '"') {
-      }
-      const char* slash = at;
-      while (slash[-1] == '\\') --slash;
-      is_escaped = (at - slash) % 2 != 0;
+  const char* opening_quote(const char* closing) const {
+    std::string_view before = text_.substr(0, static_cast<std::size_t>(closing - text_.data()));
+    while (true) {
+      const std::size_t quote = before.rfind('"');
+      if (quote == std::string_view::npos) throw Error(ErrorKind::internal, "JSON: a key without quotes", name_);
+      before = before.substr(0, quote);
+      const std::size_t slashes = before.size() - (before.find_last_not_of('\\') + 1);
+      if (slashes % 2 == 0) return before.data() + quote;
     }
-    return at;
   }
 
   bool open(bool is_object) {
@@ -219,18 +222,22 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return result;
   }
 
+  void charge(bool affordable) const {
+    if (!affordable) fail("more values than a text of this size may hold", read_up_to_);
+  }
+
   bool put(Value value) {
     if (depth_ == 0) {
       root_ = std::move(value);
       return true;
     }
     Level& level = levels_[depth_ - 1];
-    if (!(level.is_object ? budget_.take_entry() : budget_.take_item())) fail("more values than a text of this size may hold", read_up_to_);
+    charge(budget_.take_value());
     if (!level.is_object) {
       level.items.push_back(std::move(value));
     } else if (depth_ == 1 && take_member_ != nullptr) {
       (*take_member_)(std::move(level.key), std::move(value), offset_of(level.key_begin));
-      budget_ = ValueBudget(text_.size());
+      budget_ = ValueBudget(text_.size());  // nothing of it is kept here
     } else {
       level.entries.emplace_back(std::move(level.key), std::move(value));
     }
@@ -241,10 +248,10 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   const char* read_up_to_;
   std::string name_;
   std::uint64_t offset_;
-  const JsonMember* take_member_;
+  const TakeMember* take_member_;
   ValueBudget budget_;
   Value root_;
-  std::vector<Level> levels_;  // the first depth_ of them are open
+  std::deque<Level> levels_;  // the first depth_ of them are open
   std::size_t depth_ = 0;
 };
 
@@ -258,7 +265,7 @@ std::string to_json(const Value& value, int indent) {
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) { return Builder(text, name, offset, nullptr).build(); }
 
-void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const JsonMember& take_member) {
+void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member) {
   Builder(text, name, offset, &take_member).build();
 }
 

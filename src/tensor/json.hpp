@@ -10,11 +10,11 @@
 
 namespace poise {
 
-// A member of an object: its key, its value, and where its key begins in the file.
-using JsonMember = std::function<void(std::string key, Value value, std::uint64_t offset)>;
+// Gets a member of an object: its key, its value, and where its key begins in the file.
+using TakeMember = std::function<void(std::string key, Value value, std::uint64_t offset)>;
 
 // Gives the members of the object that the text is to `take_member`, in their order, and keeps none. Everything else is as with
 // parse_json().
-void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const JsonMember& take_member);
+void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member);
 
 }  // namespace poise

@@ -1,11 +1,11 @@
-/* Preloaded into a program, fails one of its system calls or allocations.
+/* Preloaded into a program, fails some of its system calls or allocations.
 
-       POISE_FAULT=CALL:N:HOW     the N-th CALL (from 1) goes wrong; HOW is an errno's name, or SHORT: half of the bytes are done
+       POISE_FAULT=CALL:N:HOW,... the N-th CALL (from 1) goes wrong; HOW is an errno's name, or SHORT: half of the bytes are done
        POISE_FAULT_LOG=FILE       at the end, lines "CALL COUNT" are written there
 
-   Calls on the standard streams, and mmap() without a file, are left alone and not counted; so are allocations other
-   than by C++'s operator new (OpenSSL crashes when it cannot load its algorithms), and those before the program's first
-   signal(), with which its main() begins: what runs before main() can report nothing. */
+   CALL "tmpfile" is open() of a file without a name. Calls on the standard streams, and mmap() without a file, are left alone and not counted; so are
+   allocations other than by C++'s operator new (OpenSSL crashes when it cannot load its algorithms), and those before the program's first signal(), with which
+   its main() begins: what runs before main() can report nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,6 +24,8 @@
 
 enum call {
   CALL_open,
+  CALL_tmpfile,
+  CALL_close,
   CALL_write,
   CALL_pwrite,
   CALL_pread,
@@ -33,24 +35,30 @@ enum call {
   CALL_rename,
   CALL_renameat2,
   CALL_linkat,
+  CALL_link,
+  CALL_unlink,
+  CALL_ftruncate,
   CALL_mmap,
   CALL_malloc,
   CALLS
 };
 
-static const char* const names[CALLS] = {"open",   "write",     "pwrite", "pread", "copy_file_range", "fsync", "fallocate",
-                                         "rename", "renameat2", "linkat", "mmap",  "malloc"};
+static const char* const names[CALLS] = {"open",      "tmpfile", "close", "write",  "pwrite",    "pread", "copy_file_range", "fsync", "fallocate", "rename",
+                                         "renameat2", "linkat",  "link",  "unlink", "ftruncate", "mmap",  "malloc"};
 static const struct {
   const char* name;
   int code;
-} codes[] = {{"EINTR", EINTR},   {"EIO", EIO},     {"ENOSPC", ENOSPC},         {"EACCES", EACCES},
-             {"ENOMEM", ENOMEM}, {"EXDEV", EXDEV}, {"EOPNOTSUPP", EOPNOTSUPP}, {"SHORT", -1}};
+} codes[] = {{"EINTR", EINTR},           {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"ENOMEM", ENOMEM}, {"EXDEV", EXDEV},
+             {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}, {"SHORT", -1}};
 
 static atomic_ulong counts[CALLS];
 static atomic_bool begun;
-static enum call failing = CALLS;
-static unsigned long failing_at;
-static int failing_how;
+static struct fault {
+  enum call call;
+  unsigned long at;
+  int how;
+} faults[4];
+static size_t fault_count;
 
 /* Where the C++ library lies, whose operator new calls malloc(). */
 static const char* cxx_begin;
@@ -72,22 +80,28 @@ static bool in_cxx_library(const void* caller) { return cxx_begin <= (const char
 
 __attribute__((constructor)) static void begin(void) {
   dl_iterate_phdr(find_cxx_library, NULL);
-  const char* fault = getenv("POISE_FAULT");
+  const char* text = getenv("POISE_FAULT");
   char name[32];
   char how[32];
-  if (fault == NULL || sscanf(fault, "%31[^:]:%lu:%31s", name, &failing_at, how) != 3) return;
-  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; ++i) {
-    if (strcmp(how, codes[i].name) == 0) failing_how = codes[i].code;
-  }
-  for (int call = 0; call < CALLS; ++call) {
-    if (strcmp(name, names[call]) == 0) failing = (enum call)call;
+  int length = 0;
+  struct fault fault = {CALLS, 0, 0};
+  while (text != NULL && fault_count < sizeof faults / sizeof faults[0] && sscanf(text, "%31[^:]:%lu:%31[^,]%n", name, &fault.at, how, &length) == 3) {
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; ++i) {
+      if (strcmp(how, codes[i].name) == 0) fault.how = codes[i].code;
+    }
+    for (int call = 0; call < CALLS; ++call) {
+      if (strcmp(name, names[call]) == 0) fault.call = (enum call)call;
+    }
+    faults[fault_count++] = fault;
+    text += length;
+    if (*text == ',') ++text;
   }
 }
 
 __attribute__((destructor)) static void end(void) {
   const char* path = getenv("POISE_FAULT_LOG");
   if (path == NULL) return;
-  failing = CALLS;
+  fault_count = 0;
   FILE* log = fopen(path, "w");
   if (log == NULL) return;
   for (int call = 0; call < CALLS; ++call) fprintf(log, "%s %lu\n", names[call], atomic_load(&counts[call]));
@@ -97,7 +111,10 @@ __attribute__((destructor)) static void end(void) {
 /* 0: do it; -1: do half of it; an errno: it has failed. */
 static int fate(enum call call) {
   const unsigned long count = atomic_fetch_add(&counts[call], 1) + 1;
-  return call == failing && count == failing_at ? failing_how : 0;
+  for (size_t i = 0; i < fault_count; ++i) {
+    if (faults[i].call == call && faults[i].at == count) return faults[i].how;
+  }
+  return 0;
 }
 
 #define REAL(call) ((__typeof__(&call))dlsym(RTLD_NEXT, #call))
@@ -121,8 +138,19 @@ int open(const char* path, int flags, ...) {
     mode = va_arg(arguments, mode_t);
     va_end(arguments);
   }
-  FAIL(open);
+  if ((flags & O_TMPFILE) == O_TMPFILE) {
+    FAIL(tmpfile);
+  } else {
+    FAIL(open);
+  }
   return REAL(open)(path, flags, mode);
+}
+
+/* As the kernel does it: the file is closed, and only then something is said. */
+int close(int fd) {
+  const int result = REAL(close)(fd);
+  if (fd > 2) FAIL(close);
+  return result;
 }
 
 ssize_t write(int fd, const void* bytes, size_t length) {
@@ -168,6 +196,21 @@ int renameat2(int from_directory, const char* from, int to_directory, const char
 int linkat(int from_directory, const char* from, int to_directory, const char* to, int flags) {
   FAIL(linkat);
   return REAL(linkat)(from_directory, from, to_directory, to, flags);
+}
+
+int link(const char* from, const char* to) {
+  FAIL(link);
+  return REAL(link)(from, to);
+}
+
+int unlink(const char* path) {
+  FAIL(unlink);
+  return REAL(unlink)(path);
+}
+
+int ftruncate(int fd, off_t length) {
+  FAIL(ftruncate);
+  return REAL(ftruncate)(fd, length);
 }
 
 void* mmap(void* address, size_t length, int protection, int flags, int fd, off_t offset) {

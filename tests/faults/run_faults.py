@@ -1,5 +1,5 @@
-"""Lets every system call of a convert and an edit go wrong, one at a time, kills them at random moments, and truncates a file
-that is being read.
+"""Lets every system call of a convert and an edit go wrong, one at a time and where one leads to another, kills them at random
+moments, and truncates a file that is being read.
 
     run_faults.py POISE INJECTOR EXAMPLES [--kills N]
 
@@ -24,9 +24,17 @@ FATAL = {
     "malloc": ["ENOMEM"],
 }
 HARMLESS = {
+    "tmpfile": ["EOPNOTSUPP", "EACCES"], "close": ["EIO", "EINTR"],
     "write": ["SHORT", "EINTR"], "pwrite": ["SHORT", "EINTR"], "pread": ["SHORT", "EINTR"], "copy_file_range": ["SHORT", "EINTR", "EXDEV", "EOPNOTSUPP"],
     "fallocate": ["EOPNOTSUPP"],
 }
+NAMED = "tmpfile:1:EOPNOTSUPP"  # a file system on which every file has a name
+TOGETHER = [  # and must the command succeed?
+    ([NAMED, "renameat2:1:EINVAL"], True), ([NAMED, "renameat2:1:EINVAL", "unlink:1:EACCES"], None), ([NAMED, "renameat2:1:EINVAL", "link:1:EACCES"], False),
+    ([NAMED, "renameat2:1:EACCES"], False), ([NAMED, "write:1:ENOSPC"], False), ([NAMED, "fsync:1:EIO"], False), ([NAMED, "rename:1:EACCES"], False),
+    (["fsync:1:EIO", "ftruncate:1:EIO"], None), (["fsync:2:EIO", "ftruncate:1:EIO"], None), (["pwrite:1:EIO", "ftruncate:1:EIO"], None),
+    (["pwrite:2:ENOSPC", "ftruncate:1:EIO"], None), (["pwrite:3:EIO", "ftruncate:1:EIO"], None), (["pwrite:3:SHORT", "pwrite:4:EIO", "ftruncate:1:EIO"], None),
+]
 MOST = 40  # of the calls of one kind, more are sampled
 
 
@@ -112,6 +120,20 @@ def inject(job, injector, scratch, report):
                     report.check(job, fault, job.run({"LD_PRELOAD": injector, "POISE_FAULT": fault}), must_succeed)
 
 
+def inject_together(job, injector, report):
+    """Faults of which one leads to the other. What cannot be taken back (ftruncate() or unlink() fails, too) leaves a whole file."""
+    for faults, must_succeed in TOGETHER:
+        fault = ",".join(faults)
+        done = job.run({"LD_PRELOAD": injector, "POISE_FAULT": fault})
+        if must_succeed is not None:
+            report.check(job, fault, done, must_succeed)
+            continue
+        report.runs += 1
+        whole = {name: content for name, content in job.state().items() if not name.endswith(".tmp")}
+        if done.returncode not in (0, 1) or not job.is_whole(whole):
+            report.faults.append(f"{job.name}: {fault}: exit {done.returncode}, {sorted(job.state())}")
+
+
 def kill(job, kills, report):
     begin = time.monotonic()
     job.run({})
@@ -183,6 +205,7 @@ def main():
         report = Report()
         for job in jobs:
             inject(job, options.injector, scratch, report)
+            inject_together(job, options.injector, report)
             kill(job, options.kills, report)
         shrink(options.poise, scratch, report)
         print("\n".join(report.faults[:50]))

@@ -43,8 +43,9 @@ void expect_sound(std::string_view name, const ByteFile& file);
 // Every cut is refused as invalid_file.
 void expect_cuts_refused(std::string_view name, const ByteFile& file);
 
-// Every flipped bit is refused, or gives a model all of whose parts can be read. In the fields of `data`, which no rule is
-// about, it gives the same tensors with one byte that differs: what a digest is for.
-void expect_flips_survived(std::string_view name, const ByteFile& file, std::span<const std::string_view> data);
+// Every flipped bit is refused, or shows: in a warning, in a field that diff() names, or in a part's bytes. In the fields of `data`,
+// which no rule is about, it gives the same tensors with one byte that differs: what a digest is for. In the fields of `ignored`
+// nothing of a flip is to be seen.
+void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data, std::span<const std::string_view> ignored = {});
 
 }  // namespace poise::hostile

@@ -65,16 +65,47 @@ def zt1_attributes(entries):
     return zt1([("version", text("1.1.0")), ("objects", b"\xa0"), ("attributes", entries)])
 
 
+def zt1_unknown(value):
+    return zt1([("unknown", value), ("version", text("1.1.0")), ("objects", b"\xa0")])
+
+
+def zt10_long_type(components):
+    component = cbor_map([("offset", head(0, 64)), ("length", head(0, 0))])
+    one = cbor_map([("shape", b"\x81\x00"), ("format", text("x")), ("dtype", text("x" * 100_000)), ("components", cbor_map((name, component) for name in distinct(components)))])
+    manifest = cbor_map([("version", text("1.0.0")), ("tensors", cbor_map([("a", one)]))])
+    return b"ZTEN1000".ljust(64, b"\0") + manifest + struct.pack("<Q", len(manifest))
+
+
+def zt1_long_name(parts):
+    component = cbor_map([("dtype", text("u8")), ("offset", head(0, 64)), ("length", head(0, 0)), ("encoding", text("x"))])
+    one = cbor_map([("shape", b"\x81\x00"), ("format", text("x")), ("components", cbor_map((name, component) for name in distinct(parts)))])
+    return zt1([("version", text("1.1.0")), ("objects", cbor_map([("n" * 100_000, one)]))])
+
+
+def zt2(root):
+    manifest = head(5, len(root)) + b"".join(key + value for key, value in sorted((text(key), value) for key, value in root))
+    digest = int(subprocess.run(["xxhsum", "-H3"], input=manifest, capture_output=True, check=True).stdout.split()[-1].split(b"_")[-1], 16)
+    magic = b"\x89ZT2\r\n\x1a\n"
+    return magic.ljust(4096, b"\0") + manifest + struct.pack("<QQQII", 4096, len(manifest), digest, 2, 0) + magic
+
+
+def sorted_map(pairs):
+    pairs = sorted((text(key), value) for key, value in pairs)
+    return head(5, len(pairs)) + b"".join(key + value for key, value in pairs)
+
+
+def zt2_objects(names, parts=("data",)):
+    part = sorted_map([("blob", b"\x82\x19\x10\x00\x00"), ("dtype", text("u8"))])
+    one = sorted_map([("shape", b"\x81\x00"), ("layout", text("dense" if len(parts) == 1 else "a.b/1")), ("parts", sorted_map((role, part) for role in parts))])
+    return zt2([("objects", sorted_map((name, one) for name in names))])
+
+
 def zt0(count):
     def entry(name):
         fields = [("name", text(name)), ("offset", head(0, 64)), ("size", head(0, 0)), ("dtype", text("int8")), ("shape", b"\x81\x00"), ("encoding", text("raw"))]
         return cbor_map(fields)
     index = head(4, count) + b"".join(entry(name) for name in distinct(count))
     return b"ZTEN0001".ljust(64, b"\0") + index + struct.pack("<Q", len(index))
-
-
-def zt1_digests(count):
-    return zt1([("version", text("1.1.0")), ("objects", b"\xbf" + b"".join(text(name) + b"\xa0" for name in distinct(count)) + b"\xff")])
 
 
 def sentencepiece(count):
@@ -125,7 +156,6 @@ FILES = {
     "more.zt": lambda: zt1_objects(300_000),
     "parts.zt": lambda: zt1_objects(1, distinct(1_000_000)),
     "few_parts.zt": lambda: zt1_objects(40_000, distinct(10)),
-    "empty_objects.zt": lambda: zt1_digests(1_000_000),
     "attributes.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(3_000_000))),
     "attributes_fit.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(400_000))),
     "no_text_keys.zt": lambda: zt1_attributes(cbor_map([("a", head(5, 3_000_000) + b"".join(head(0, i) + b"\x00" for i in range(3_000_000)))])),
@@ -134,7 +164,21 @@ FILES = {
     "rank.zt": lambda: zt1([("version", text("1.1.0")), ("objects", cbor_map([("a", cbor_map([("shape", head(4, 20_000_000) + b"\x00" * 20_000_000)]))]))]),
     "pieces.zt": lambda: zt1_attributes(cbor_map([("a", b"\x7f" + b"\x60" * 20_000_000 + b"\xff")])),
     "version_0.zt": lambda: zt0(250_000),
+    "unknown_numbers.zt": lambda: zt1_unknown(head(5, 4_000_000) + b"".join(head(0, i) + b"\x00" for i in range(4_000_000))),
+    "unknown_texts.zt": lambda: zt1_unknown(cbor_map((name, b"\x00") for name in distinct(2_000_000))),
+    "unknown_pieces.zt": lambda: zt1_unknown(head(4, 10_000_000) + b"\x7f\xff" * 10_000_000),
+    "long_type.zt": lambda: zt10_long_type(5000),
+    "long_name.zt": lambda: zt1_long_name(5000),
+    "version_0_fields.zt": lambda: b"ZTEN0001".ljust(64, b"\0") + b"\x81" + (fields := cbor_map((name, b"\x00") for name in distinct(2_000_000))) + struct.pack("<Q", len(fields) + 1),
+    "version_2.zt": lambda: zt2_objects(distinct(250_000)),
+    "version_2_parts.zt": lambda: zt2_objects(["a"], distinct(250_000)),
+    "version_2_attributes.zt": lambda: zt2([("attributes", sorted_map((name, b"\x00") for name in distinct(2_000_000))), ("objects", b"\xa0")]),
+    "version_2_shards.zt": lambda: zt2([("objects", b"\xa0"), ("shards", sorted_map((name, sorted_map([("size", head(0, 4096)), ("digest", text("xxh3:0000000000000000"))])) for name in distinct(200_000)))]),
+    "version_2_blob.zt": lambda: zt2([("objects", sorted_map([("a", sorted_map([("parts", sorted_map([("a", sorted_map([("blob", head(4, 20_000_000) + b"\x00" * 20_000_000)]))]))]))]))]),
     "tensors.alt": lambda: alt2_tensors(250_000),
+    "layers.safetensors": lambda: safetensors('{"__metadata__":{"poise.card":"{\\"model_type\\":\\"llama\\"}"},' + ",".join(f'"{name}":{TENSOR}' for name in distinct(65_536)) + "}"),
+    "layers": lambda: directory(config__json=CONFIG.replace('"num_hidden_layers":1', '"num_hidden_layers":65536') + "}", model__safetensors=safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}")),
+    "disjoint": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}_":"a"' for name in distinct(200_000)) + "}}", "a": safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}")}),
     "index": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"a"' for name in distinct(1_000_000)) + "}}", "a": safetensors("{}")}),
     "shards": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"{name}"' for name in distinct(300_000)) + "}}"}),
     "config": lambda: directory(config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000)) + "}"),

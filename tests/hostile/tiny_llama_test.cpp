@@ -97,9 +97,7 @@ TEST(HostileTinyLlama, Arrays) {
                                 });
 }
 
-TEST(HostileTinyLlama, FlippedBits) {
-  expect_flips_survived("hostile.tllm", whole(), std::array<std::string_view, 3>{"embedding", "linear1 bias", "projection"});
-}
+TEST(HostileTinyLlama, FlippedBits) { expect_flips_show("hostile.tllm", whole(), std::array<std::string_view, 3>{"embedding", "linear1 bias", "projection"}); }
 
 }  // namespace
 }  // namespace poise::hostile

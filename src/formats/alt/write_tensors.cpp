@@ -5,7 +5,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "bytes/limits.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 
@@ -13,9 +12,6 @@ namespace poise::alt {
 
 TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header) : tensors_(std::move(tensors)), header_(std::move(header)) {
   for (const Tensor* tensor : tensors_) {
-    if (tensor->shape.size() > kMaxRank) {
-      throw Error(ErrorKind::unsupported, fmt::format("alt: tensor {}: rank {} is more than {}", tensor->name, tensor->shape.size(), kMaxRank));
-    }
     const std::uint64_t header_bytes = header_(*tensor, Affine{}).fields().size();
     data_bytes_ += tensor->require("data").blob->size();
     bytes_ += header_bytes + tensor->require("data").blob->size();

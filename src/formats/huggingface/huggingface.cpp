@@ -96,9 +96,8 @@ class Directory {
   Attributes json_object(std::string_view name) {
     const std::string source = (path_ / name).string();
     Value value = parse_json(text(name), source);
-    auto* map = value.get_if<Attributes>();
-    if (map == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
-    return std::move(*map);
+    if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
+    return std::move(value).take<Attributes>();
   }
 
   Origin origin() const { return {path_, "huggingface", size_, files_}; }
@@ -154,7 +153,8 @@ class TensorCollector {
   TensorCollector(Model& model, bool tied) : model_(model), tied_(tied) {}
 
   void add(SafetensorsFile file, const std::string& path) {
-    for (Tensor& tensor : file.tensors) {
+    for (; !file.tensors.empty(); file.tensors.pop_front()) {
+      Tensor& tensor = file.tensors.front();
       if (tensor.name.ends_with(".rotary_emb.inv_freq")) {
         leave_out(tensor, "it is computed from rope_theta", path);
       } else if (tied_ && tensor.name == "lm_head.weight") {
@@ -202,10 +202,10 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
     std::set<std::string> found;
     for (const Tensor& tensor : file.tensors) found.insert(tensor.name);
     for (const std::string& name : promised) {
-      if (!found.contains(name)) faults.push_back(fmt::format("the index says that {} holds {}; it does not", shard, name));
+      if (!found.contains(name)) add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
     }
     for (const std::string& name : found) {
-      if (!promised.contains(name)) faults.push_back(fmt::format("{} holds {}, which the index does not put there", shard, name));
+      if (!promised.contains(name)) add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
     collector.add(std::move(file), (directory.path() / shard).string());
   }

@@ -89,12 +89,12 @@ class HeaderParser {
 
   // `__metadata__` is a map of text to text.
   Attributes metadata(Value value) const {
-    auto* map = value.get_if<Attributes>();
+    const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
     for (const auto& [key, item] : *map) {
       if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is no text", key));
     }
-    return std::move(*map);
+    return std::move(value).take<Attributes>();
   }
 
   [[noreturn]] void fail(std::string_view name, std::string_view problem) const {

@@ -211,13 +211,16 @@ KeySet& Cursor::empty_key_set() {
 std::string_view Cursor::string_content(const Item& item) {
   if (!item.indefinite) return item.content;
   std::string whole;
-  while (!at_break()) {
-    const std::uint64_t begin = position();
-    const Item piece = decode();
-    if (piece.kind != item.kind || piece.indefinite) fail(fmt::format("CBOR: a piece of {} is {}", to_string(item.kind), to_string(piece.kind)), begin);
-    whole += piece.content;
-  }
+  while (!at_break()) whole += take_piece(item.kind);
+  charge(budget_.take_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
+}
+
+std::string_view Cursor::take_piece(Kind kind) {
+  const std::uint64_t begin = position();
+  const Item piece = decode();
+  if (piece.kind != kind || piece.indefinite) fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
+  return piece.content;
 }
 
 std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument; }
@@ -229,9 +232,8 @@ Value Cursor::value() { return to_value(take()); }
 Attributes Cursor::attributes() {
   const std::uint64_t begin = position();
   Value map = map_value(take(Kind::map));
-  auto* attributes = map.get_if<Attributes>();
-  if (attributes == nullptr) fail("expected text keys", begin);
-  return std::move(*attributes);
+  if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
+  return std::move(map).take<Attributes>();
 }
 
 bool Cursor::null() {
@@ -241,6 +243,7 @@ bool Cursor::null() {
 }
 
 Value Cursor::to_value(const Item& item) {
+  charge(budget_.take_value());
   switch (item.kind) {
     case Kind::unsigned_integer: return item.argument;
     case Kind::negative_integer: return negative_value(item.argument);
@@ -253,10 +256,7 @@ Value Cursor::to_value(const Item& item) {
     }
     case Kind::array: {
       Value::Array items;
-      for (Array array(*this, item); array.next();) {
-        charge(budget_.take_item());
-        items.push_back(value());
-      }
+      for (Array array(*this, item); array.next();) items.push_back(value());
       return items;
     }
     case Kind::map: return map_value(item);
@@ -273,7 +273,6 @@ Value Cursor::map_value(const Item& item) {
   std::vector<Attributes::Entry> entries;
   Value::Pairs pairs;  // instead, from the first key on that is no text
   for (Map map(*this, item); map.next();) {
-    charge(budget_.take_entry());
     if (map.has_text_key() && pairs.empty()) {
       entries.emplace_back(map.key(), value());
       continue;
@@ -291,8 +290,8 @@ void Cursor::charge(bool affordable) const {
 }
 
 void Cursor::pass(const Item& item) {
-  if (item.kind == Kind::text || item.kind == Kind::bytes) {
-    string_content(item);
+  if (item.indefinite && (item.kind == Kind::text || item.kind == Kind::bytes)) {
+    while (!at_break()) take_piece(item.kind);
   } else if (item.kind == Kind::array) {
     for (Array array(*this, item); array.next();) skip();
   } else if (item.kind == Kind::map) {
@@ -347,9 +346,12 @@ bool Map::next() {
 }
 
 bool Map::is_new() {
+  in_.charge(in_.budget_.take_key(keys_));
   if (text_key_) return keys_.insert(key_);
   if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
-  return other_keys_->insert(in_.joined_.emplace_back(encode(other_key_)));
+  const std::string encoded = encode(other_key_);
+  in_.charge(in_.budget_.take_text(encoded.size()));
+  return other_keys_->insert(in_.joined_.emplace_back(encoded));
 }
 
 void Map::require_ascending(std::string_view encoded) {

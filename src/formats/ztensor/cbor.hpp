@@ -89,6 +89,7 @@ class Cursor {
   void charge(bool affordable) const;
   void pass(const Item& item);
   std::string_view string_content(const Item& item);
+  std::string_view take_piece(Kind kind);  // of an indefinite string
   void require_deterministic(const Item& item, std::size_t begin) const;
   bool at_break();
   KeySet& empty_key_set();  // for a map that is about to open
@@ -116,7 +117,6 @@ class Array {
   ~Array() { --in_.depth_; }
 
   bool next();
-  std::uint64_t size_hint() const { return left_; }  // 0 for an indefinite length
 
  private:
   friend class Cursor;

@@ -22,4 +22,16 @@ Shape parse_shape(cbor::Cursor& in) {
   return shape;
 }
 
+std::string_view parse_type_name(cbor::Cursor& in) {
+  const std::uint64_t begin = in.position();
+  const std::string_view text = in.text();
+  if (text.size() > kMaxTypeNameBytes) in.fail(fmt::format("a name of {} bytes, at most {} are allowed", text.size(), kMaxTypeNameBytes), begin);
+  return text;
+}
+
+std::string short_name(std::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
+}
+
 }  // namespace poise::ztensor

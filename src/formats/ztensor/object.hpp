@@ -42,4 +42,10 @@ Object& append_object(std::vector<Object>& objects, const cbor::Cursor& in);
 // An array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);
 
+// Text that names a type, a layout, an encoding or a digest: short, for it may be kept for every part.
+std::string_view parse_type_name(cbor::Cursor& in);
+
+// A tensor's name, cut off where it is too long for a sentence that is kept for every part.
+std::string short_name(std::string_view name);
+
 }  // namespace poise::ztensor

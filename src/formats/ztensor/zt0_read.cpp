@@ -53,18 +53,18 @@ class EntryParser {
     } else if (key == "size") {
       data.length = in_.u64();
     } else if (key == "dtype") {
-      data.dtype_name = in_.text();
+      data.dtype_name = parse_type_name(in_);
       data.dtype = dtype_from(&DTypeInfo::zt0, data.dtype_name).value_or(DType::unknown);
     } else if (key == "shape") {
       object.shape = parse_shape(in_);
     } else if (key == "encoding") {
-      data.encoding = in_.text();
+      data.encoding = parse_type_name(in_);
     } else if (in_.null()) {
       return;
     } else if (key == "layout") {
-      object.layout = in_.text();
+      object.layout = parse_type_name(in_);
     } else if (key == "checksum") {
-      data.digest = in_.text();
+      data.digest = parse_type_name(in_);
     } else if (key == "data_endianness") {
       const std::string_view order = in_.text();
       if (order != "little" && order != "big") in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);

@@ -144,14 +144,14 @@ class ManifestParser {
         object.shape = parse_shape(in_);
       } else if (map.key() == "format") {
         has_format = true;
-        object.layout = in_.text();
+        object.layout = parse_type_name(in_);
       } else if (map.key() == "attributes") {
         if (!in_.null()) object.attributes = in_.attributes();
       } else if (map.key() == "components") {
         has_components = true;
         parse_components(object);
       } else if (map.key() == "dtype" && is_1_0_) {
-        dtype = in_.text();
+        dtype = parse_type_name(in_);
       } else {
         in_.skip();
       }
@@ -182,7 +182,7 @@ class ManifestParser {
     for (auto map = in_.map(); map.next();) {
       const std::string_view key = map.key();
       if (key == "dtype") {
-        dtype = in_.text();
+        dtype = parse_type_name(in_);
       } else if (key == "offset") {
         has_offset = true;
         component.offset = in_.u64();
@@ -193,13 +193,13 @@ class ManifestParser {
       } else if (in_.null()) {
         continue;  // every other field may be left out this way, too
       } else if (key == "type") {
-        type = in_.text();
+        type = parse_type_name(in_);
       } else if (key == "encoding") {
-        component.encoding = in_.text();
+        component.encoding = parse_type_name(in_);
       } else if (key == "uncompressed_length") {
         component.decoded_length = in_.u64();
       } else if (key == "digest") {
-        component.digest = in_.text();
+        component.digest = parse_type_name(in_);
       } else {
         in_.skip();
       }

@@ -95,14 +95,14 @@ class TensorBuilder {
     Location location{source_, component.offset, component.length, component.encoding};
     if (component.encoding != "zstd") {
       sizes_known_ = false;
-      std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, tensor.name);
+      std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, short_name(tensor.name));
       return make_opaque_blob(std::move(location), component.decoded_length.value_or(component.length), std::move(reason));
     }
     if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
       return make_zstd_blob(std::move(location), *size);
     sizes_known_ = false;
     if (tensor.layout == Layout::other) {
-      std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, tensor.name);
+      std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, short_name(tensor.name));
       return make_opaque_blob(std::move(location), component.length, std::move(reason));
     }
     return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component));

@@ -100,6 +100,7 @@ class ManifestParser {
         in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot", kMaxShardNameBytes2),
                  map.key_position());
       }
+      if (manifest.shards.size() == kMaxShards) in_.fail(fmt::format("more than {} shards", kMaxShards), map.key_position());
       manifest.shards.push_back(shard(std::string(map.key())));
     }
   }
@@ -127,7 +128,7 @@ class ManifestParser {
 
   std::string digest() {
     const std::uint64_t begin = in_.position();
-    const std::string_view text = in_.text();
+    const std::string_view text = parse_type_name(in_);
     if (!is_digest(text)) in_.fail("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits", begin);
     return std::string(text);
   }
@@ -151,7 +152,7 @@ class ManifestParser {
         has_shape = true;
         object.shape = parse_shape(in_);
       } else if (map.key() == "layout") {
-        object.layout = in_.text();
+        object.layout = parse_type_name(in_);
         if (object.layout.empty()) in_.fail("expected the name of a layout", map.key_position());
       } else if (map.key() == "attributes") {
         object.attributes = attributes();
@@ -187,9 +188,9 @@ class ManifestParser {
     for (auto map = in_.map(); map.next();) {
       const std::string_view key = map.key();
       if (key == "dtype") {
-        dtype = in_.text();
+        dtype = parse_type_name(in_);
       } else if (key == "type") {
-        type = in_.text();
+        type = parse_type_name(in_);
         if (type.empty()) in_.fail("expected the name of a logical type", map.key_position());
       } else if (key == "blob") {
         has_blob = true;
@@ -199,7 +200,7 @@ class ManifestParser {
         if (part.shard.empty()) in_.fail("expected the name of a shard", map.key_position());
       } else if (key == "encoding") {
         has_encoding = true;
-        part.encoding = in_.text();
+        part.encoding = parse_type_name(in_);
       } else if (key == "decoded_length") {
         part.decoded_length = in_.u64();
       } else if (key == "digest") {
@@ -216,9 +217,13 @@ class ManifestParser {
 
   void parse_blob(Component& part) {
     const std::uint64_t begin = in_.position();
-    std::vector<std::uint64_t> numbers;
-    for (auto items = in_.array(); items.next();) numbers.push_back(in_.u64());
-    if (numbers.size() != 2) in_.fail(fmt::format("expected [offset, length], found {} numbers", numbers.size()), begin);
+    std::array<std::uint64_t, 2> numbers{};
+    std::size_t count = 0;
+    for (auto items = in_.array(); items.next(); ++count) {
+      const std::uint64_t number = in_.u64();
+      if (count < numbers.size()) numbers[count] = number;
+    }
+    if (count != numbers.size()) in_.fail(fmt::format("expected [offset, length], found {} numbers", count), begin);
     part.offset = numbers[0];
     part.length = numbers[1];
   }

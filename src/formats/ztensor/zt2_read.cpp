@@ -169,12 +169,12 @@ class ModelBuilder {
   BlobPtr blob(const std::string& name, const Component& part) const {
     const Heap& heap = *heaps_.find(part.shard);
     const std::uint64_t size = part.decoded_length.value_or(part.length);
-    if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", name, part.shard));
+    if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
     Location location{heap.source, part.offset, part.length, part.encoding};
     if (part.encoding == kZstdSeekable) return make_zstd_seekable_blob(std::move(location), size);
     return make_opaque_blob(std::move(location), size,
-                            fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, name));
+                            fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, short_name(name)));
   }
 
   std::string path_;

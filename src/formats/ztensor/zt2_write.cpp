@@ -313,8 +313,6 @@ void require_attributes(const Attributes& attributes) {
 
 void require_holdable(const StoredTensor& tensor) {
   require_name("tensor", tensor.name);
-  if (tensor.shape.size() > kMaxRank)
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its rank is {}", tensor.name, tensor.shape.size()));
   if (tensor.parts.empty()) throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
   for (const StoredPart& part : tensor.parts) require_name("part", part.role);
   require_attributes(tensor.attributes);

@@ -2,7 +2,8 @@
 
     zt2_corpus.py DIRECTORY
 
-DIRECTORY/cases.txt lists the cases, a line each: expectation, file, and a word that a refusal has to hold; separated by tabs.
+DIRECTORY/cases.txt lists the cases, a line each: expectation, file, a word that a refusal has to hold, and the offset it has to name;
+separated by tabs.
 
     valid     opens; verify finds nothing at all
     warns     opens; verify warns, but finds no error
@@ -101,18 +102,39 @@ def without(mapping, key):
     return {name: value for name, value in mapping.items() if name != key}
 
 
+def end(distance):
+    """The place of an error: so many bytes before the end of the file."""
+    return lambda data: len(data) - distance
+
+
+def behind(mark, nth=0):
+    """The place of an error: behind the first bytes that are like `mark` (or the second ...)."""
+    def find(data):
+        found = data.index(mark)
+        for _ in range(nth):
+            found = data.index(mark, found + 1)
+        return found + len(mark)
+    return find
+
+
+# The value of a tensor, of its part data, and of an attribute, in manifests that have one.
+TENSOR = behind(b"gobjects\xa1at")
+DATA = behind(b"eparts\xa1ddata")
+ATTRIBUTE = behind(b"jattributes\xa1aa")
+
+
 class Corpus:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.lines = []
 
-    def add(self, expectation, name, data, word="", shards=()):
+    def add(self, expectation, name, data, word="", place=None, shards=()):
         stem = f"{len(self.lines):03}-" + re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         (self.directory / f"{stem}.zt").write_bytes(data)
         for shard, content in dict(shards).items():
             (self.directory / f"{stem}-{shard}.zt").write_bytes(content)
-        self.lines.append(f"{expectation}\t{stem}.zt\t{word}\n")
+        self.lines.append(f"{expectation}\t{stem}.zt\t{word}\t{place(data) if place else ''}\n")
 
     def valid(self, name, data, **more):
         self.add("valid", name, data, **more)
@@ -126,8 +148,8 @@ class Corpus:
     def broken(self, name, data, word, **more):
         self.add("broken", name, data, word, **more)
 
-    def refused(self, name, data, word, **more):
-        self.add("refused", name, data, word, **more)
+    def refused(self, name, data, word, place, **more):
+        self.add("refused", name, data, word, place, **more)
 
     def finish(self):
         (self.directory / "cases.txt").write_text("".join(self.lines))
@@ -141,17 +163,17 @@ def container(corpus):
     corpus.valid("unknown keys that are no text", zt2({"objects": {}, 1: 2}, {}, at=4096))
     corpus.warns("data shard", MAGIC + bytes(4088) + footer())
     corpus.warns("data shard of 48 bytes", MAGIC + footer())
-    corpus.refused("47 bytes", (MAGIC + footer())[1:], "")
-    corpus.refused("shard with an offset", MAGIC + footer(offset=4096), "offset")
-    for name, changes, word in (
-            ("length 0", {"length": 0}, "offset"), ("offset 0", {"offset": 0}, "offset"), ("offset and length 0", {"offset": 0, "length": 0}, "hash"),
-            ("hash", {"digest": 1}, "hash"), ("version 1", {"version": 1}, "version"), ("version 3", {"version": 3}, "version"),
-            ("footer magic", {"magic": b"ZTEN1000"}, ""), ("huge length", {"length": 2**63}, "length"), ("huge offset", {"offset": 2**64 - 4096}, "offset"),
-            ("length behind the footer", {"length": 400}, "length"), ("length above 1 GiB", {"length": 2**30 + 1}, "length"),
-            ("manifest elsewhere", {"offset": 8192}, "hash")):
-        corpus.refused("footer: " + name, zt2(manifest(), **changes), word)
-    corpus.refused("header magic", zt2(manifest(), header=b"ZTEN1000"), "")
-    corpus.refused("manifest not aligned", zt2(manifest(), at=65536 + 64), "4096")
+    corpus.refused("47 bytes", (MAGIC + footer())[1:], "", end(0))
+    corpus.refused("shard with an offset", MAGIC + footer(offset=4096), "offset", end(32))
+    for name, changes, word, place in (
+            ("length 0", {"length": 0}, "offset", 32), ("offset 0", {"offset": 0}, "offset", 40), ("offset and length 0", {"offset": 0, "length": 0}, "hash", 32),
+            ("hash", {"digest": 1}, "hash", 24), ("version 1", {"version": 1}, "version", 16), ("version 3", {"version": 3}, "version", 16),
+            ("footer magic", {"magic": b"ZTEN1000"}, "", 8), ("huge length", {"length": 2**63}, "length", 32),
+            ("huge offset", {"offset": 2**64 - 4096}, "offset", 40), ("length behind the footer", {"length": 400}, "manifest_offset", 40),
+            ("length above 1 GiB", {"length": 2**30 + 1}, "length", 32), ("manifest elsewhere", {"offset": 8192}, "hash", 24)):
+        corpus.refused("footer: " + name, zt2(manifest(), **changes), word, end(place))
+    corpus.refused("header magic", zt2(manifest(), header=b"ZTEN1000"), "", end(0))  # a file of version 1 that is cut off
+    corpus.refused("manifest not aligned", zt2(manifest(), at=65536 + 64), "4096", end(40))
     corpus.warns("bytes between manifest and footer", zt2(manifest(), at=8192, between=b"x" * 100))
     corpus.warns("bytes between blobs", one(dense(), blobs={4096: bytes(16), 4200: b"x"}, at=8192))
     corpus.warns("a blob nobody refers to", one(dense(), at=4 * 65536))
@@ -163,19 +185,19 @@ def cbor(corpus):
     def attribute(text):
         return zt2(manifest({}, attributes={"a": Raw(bytes.fromhex(text))}), {}, at=4096)
 
-    corpus.refused("cbor: a byte behind", zt2(encoded + b"\0"), "manifest")
-    corpus.refused("cbor: cut off", zt2(encoded[:-1]), "manifest")
-    corpus.refused("cbor: empty", zt2(b""), "")
-    corpus.refused("root is a list", zt2([1]), "map")
-    corpus.refused("root is a tag", zt2(bytes.fromhex("c000")), "tag")
-    corpus.refused("objects is a list", zt2({"objects": []}), "objects")
-    corpus.refused("no objects", zt2({"attributes": {}}), "objects")
-    corpus.refused("keys not sorted", zt2(Ordered([("objects", {"t": dense()}), ("a", 1)])), "")
-    corpus.refused("a key twice", zt2(Ordered([("objects", {}), ("objects", {})])), "objects")
-    corpus.refused("a tensor twice", zt2(manifest(Ordered([("t", dense()), ("t", dense())]))), "t")
-    corpus.refused("tensors not sorted", zt2(manifest(Ordered([("u", dense()), ("t", dense())]))), "t")
+    corpus.refused("cbor: a byte behind", zt2(encoded + b"\0"), "manifest", end(41))
+    corpus.refused("cbor: cut off", zt2(encoded[:-1]), "manifest", behind(b"flayout"))
+    corpus.refused("cbor: empty", zt2(b""), "", end(32))
+    corpus.refused("root is a list", zt2([1]), "map", end(42))
+    corpus.refused("root is a tag", zt2(bytes.fromhex("c000")), "tag", end(42))
+    corpus.refused("objects is a list", zt2({"objects": []}), "objects", end(41))
+    corpus.refused("no objects", zt2({"attributes": {}}), "objects", end(40))
+    corpus.refused("keys not sorted", zt2(Ordered([("objects", {"t": dense()}), ("a", 1)])), "", end(43))
+    corpus.refused("a key twice", zt2(Ordered([("objects", {}), ("objects", {})])), "objects", behind(b"gobjects\xa0"))
+    corpus.refused("a tensor twice", zt2(manifest(Ordered([("t", dense()), ("t", dense())]))), "t", behind(b"layoutedense"))
+    corpus.refused("tensors not sorted", zt2(manifest(Ordered([("u", dense()), ("t", dense())]))), "t", behind(b"layoutedense"))
     corpus.valid("short keys first", zt2(manifest({"zz": dense(), "aaa": dense()}), at=8192))
-    corpus.refused("keys sorted without their lengths", zt2(manifest(Ordered([("aaa", dense()), ("zz", dense())]))), "zz")
+    corpus.refused("keys sorted without their lengths", zt2(manifest(Ordered([("aaa", dense()), ("zz", dense())]))), "zz", behind(b"layoutedense"))
     for text in ("1800 1817 190001 1900ff 1a0000ffff 1b00000000ffffffff 3800 5801aa 7800 b800 9800 "  # longer heads than needed
                  "7f6161ff 5f4161ff 9fff bfff "  # indefinite lengths
                  "c000 c11a00000000 d9d9f700 "  # tags
@@ -183,66 +205,71 @@ def cbor(corpus):
                  "f0 f7 f818 f8ff e0 "  # simple values, undefined
                  "1c 3f ff "  # reserved heads, a stray break
                  "62c328 61ff 63eda080 64f4908080 62c080 "  # no UTF-8
-                 "a2616101616101 a2616201616101 "  # keys twice, not sorted
-                 "9b0000000fffffffff bb7fffffffffffffff 5b7fffffffffffffff 7b7fffffffffffffff ").split():  # counts no file can hold
-        corpus.refused("cbor: " + text, attribute(text), "")
+                 "5b7fffffffffffffff 7b7fffffffffffffff ").split():  # lengths no file can hold
+        corpus.refused("cbor: " + text, attribute(text), "", ATTRIBUTE)
+    for text in ("9b0000000fffffffff", "bb7fffffffffffffff"):  # counts no file can hold: they fail behind their heads
+        corpus.refused("cbor: " + text, attribute(text), "", end(40))
+    for text in ("a2616101616101", "a2616201616101"):  # keys twice, not sorted
+        corpus.refused("cbor: " + text, attribute(text), "", end(43))
     for text in ("00 17 1818 1903e8 1a00010000 1bffffffffffffffff 20 37 3818 3bffffffffffffffff 40 41aa 60 80 a0 f4 f5 f6 "
                  "f93c00 f97c00 f9fc00 f97e00 f98000 f90001 f90400 fa47c35000 fa00000001 fb3ff199999999999a fb0000000000000001 a201020304").split():
         corpus.valid("cbor: " + text, attribute(text))
     corpus.valid("30 levels of arrays below the third", attribute("81" * 29 + "00"))
-    corpus.refused("40 levels", attribute("81" * 40 + "00"), "deep")
-    corpus.refused("100000 levels", attribute("81" * 100000 + "00"), "deep")
-    corpus.refused("attribute key is a number", zt2(manifest(attributes={1: 2})), "attributes")
-    corpus.refused("attributes are a list", zt2(manifest(attributes=[1])), "attributes")
-    corpus.refused("attributes are a number", zt2(manifest(attributes=7)), "attributes")
-    corpus.refused("a tensor's attributes are a number", one(dense(attributes=1)), "attributes")
+    corpus.refused("40 levels", attribute("81" * 40 + "00"), "deep", behind(b"jattributes\xa1aa" + b"\x81" * 31))
+    corpus.refused("100000 levels", attribute("81" * 100000 + "00"), "deep", behind(b"jattributes\xa1aa" + b"\x81" * 31))
+    corpus.refused("attribute key is a number", zt2(manifest(attributes={1: 2})), "attributes", end(42))
+    corpus.refused("attributes are a list", zt2(manifest(attributes=[1])), "attributes", end(42))
+    corpus.refused("attributes are a number", zt2(manifest(attributes=7)), "attributes", end(41))
+    corpus.refused("a tensor's attributes are a number", one(dense(attributes=1)), "attributes", end(41))
 
 
 def names(corpus):
     for name in ("", "x" * 1025, "a\0b"):
         word = "name"
-        corpus.refused("tensor name " + name[:3], zt2(manifest({name: dense()})), word)
-        corpus.refused("part name " + name[:3], one({"shape": [16], "layout": "foo.x/1", "parts": {name: part()}}), word)
-        corpus.refused("attribute name " + name[:3], zt2(manifest(attributes={name: 1})), word)
+        corpus.refused("tensor name " + name[:3], zt2(manifest({name: dense()})), word, behind(b"gobjects\xa1"))
+        corpus.refused("part name " + name[:3], one({"shape": [16], "layout": "foo.x/1", "parts": {name: part()}}), word, behind(b"eparts\xa1"))
+        corpus.refused("attribute name " + name[:3], zt2(manifest(attributes={name: 1})), word, behind(b"jattributes\xa1"))
     corpus.valid("name of 1024 bytes", zt2(manifest({"x" * 1024: dense()}), at=8192))
     corpus.valid("names are not paths", zt2(manifest({"../a b\n": dense()}), at=8192))
 
 
 def tensors(corpus):
     for key in ("shape", "layout", "parts"):
-        corpus.refused(f"no {key}", one(without(dense(), key)), key)
-    corpus.refused("no parts in parts", one(dense() | {"parts": {}}), "parts")
-    corpus.refused("layout is a number", one(dense() | {"layout": 3}), "layout")
-    corpus.refused("shape is a map", one(dense() | {"shape": {}}), "shape")
-    corpus.refused("negative dimension", one(dense([-1])), "shape")
-    corpus.refused("dimension 16.0", one(dense([Raw(b"\xf9\x4c\x00")])), "shape")
+        corpus.refused(f"no {key}", one(without(dense(), key)), key, TENSOR)
+    corpus.refused("no parts in parts", one(dense() | {"parts": {}}), "parts", TENSOR)
+    corpus.refused("layout is a number", one(dense() | {"layout": 3}), "layout", behind(b"flayout"))
+    corpus.refused("shape is a map", one(dense() | {"shape": {}}), "shape", behind(b"eshape"))
+    corpus.refused("negative dimension", one(dense([-1])), "shape", behind(b"eshape\x81"))
+    corpus.refused("dimension 16.0", one(dense([Raw(b"\xf9\x4c\x00")])), "shape", behind(b"eshape\x81"))
     corpus.valid("rank 64", one(dense([1] * 63 + [16]), at=8192))
-    corpus.refused("rank 65", one(dense([1] * 64 + [16])), "shape")
-    corpus.refused("product above 64 bits", one(dense([2**32, 2**32]) | {"layout": "foo.x/1"}), "shape")
-    corpus.refused("product above 64 bits in two steps", one(dense([2**64 - 1, 2])), "shape")
+    corpus.refused("rank 65", one(dense([1] * 64 + [16])), "shape", behind(b"\1" * 64))
+    corpus.refused("product above 64 bits", one(dense([2**32, 2**32]) | {"layout": "foo.x/1"}), "shape", TENSOR)
+    corpus.refused("product above 64 bits in two steps", one(dense([2**64 - 1, 2])), "shape", TENSOR)
     corpus.valid("scalar", one(dense([], part(length=1)), at=8192, blobs={4096: b"\1"}))
-    corpus.refused("a byte short", one(dense([17])), "data")
-    corpus.refused("a byte over", one(dense([15])), "data")
-    corpus.refused("dense with two parts", one(dense() | {"parts": {"data": part(), "more": part()}}), "data")
-    corpus.refused("dense without data", one(dense() | {"parts": {"values": part()}}), "data")
+    corpus.refused("a byte short", one(dense([17])), "data", TENSOR)
+    corpus.refused("a byte over", one(dense([15])), "data", TENSOR)
+    corpus.refused("dense with two parts", one(dense() | {"parts": {"data": part(), "more": part()}}), "data", TENSOR)
+    corpus.refused("dense without data", one(dense() | {"parts": {"values": part()}}), "data", TENSOR)
     corpus.valid("no elements", one(dense([0, 4], part("f32", 4096, 0)), blobs={}, at=4096))
     corpus.listed("unknown layout", one(dense() | {"layout": "acme.x/1"}, at=8192))
 
 
 def parts(corpus):
     for key in ("dtype", "blob"):
-        corpus.refused(f"part without {key}", one(dense(data=without(part(), key))), key)
+        corpus.refused(f"part without {key}", one(dense(data=without(part(), key))), key, DATA)
     for dtype in ("bool", "float32", "F32", "f4", "f8_e4m3", "u128", "", 5):
-        corpus.refused(f"dtype {dtype}", one(dense(data=part() | {"dtype": dtype})), "dtype")
-    for blob in ([4096], [4096, 16, 1], [0, 4096, 16], [4096, -1], [64, 16], [0, 16], [4097, 16], [2048, 16], [65536, 16], [4096, 70000], [69632, 16],
-                 [2**64 - 4096, 4096], [4096, 2**64 - 1], [8192, 2**63], {}, "a"):
-        corpus.refused(f"blob {blob}", one(dense(data={"dtype": "u8", "blob": blob})), "blob")
-    corpus.refused("empty blob behind the end", one(dense([0], part(offset=2**40, length=0))), "blob")
-    corpus.refused("empty blob at 0", one(dense([0], part(offset=0, length=0))), "blob")
+        corpus.refused(f"dtype {dtype}", one(dense(data=part() | {"dtype": dtype})), "dtype", behind(b"edtype") if dtype == 5 else DATA)
+    for blob in ([4096], [4096, 16, 1], [0, 4096, 16], {}, "a"):
+        corpus.refused(f"blob {blob}", one(dense(data={"dtype": "u8", "blob": blob})), "blob", behind(b"dblob"))
+    corpus.refused("blob of a negative length", one(dense(data=part(length=-1))), "blob", behind(b"dblob\x82\x19\x10\x00"))
+    for blob in ([64, 16], [0, 16], [4097, 16], [2048, 16], [65536, 16], [4096, 70000], [69632, 16], [2**64 - 4096, 4096], [4096, 2**64 - 1], [8192, 2**63]):
+        corpus.refused(f"blob {blob}", one(dense(data={"dtype": "u8", "blob": blob})), "blob", DATA)
+    corpus.refused("empty blob behind the end", one(dense([0], part(offset=2**40, length=0))), "blob", DATA)
+    corpus.refused("empty blob at 0", one(dense([0], part(offset=0, length=0))), "blob", DATA)
     corpus.valid("empty blob in another", zt2(manifest({"a": dense([8192], part(length=8192)), "b": dense([0], part(offset=8192, length=0))}), at=12288))
     corpus.valid("the same blob twice", zt2(manifest({"a": dense(), "b": dense()}), at=8192))
-    corpus.refused("blobs overlap", zt2(manifest({"a": dense([8192], part(length=8192)), "b": dense([16], part(offset=8192))})), "overlap")
-    corpus.refused("blobs begin together", zt2(manifest({"a": dense(), "b": dense([8], part(length=8))})), "overlap")
+    corpus.refused("blobs overlap", zt2(manifest({"a": dense([8192], part(length=8192)), "b": dense([16], part(offset=8192))})), "overlap", behind(b"eparts\xa1ddata", 1))
+    corpus.refused("blobs begin together", zt2(manifest({"a": dense(), "b": dense([8], part(length=8))})), "overlap", DATA)
 
 
 def digests(corpus):
@@ -254,7 +281,7 @@ def digests(corpus):
     corpus.broken("another sha256", one(dense(data=part(digest="sha256:" + "0" * 64))), "sha256")
     for digest in ("xxh3:00FF00FF00FF00FF", "xxh3:" + right[1:], "xxh3:" + right + "0", "sha256:" + sha256[1:], "sha256:" + "A" * 64, "xxh3", "", "xxh3:",
                    "XXH3:" + right, 5):
-        corpus.refused(f"digest {digest}"[:20], one(dense(data=part(digest=digest))), "digest")
+        corpus.refused(f"digest {digest}"[:20], one(dense(data=part(digest=digest))), "digest", behind(b"fdigest"))
     corpus.warns("digest of an unknown kind", one(dense(data=part(digest="md5:" + "0" * 32)), at=8192))
 
 
@@ -264,9 +291,9 @@ def types(corpus):
                                         ("f4_e2m1", 5, "u8", 3), ("complex64", 2, "f32", 16), ("complex128", 1, "f64", 16)):
         corpus.valid(f"{kind} {elements}", one(dense([elements], part(dtype, length=size, type=kind)), blobs={4096: bytes(size)}, at=8192))
     for kind, elements, dtype in (("bool", 16, "i8"), ("bool", 8, "u16"), ("f8_e5m2", 16, "i8"), ("complex64", 2, "f64"), ("complex128", 2, "f32")):
-        corpus.refused(f"{kind} in {dtype}", one(dense([elements], part(dtype, type=kind))), "type")
+        corpus.refused(f"{kind} in {dtype}", one(dense([elements], part(dtype, type=kind))), "type", DATA)
     for kind, elements, dtype in (("f4_e2m1", 33, "u8"), ("f4_e2m1", 30, "u8"), ("complex64", 4, "f32")):
-        corpus.refused(f"{elements} of {kind} in 16 bytes", one(dense([elements], part(dtype, type=kind))), "data")
+        corpus.refused(f"{elements} of {kind} in 16 bytes", one(dense([elements], part(dtype, type=kind))), "data", TENSOR)
     corpus.listed("unknown type", one(dense([999], part(type="x.future/1")), at=8192))
     corpus.broken("bool 2", one(dense(data=part(type="bool")), blobs={4096: bytes(15) + b"\2"}), "neither 0 nor 1")
     corpus.broken("half a byte behind the end", one(dense([31], part(type="f4_e2m1")), blobs={4096: bytes(15) + b"\x10"}), "unused half")
@@ -288,14 +315,14 @@ def zstd(corpus):
 
     data = bytes(range(200)) * 10
     whole = frame(data)
-    corpus.refused("encoding without decoded_length", one(dense(data=part(encoding="zt.zstd-seekable/1"))), "decoded_length")
-    corpus.refused("unknown encoding without decoded_length", one(dense(data=part(encoding="x.z/1"))), "decoded_length")
-    corpus.refused("decoded_length without encoding", one(dense(data=part(decoded_length=16))), "decoded_length")
+    corpus.refused("encoding without decoded_length", one(dense(data=part(encoding="zt.zstd-seekable/1"))), "decoded_length", DATA)
+    corpus.refused("unknown encoding without decoded_length", one(dense(data=part(encoding="x.z/1"))), "decoded_length", DATA)
+    corpus.refused("decoded_length without encoding", one(dense(data=part(decoded_length=16))), "decoded_length", DATA)
     corpus.listed("unknown encoding", one(dense(data=part(encoding="acme/1", decoded_length=16)), at=8192))
     corpus.valid("zstd: one frame", encoded(seekable([(whole, 2000)]), data))
     corpus.valid("zstd: three frames", encoded(seekable([(frame(data[:900]), 900), (frame(data[900:1800]), 900), (frame(data[1800:]), 200)]), data))
     corpus.valid("zstd: nothing", encoded(seekable([]), b""))
-    corpus.refused("zstd: decoded_length is another", encoded(seekable([(whole, 2000)]), data, 1999), "data")
+    corpus.refused("zstd: decoded_length is another", encoded(seekable([(whole, 2000)]), data, 1999), "data", TENSOR)
     flipped = bytearray(seekable([(whole, 2000)]))
     flipped[len(whole) - 1] ^= 1
     full, larger = bytes(16 << 20), bytes((16 << 20) + 1)
@@ -333,14 +360,14 @@ def sparse(corpus):
 
     corpus.valid("csr", csr())
     corpus.valid("csr of u64", csr(dtype="u64"))
-    corpus.refused("csr of i64", csr(dtype="i64"), "u64")
-    corpus.refused("csr of u32 and u64", csr(other="u64"), "u32")
-    corpus.refused("csr of rank 3", csr(shape=(2, 3, 1)), "rank")
-    corpus.refused("csr of rank 1", csr(shape=(6,)), "rank")
-    corpus.refused("csr without indptr", csr(drop="indptr"), "indptr")
-    corpus.refused("csr: indptr of two", csr(indptr=(0, 3)), "indptr")
-    corpus.refused("csr: four values for three indices", csr(values=4), "values")
-    corpus.refused("csr: two values for three indices", csr(values=2), "values")
+    corpus.refused("csr of i64", csr(dtype="i64"), "u64", TENSOR)
+    corpus.refused("csr of u32 and u64", csr(other="u64"), "u32", TENSOR)
+    corpus.refused("csr of rank 3", csr(shape=(2, 3, 1)), "rank", TENSOR)
+    corpus.refused("csr of rank 1", csr(shape=(6,)), "rank", TENSOR)
+    corpus.refused("csr without indptr", csr(drop="indptr"), "indptr", TENSOR)
+    corpus.refused("csr: indptr of two", csr(indptr=(0, 3)), "indptr", TENSOR)
+    corpus.refused("csr: four values for three indices", csr(values=4), "values", TENSOR)
+    corpus.refused("csr: two values for three indices", csr(values=2), "values", TENSOR)
     for name, arrays, word in (("begins with 1", {"indptr": (1, 1, 3)}, "indptr"), ("ends with 2", {"indptr": (0, 1, 2)}, "indptr"),
                                ("falls", {"indptr": (0, 4, 3)}, "indptr"), ("column 3 of 3", {"indices": (3, 0, 1)}, "indices"),
                                ("a column twice", {"indices": (2, 1, 1)}, "indices"), ("columns fall", {"indices": (2, 1, 0)}, "indices")):
@@ -354,9 +381,9 @@ def sparse(corpus):
     corpus.valid("coo", coo())
     corpus.valid("coo in another order", coo(coords=(1, 0, 1, 0, 2, 1)))
     corpus.valid("coo of rank 1", coo(shape=(6,), coords=(0, 3, 5)))
-    corpus.refused("coo of rank 0", coo(shape=()), "rank")
-    corpus.refused("coo: five coordinates", coo(coords=(0, 1, 1, 2, 0)), "coords")
-    corpus.refused("coo of i64", coo(dtype="i64"), "u64")
+    corpus.refused("coo of rank 0", coo(shape=()), "rank", TENSOR)
+    corpus.refused("coo: five coordinates", coo(coords=(0, 1, 1, 2, 0)), "coords", TENSOR)
+    corpus.refused("coo of i64", coo(dtype="i64"), "u64", TENSOR)
     corpus.broken("coo: row 2 of 2", coo(coords=(0, 2, 1, 2, 0, 1)), "coords")
     corpus.broken("coo: a cell twice", coo(coords=(0, 0, 1, 2, 2, 1)), "coords")
 
@@ -386,7 +413,7 @@ def quantized(corpus):
     corpus.valid("groups: signed words", group(word="i32", packing={"word": "u32", "order": "lsb_first", "per_word": 8}))
     corpus.valid("groups: a scale for each row", group(axis=0, group_size=0, scales=4))
     for key in plain:
-        corpus.refused(f"groups: no {key}", group(drop=key), key)
+        corpus.refused(f"groups: no {key}", group(drop=key), key, TENSOR)
     for name, changes, word in (
             ("7 bits", {"bits": 7}, "bits"), ("0 bits", {"bits": 0}, "bits"), ("1 bit", {"bits": 1}, "bits"), ("axis 2 of 2", {"axis": 2}, "axis"),
             ("3 bits in u8", {"bits": 3}, "bits"), ("groups of 15", {"group_size": 15}, "group_size"),
@@ -399,7 +426,7 @@ def quantized(corpus):
             ("zeros without packing", {"zero_point": {"form": "tensor"}, "zeros": 8}, "packing"), ("zeros missing", {"zero_point": tensor_zeros}, "zeros"),
             ("zeros too many", {"zeros": 8}, "zeros"), ("zeros too short", {"zero_point": tensor_zeros, "zeros": 6}, "zeros"),
             ("scales too short", {"scales": 6}, "scales"), ("data too short", {"data": 31}, "packed_weight"), ("scales of u16", {"scale": ("u16", None)}, "scales")):
-        corpus.refused("groups: " + name, group(**changes), word)
+        corpus.refused("groups: " + name, group(**changes), word, TENSOR)
 
     def mx(shape=(2, 32), data=64, scales=2, kind="f8_e4m3fn", exponent="f8_e8m0", drop=None, **changes):
         attributes = without({"block_size": 32, "axis": 1, "scale_form": "e8m0_exponent", **changes}, drop)
@@ -417,7 +444,7 @@ def quantized(corpus):
                                 ("no block_size", {"drop": "block_size"}, "block_size"), ("axis 2", {"axis": 2}, "axis"),
                                 ("no scale_form", {"drop": "scale_form"}, "scale_form"), ("another scale_form", {"scale_form": "f32_factors"}, "scale_form"),
                                 ("scales without their type", {"exponent": None}, "f8_e8m0"), ("data of bool", {"kind": "bool"}, "bool")):
-        corpus.refused("mx: " + name, mx(**changes), word)
+        corpus.refused("mx: " + name, mx(**changes), word, TENSOR)
 
     def gguf(data=34, drop=None, more=None, **changes):
         attributes = without({"elems_per_block": 32, "block_bytes": 34, **changes}, drop)
@@ -428,7 +455,7 @@ def quantized(corpus):
     for name, changes, word in (("33 bytes", {"data": 33}, "data"), ("0 elements", {"elems_per_block": 0}, "elems_per_block"),
                                 ("0 bytes", {"block_bytes": 0}, "block_bytes"), ("no elems_per_block", {"drop": "elems_per_block"}, "elems_per_block"),
                                 ("a type", {"more": {"type": "bool"}}, "u8")):
-        corpus.refused("gguf: " + name, gguf(**changes), word)
+        corpus.refused("gguf: " + name, gguf(**changes), word, TENSOR)
 
 
 def shards(corpus):
@@ -445,20 +472,21 @@ def shards(corpus):
                                              "shards": {"a": {"size": len(content), "digest": "xxh3:" + xxh3(content)}}}, at=8192), shards=beside)
     corpus.broken("shard is not there", root(), "shard")
     corpus.broken("shard with another digest", root(digest="xxh3:" + "0" * 16), "shard", shards=beside)
-    corpus.refused("shard with another version", root(), "version", shards={"a": content[:-16] + b"\3" + content[-15:]})
-    corpus.refused("shard of another size", root(size=len(content) + 4096), "needs 8248 bytes", shards=beside)
-    corpus.refused("shard not in the table", root(reference="b"), "shard")
-    corpus.refused("no table of shards", root(table=None), "shard")
-    corpus.refused("blob behind the shard's end", root(offset=8192), "blob")
-    corpus.refused("shard of 47 bytes", root(size=47), "size")
-    corpus.refused("shard without size", root(size="x"), "size")
+    corpus.refused("shard with another version", root(), "version", lambda data: len(content) - 16, shards={"a": content[:-16] + b"\3" + content[-15:]})
+    corpus.refused("shard of another size", root(size=len(content) + 4096), "needs 8248 bytes", lambda data: len(content), shards=beside)
+    corpus.refused("shard not in the table", root(reference="b"), "shard", DATA)
+    corpus.refused("no table of shards", root(table=None), "shard", DATA)
+    corpus.refused("blob behind the shard's end", root(offset=8192), "blob", DATA)
+    corpus.refused("shard of 47 bytes", root(size=47), "size", behind(b"fshards\xa1aa"))
+    corpus.refused("shard whose size is text", root(size="x"), "size", behind(b"dsize"))
     for name in ("", ".a", "a/b", "..", "../etc/passwd", "x" * 65, "a b", "\u00e9"):
-        corpus.refused("shard name " + name[:5], root(table=name, reference=name), "shard")
+        corpus.refused("shard name " + name[:5], root(table=name, reference=name), "shard", behind(b"fshards\xa1"))
     digest = "xxh3:" + xxh3(content)
-    corpus.refused("shard key is a number", zt2({"objects": {}, "shards": {1: {"size": 4152, "digest": digest}}}, {}), "shards")
-    corpus.refused("shard without digest", zt2({"objects": {}, "shards": {"a": {"size": 4152}}}, {}), "digest")
+    corpus.refused("shard key is a number", zt2({"objects": {}, "shards": {1: {"size": 4152, "digest": digest}}}, {}), "shards", behind(b"fshards\xa1"))
+    corpus.refused("shard without size", zt2({"objects": {}, "shards": {"a": {"digest": digest}}}, {}), "size", behind(b"fshards\xa1aa"))
+    corpus.refused("shard without digest", zt2({"objects": {}, "shards": {"a": {"size": 4152}}}, {}), "digest", behind(b"fshards\xa1aa"))
     corpus.refused("blobs overlap in a shard", zt2({"objects": {"a": dense([8192], part(length=8192, shard="a")), "b": dense(data=part(offset=8192, shard="a"))},
-                                                    "shards": {"a": {"size": 1 << 20, "digest": digest}}}, {}), "overlap")
+                                                    "shards": {"a": {"size": 1 << 20, "digest": digest}}}, {}), "overlap", behind(b"eparts\xa1ddata", 1))
 
 
 def main():

@@ -1,0 +1,63 @@
+// Models: names stand once, and their limits, which every reader and writer relies on.
+#include <poise/model.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <poise/blob.hpp>
+#include <poise/error.hpp>
+
+#include "bytes/limits.hpp"
+
+namespace poise {
+namespace {
+
+using testing::HasSubstr;
+
+Tensor empty(std::string name, Shape shape = {0}) { return make_dense(std::move(name), std::move(shape), DType::u8, make_memory_blob({}, "test")); }
+
+// The message of what is thrown.
+template <typename Call>
+std::string refusal(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Model, FindsTensorsByName) {
+  Model model;
+  EXPECT_EQ(model.find("a"), nullptr);
+  for (int i = 0; i < 1000; ++i) model.add(empty(fmt::format("tensor {}", i)));
+  EXPECT_THAT(refusal([&] { model.add(empty("tensor 7")); }), HasSubstr("\"tensor 7\" stands twice"));
+  EXPECT_EQ(model.size(), 1000U);
+  const Model moved = std::move(model);
+  for (const Tensor& tensor : moved.tensors()) EXPECT_EQ(moved.find(tensor.name), &tensor);
+  EXPECT_EQ(moved.find("tensor 1000"), nullptr);
+}
+
+TEST(Model, HasNoMoreThanItsLimits) {
+  Model model;
+  EXPECT_NO_THROW(model.add(empty("deep", Shape(kMaxRank, 0))));
+  EXPECT_THAT(refusal([&] { model.add(empty("deeper", Shape(kMaxRank + 1, 0))); }), HasSubstr("tensor deeper: more than 64 dimensions"));
+  Tensor many = empty("many");
+  many.parts.resize(kMaxParts - 1, many.parts[0]);
+  model.add(std::move(many));
+  EXPECT_THAT(refusal([&] { model.add(empty("one more")); }), HasSubstr("more than 400000 parts"));
+  Model full;
+  for (std::size_t i = 0; i < kMaxTensors; ++i) full.add(empty(fmt::format("{}", i)));
+  EXPECT_THAT(refusal([&] { full.add(empty("one more")); }), HasSubstr("more than 250000 tensors"));
+}
+
+TEST(Vocabulary, HasNoMoreTokensThanTheLimit) {
+  Vocabulary vocabulary;
+  for (std::size_t i = 0; i < kMaxTokens; ++i) vocabulary.add("a", 0, TokenType::normal);
+  EXPECT_THAT(refusal([&] { vocabulary.add("a", 0, TokenType::normal); }), HasSubstr("more than 300000 tokens"));
+}
+
+}  // namespace
+}  // namespace poise
