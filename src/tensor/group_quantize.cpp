@@ -117,14 +117,20 @@ class GroupNumbersBlob final : public Blob {
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     scales_->find_all();
-    for (std::byte& byte : out) {
-      const GroupScale scale = scales_->get(offset / sizeof(std::uint16_t));
-      const std::uint16_t number = what_ == What::scales ? scale.half : encode_f16(scale.zero);
-      byte = static_cast<std::byte>(number >> (offset++ % 2 * 8));
+    while (!out.empty()) {
+      std::array<std::byte, sizeof(std::uint16_t)> number;
+      store_le(number.data(), stored(scales_->get(offset / number.size())));
+      const std::size_t begin = offset % number.size();
+      const std::size_t count = std::min(out.size(), number.size() - begin);
+      std::copy_n(number.begin() + begin, count, out.begin());
+      offset += count;
+      out = out.subspan(count);
     }
   }
 
  private:
+  std::uint16_t stored(const GroupScale& scale) const { return what_ == What::scales ? scale.half : encode_f16(scale.zero); }
+
   std::shared_ptr<const GroupScales> scales_;
   What what_;
 };
@@ -168,9 +174,9 @@ class GroupCodesBlob final : public Blob {
   // Group by group; the first and the last may be cut, and their numbers are not all at hand.
   QuantizationError encode(std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
     QuantizationError error;
-    while (!numbers.empty()) {
-      const auto group = static_cast<std::size_t>(first / groups_.size);
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - first % groups_.size));
+    std::uint64_t group = first / groups_.size;
+    for (std::uint64_t passed = first % groups_.size; !numbers.empty(); passed = 0, ++group) {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - passed));
       const GroupScale scale = count == groups_.size ? scales_->get(group, numbers.first(count)) : scales_->get(group);
       const int zero = scale.zero;
       if (scale.half != 0) {
@@ -179,7 +185,6 @@ class GroupCodesBlob final : public Blob {
         std::fill_n(codes, count, static_cast<std::byte>(zero));
         for (const float number : numbers.first(count)) error.merge(all_of(static_cast<double>(number)));
       }
-      first += count;
       codes += count;
       numbers = numbers.subspan(count);
     }
