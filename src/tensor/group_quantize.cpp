@@ -117,22 +117,31 @@ class GroupNumbersBlob final : public Blob {
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     scales_->find_all();
+    std::array<std::uint16_t, 1024> numbers;
     while (!out.empty()) {
-      std::array<std::byte, sizeof(std::uint16_t)> number;
-      store_le(number.data(), stored(scales_->get(offset / number.size())));
-      const std::size_t begin = offset % number.size();
-      const std::size_t count = std::min(out.size(), number.size() - begin);
-      std::copy_n(number.begin() + begin, count, out.begin());
-      offset += count;
-      out = out.subspan(count);
+      const std::uint64_t first = offset / sizeof numbers[0];
+      const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside of a number
+      const std::size_t length = std::min(out.size(), sizeof numbers - begin);
+      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = stored(scales_->get(first + i));
+      std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
+      offset += length;
+      out = out.subspan(length);
     }
   }
 
  private:
-  std::uint16_t stored(const GroupScale& scale) const { return what_ == What::scales ? scale.half : encode_f16(scale.zero); }
+  // Every zero point as float16.
+  static std::array<std::uint16_t, 256> make_zeros() {
+    std::array<std::uint16_t, 256> zeros{};
+    for (std::size_t zero = 0; zero < zeros.size(); ++zero) zeros[zero] = encode_f16(static_cast<double>(zero));
+    return zeros;
+  }
+
+  std::uint16_t stored(const GroupScale& scale) const { return what_ == What::scales ? scale.half : zeros_[scale.zero]; }
 
   std::shared_ptr<const GroupScales> scales_;
   What what_;
+  std::array<std::uint16_t, 256> zeros_ = make_zeros();
 };
 
 class GroupCodesBlob final : public Blob {
