@@ -27,7 +27,7 @@ class KeySet {
     return true;
   }
 
-  bool are_few() const { return keys_.size() < kFew; }
+  std::size_t size() const { return keys_.size(); }
 
   void clear() {
     keys_.clear();

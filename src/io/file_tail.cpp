@@ -44,7 +44,7 @@ void FileTail::undo(std::uint64_t footer_offset, std::span<const std::byte> old_
     // A file that cannot be made shorter is as good as the old one when it ends like it.
     if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) write(footer_offset, old_footer);
     sync();
-  } catch (const Error&) {  // the first error is the one to tell
+  } catch (...) {  // the first error is the one to tell
   }
 }
 

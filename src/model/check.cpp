@@ -14,6 +14,8 @@
 namespace poise {
 namespace {
 
+constexpr std::size_t kMostFaults = 1000;
+
 std::string file_and_name(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
     if (const auto at = part.blob->location()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
@@ -125,14 +127,14 @@ std::vector<std::string> check_consistency(const Model& model) {
 }
 
 void add_fault(std::vector<std::string>& faults, std::string fault) {
-  constexpr std::size_t kMost = 1000;
-  if (faults.size() < kMost) faults.push_back(std::move(fault));
+  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
 
 void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
   if (faults.empty()) return;
   if (faults.size() == 1) throw Error(ErrorKind::invalid_file, faults.front(), path);
-  throw Error(ErrorKind::invalid_file, fmt::format("{} faults:\n  {}", faults.size(), fmt::join(faults, "\n  ")), path);
+  const std::string_view more = faults.size() == kMostFaults ? " or more" : "";
+  throw Error(ErrorKind::invalid_file, fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  ")), path);
 }
 
 }  // namespace poise

@@ -12,7 +12,7 @@
 #include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "model/config_json.hpp"
-#include "tensor/value_budget.hpp"
+#include "tensor/json.hpp"
 
 namespace poise {
 namespace {
@@ -86,21 +86,13 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
                  {"tokens", std::move(tokens)},
                  {"scores", std::move(scores)},
                  {"types", std::move(types)}};
+  if (vocabulary.merges.size() > kMaxMerges) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} merges", kMaxMerges));
   if (!vocabulary.merges.empty()) {
     Value::Array merges;
     for (const auto& [left, right] : vocabulary.merges) merges.push_back(Value::Array{encode_text(left), encode_text(right)});
     map.set("merges", std::move(merges));
   }
   return map;
-}
-
-// A text that can be read again.
-std::string vocabulary_text(const Vocabulary& vocabulary) {
-  std::string text = to_json(vocabulary_to_attributes(vocabulary));
-  const std::uint64_t values = 3 * vocabulary.size() + 3 * vocabulary.merges.size() + 100;
-  if (ValueBudget(text.size()).affords(values)) return text;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("a vocabulary of {} tokens and {} merges is too large to be kept as an attribute", vocabulary.size(), vocabulary.merges.size()));
 }
 
 class VocabularyReader {
@@ -210,7 +202,9 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   if (value == nullptr) return std::nullopt;
   const auto* text = value->get_if<std::string>();
   if (text == nullptr) fail(model, key, "expected JSON text");
-  Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key));
+  // A vocabulary has three values a token and three a merge.
+  const ValueBudget budget = key == kVocabulary ? ValueBudget::for_values(3 * (kMaxTokens + kMaxMerges) + 100) : ValueBudget(text->size());
+  Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key), budget);
   if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
   model.attributes.erase(key);
   return std::move(json).take<Attributes>();
@@ -234,11 +228,16 @@ std::vector<std::string> attributes_that_are_no_text(const Model& model) {
   return names;
 }
 
+void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
+  if (cost <= max_value_bytes(text_bytes)) return;
+  throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
+}
+
 Attributes metadata_attributes(const Model& model) {
   Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
   if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
-  if (model.vocabulary) result.set(std::string(kVocabulary), vocabulary_text(*model.vocabulary));
+  if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
   return result;
 }
 

@@ -20,6 +20,9 @@ std::vector<std::string> attributes_that_are_no_text(const Model& model);
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 
+// Throws unsupported when values of that reading_cost() in a text of that size are more than readers take.
+void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
+
 // The reverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file
 // naming attribute and field when one of them does not parse.
 void take_text_attributes(Model& model);

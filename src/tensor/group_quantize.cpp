@@ -40,47 +40,90 @@ struct GroupScale {
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
-      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), found_(elements_->size() / sizeof(float) / groups.size) {}
+      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), count_(elements_->size() / sizeof(float) / groups.size) {}
 
-  std::uint64_t count() const { return found_.size(); }
+  std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // Group `g`, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
-  GroupScale get(std::uint64_t g, std::span<const float> group) const {
-    std::atomic<std::uint32_t>& found = found_[static_cast<std::size_t>(g)];
-    std::uint32_t bits = found.load(std::memory_order_relaxed);
-    if (bits == 0) {
-      const GroupScale scale = find(g, group);
-      bits = kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
-      found.store(bits, std::memory_order_relaxed);
+  // What is known so far: kept until release(), and then found anew by whoever asks.
+  class Table {
+   public:
+    explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
+
+    // Group `g`, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
+    GroupScale get(std::uint64_t g, std::span<const float> group) {
+      std::atomic<std::uint32_t>& found = found_[static_cast<std::size_t>(g)];
+      std::uint32_t bits = found.load(std::memory_order_relaxed);
+      if (bits == 0) {
+        const GroupScale scale = scales_.find(g, group);
+        bits = kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
+        found.store(bits, std::memory_order_relaxed);
+      }
+      return unpacked(bits);
     }
-    return unpacked(bits);
+
+    // The same without its numbers.
+    GroupScale get(std::uint64_t g) {
+      if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0) return unpacked(bits);
+      if (!scales_.elements_->seekable()) {
+        find_all();  // going back in a stream means reading it from the beginning
+        return get(g);
+      }
+      const auto size = static_cast<std::size_t>(scales_.groups_.size);
+      std::vector<float> numbers(size);
+      scales_.elements_->read(g * size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
+      return get(g, numbers);
+    }
+
+    // Finds those that are not known yet.
+    void find_all() {
+      std::call_once(all_, [this] {
+        if (!scales_.elements_->seekable()) return find_in_stream();
+        const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
+          for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
+        };
+        // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
+        tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
+      });
+    }
+
+   private:
+    static constexpr std::uint32_t kKnown = 1U << 31;
+
+    static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
+
+    void find_in_stream() {
+      const auto stream = scales_.elements_->stream();
+      std::vector<float> numbers(static_cast<std::size_t>(scales_.groups_.size));
+      for (std::uint64_t g = 0; g < scales_.count_; ++g) {
+        for (auto bytes = std::as_writable_bytes(std::span(numbers)); !bytes.empty();) {
+          const std::size_t got = stream->read(bytes);
+          if (got == 0) throw Error(ErrorKind::internal, "a blob ended before its size");
+          bytes = bytes.subspan(got);
+        }
+        get(g, numbers);
+      }
+    }
+
+    const GroupScales& scales_;
+    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not known yet
+    std::once_flag all_;
+  };
+
+  std::shared_ptr<Table> table() const {
+    const std::scoped_lock lock(mutex_);
+    if (!table_) table_ = std::make_shared<Table>(*this);
+    return table_;
   }
 
-  // The same without its numbers.
-  GroupScale get(std::uint64_t g) const {
-    if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0) return unpacked(bits);
-    std::vector<float> numbers(static_cast<std::size_t>(groups_.size));
-    elements_->read(g * groups_.size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
-    return get(g, numbers);
+  void release() const {
+    const std::scoped_lock lock(mutex_);
+    table_.reset();
   }
 
-  // Finds those that are not known yet, on all threads.
-  void find_all() const {
-    std::call_once(all_, [this] {
-      const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
-        for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
-      };
-      // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
-      tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count(), kGroupsPerTask), look_at); });
-    });
-  }
+  bool seekable() const { return elements_->seekable(); }
 
  private:
-  static constexpr std::uint32_t kKnown = 1U << 31;
-
-  static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
-
   GroupScale find(std::uint64_t g, std::span<const float> group) const {
     const Extremes extremes = find_extremes(group.data(), group.size());
     if (extremes.largest >= kInfinity) {
@@ -105,8 +148,9 @@ class GroupScales {
   std::string name_;
   BlobPtr elements_;
   Groups groups_;
-  mutable std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not known yet
-  mutable std::once_flag all_;
+  std::uint64_t count_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<Table> table_;
 };
 
 class GroupNumbersBlob final : public Blob {
@@ -116,18 +160,22 @@ class GroupNumbersBlob final : public Blob {
 
   std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    scales_->find_all();
+    const auto table = scales_->table();
+    table->find_all();
+    const bool is_last = what_ == What::zeros && offset + out.size() == size();
     std::array<std::uint16_t, 1024> numbers;
     while (!out.empty()) {
       const std::uint64_t first = offset / sizeof numbers[0];
       const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside of a number
       const std::size_t length = std::min(out.size(), sizeof numbers - begin);
-      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = stored(scales_->get(first + i));
+      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = stored(table->get(first + i));
       std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
       offset += length;
       out = out.subspan(length);
     }
+    if (is_last) scales_->release();  // the last part of a tensor, as writers go: memory for one tensor at a time
   }
+  bool seekable() const override { return scales_->seekable(); }
 
  private:
   // Every zero point as float16.
@@ -158,6 +206,7 @@ class GroupCodesBlob final : public Blob {
   bool seekable() const override { return elements_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto table = scales_->table();
     std::array<float, kBlock> numbers;
     std::array<std::byte, kBlock> codes;
     QuantizationError error;
@@ -166,7 +215,7 @@ class GroupCodesBlob final : public Blob {
       const std::size_t count = std::min(out.size() * codes_a_byte_, kBlock);
       const auto block = std::span(numbers).first(count);
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      const QuantizationError lost = encode(first, block, codes.data());
+      const QuantizationError lost = encode(*table, first, block, codes.data());
       if (counted_.first_time(first)) error.merge(lost);
       if (codes_a_byte_ == 1) {
         std::copy_n(codes.begin(), count, out.begin());
@@ -181,12 +230,12 @@ class GroupCodesBlob final : public Blob {
 
  private:
   // Group by group; the first and the last may be cut, and their numbers are not all at hand.
-  QuantizationError encode(std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
+  QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
     QuantizationError error;
     std::uint64_t group = first / groups_.size;
     for (std::uint64_t passed = first % groups_.size; !numbers.empty(); passed = 0, ++group) {
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - passed));
-      const GroupScale scale = count == groups_.size ? scales_->get(group, numbers.first(count)) : scales_->get(group);
+      const GroupScale scale = count == groups_.size ? table.get(group, numbers.first(count)) : table.get(group);
       const int zero = scale.zero;
       if (scale.half != 0) {
         error.merge(quantize_linear(numbers.data(), count, decode_f16(scale.half), {-zero, scales_->largest_code() - zero, zero}, codes));

@@ -15,9 +15,10 @@ namespace poise {
 std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row);
 
 // The same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in float16, with
-// min at most and max at least 0; zero = round(-min / scale). Nothing is computed now; the first to read a part makes one
-// pass to find scales and zeros, which are kept (4 bytes a group). That throws unsupported, naming tensor and index, when an
-// element is not finite, or too large for a float16 scale. Throws unsupported when no group size fits the rows.
+// min at most and max at least 0; zero = round(-min / scale). Nothing is computed now: a group's scale is found
+// when its codes are first read, or in a pass of its own when the scales are read first, and kept (4 bytes a group) until the
+// last of the zeros has been read. That throws unsupported, naming tensor and index, when an element is not finite, or too
+// large for a float16 scale. Throws unsupported when no group size fits the rows.
 // Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report);
 

@@ -125,8 +125,8 @@ struct TrackedText {
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   // With `take_member`, the members of the root are given away one by one.
-  Builder(std::string_view text, std::string name, std::uint64_t offset, const TakeMember* take_member)
-      : text_(text), read_up_to_(text.data()), name_(std::move(name)), offset_(offset), take_member_(take_member), budget_(text.size()) {}
+  Builder(std::string_view text, std::string name, std::uint64_t offset, ValueBudget budget, const TakeMember* take_member)
+      : text_(text), read_up_to_(text.data()), name_(std::move(name)), offset_(offset), take_member_(take_member), budget_(budget) {}
 
   Value build() {
     // nlohmann takes a NUL for the end of the text, whatever comes behind it.
@@ -151,7 +151,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     Level& level = levels_[depth_ - 1];
     level.key_begin = opening_quote(read_up_to_ - 1);
     const std::string_view spelling(level.key_begin + 1, read_up_to_ - 1);
-    charge(budget_.take_key(level.keys));
+    charge(budget_.take_key(level.keys.size()));
     if (!level.keys.insert(spelling == key ? spelling : level.escaped.emplace_back(key)))
       fail(fmt::format("the key \"{}\" stands twice in one object", excerpt(key)), level.key_begin);
     level.key = std::move(key);
@@ -263,10 +263,14 @@ std::string to_json(const Value& value, int indent) {
   return writer.take();
 }
 
-Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) { return Builder(text, name, offset, nullptr).build(); }
+Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
+  return Builder(text, name, offset, ValueBudget(text.size()), nullptr).build();
+}
+
+Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) { return Builder(text, name, 0, budget, nullptr).build(); }
 
 void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member) {
-  Builder(text, name, offset, &take_member).build();
+  Builder(text, name, offset, ValueBudget(text.size()), &take_member).build();
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// JSON texts that are too large to be kept as one value.
+// JSON texts with a budget of their own, and those that are too large to be kept as one value.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,12 @@
 
 #include <poise/value.hpp>
 
+#include "tensor/value_budget.hpp"
+
 namespace poise {
+
+// As poise::parse_json(), which takes the usual budget.
+Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
 // Gets a member of an object: its key, its value, and where its key begins in the file.
 using TakeMember = std::function<void(std::string key, Value value, std::uint64_t offset)>;

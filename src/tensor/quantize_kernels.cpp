@@ -51,7 +51,7 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
   const auto units = hn::Set(floats, 1.0F / delta);
   const auto highest = hn::Set(floats, static_cast<float>(range.highest));
   const auto lowest = hn::Set(floats, static_cast<float>(range.lowest));
-  const auto enormous = hn::Set(floats, 0x1p30F);  // is clamped in the end, but no infinity
+  [[maybe_unused]] const auto enormous = hn::Set(floats, 0x1p30F);  // is clamped in the end, but no infinity
   auto worst = hn::Zero(floats);
   std::size_t i = 0;
   while (i + lanes <= count) {
@@ -59,9 +59,13 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
     auto values = hn::Zero(floats);
     for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) {
       const auto number = hn::LoadU(floats, in + i);
+#if HWY_NATIVE_FMA
       // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as all the rest.
       const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
       const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
+#else
+      const auto exact = hn::Div(number, scale);
+#endif
       const auto code = hn::Round(hn::Max(lowest, hn::Min(highest, exact)));
       const auto stored = hn::BitCast(words, hn::Add(hn::ConvertTo(integers, code), zero));
       hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes) + i);
@@ -110,7 +114,9 @@ HWY_EXPORT(FindExtremes);
 HWY_EXPORT(QuantizeLinear);
 HWY_EXPORT(PackNibbles);
 
-// One number after the other: tails, and scales whose reciprocal float32 does not hold.
+constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
+
+// One number after the other: tails, and scales too small or whose reciprocal float32 does not hold.
 QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
   QuantizationError error;
   error.values = count;
@@ -145,7 +151,7 @@ Extremes find_extremes(const float* in, std::size_t count) {
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
   std::size_t done = 0;
   QuantizationError error;
-  if (std::isnormal(1.0F / delta)) {
+  if (delta >= kLeastDelta && std::isnormal(1.0F / delta)) {
     done = HWY_DYNAMIC_DISPATCH(QuantizeLinear)(in, count, delta, range, codes, error);
     error.squared_error *= static_cast<double>(delta) * static_cast<double>(delta);
     error.squared_values *= static_cast<double>(delta) * static_cast<double>(delta);

@@ -5,7 +5,6 @@
 
 #include <poise/value.hpp>
 
-#include "bytes/key_set.hpp"
 #include "bytes/limits.hpp"
 
 namespace poise {
@@ -14,18 +13,26 @@ class ValueBudget {
  public:
   explicit ValueBudget(std::uint64_t text_bytes) : left_(max_value_bytes(text_bytes)) {}
 
+  // For so many values whatever they are.
+  static ValueBudget for_values(std::uint64_t values) {
+    ValueBudget budget(0);
+    budget.left_ = values * kValueBytes;
+    return budget;
+  }
+
   // False when there is nothing left for one more value: it lies in a list or a map that has room to grow.
   bool take_value() { return take(kValueBytes); }
-  // The same for a key that comes to those: a few of them cost nothing.
-  bool take_key(const KeySet& keys) { return keys.are_few() || take(64); }
+  // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
+  bool take_key(std::size_t keys) { return keys < kFewKeys || take(kKeyBytes); }
   // The same for text that does not stay where it was read.
   bool take_text(std::size_t bytes) { return take(64 + bytes); }
 
-  // Whether so many values could be taken.
-  bool affords(std::uint64_t values) const { return values <= left_ / kValueBytes; }
-
  private:
+  friend std::uint64_t reading_cost(const Value& value);
+
   static constexpr std::uint64_t kValueBytes = sizeof(Attributes::Entry) + 16;
+  static constexpr std::uint64_t kKeyBytes = 64;
+  static constexpr std::size_t kFewKeys = 8;
 
   bool take(std::uint64_t bytes) {
     if (left_ < bytes) return false;
@@ -35,5 +42,8 @@ class ValueBudget {
 
   std::uint64_t left_;
 };
+
+// What a value takes of a budget when it is read again.
+std::uint64_t reading_cost(const Value& value);
 
 }  // namespace poise

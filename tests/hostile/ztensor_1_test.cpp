@@ -35,7 +35,7 @@ ByteFile file_of(const Entries& objects, const std::vector<std::string>& blobs =
   ByteFile file;
   file.raw("magic", "ZTEN1000").pad("magic padding", 64);
   for (std::size_t i = 0; i < blobs.size(); ++i) file.raw("blob " + std::to_string(i), blobs[i]).pad("blob padding " + std::to_string(i), 64);
-  file.raw("root", hex("a2") + text("version") + text("1.1.0") + text("objects") + long_head(5, objects.size(), 0));
+  file.raw("root", hex("a2") + text("version") + hex("65 31 2e")).raw("minor version", "1.0").raw("objects", text("objects") + long_head(5, objects.size(), 0));
   for (std::size_t i = 0; i < objects.size(); ++i)
     file.raw("name " + std::to_string(i), objects[i].first).raw("object " + std::to_string(i), objects[i].second);
   file.raw("behind", "");
@@ -565,9 +565,10 @@ TEST(HostileZtensor1, Content) {
 
 TEST(HostileZtensor1, FlippedBits) {
   const ByteFile file = groups(scheme(4, 8, text("8_per_i32")));
-  constexpr std::array<std::string_view, 5> kPadding = {"magic padding", "blob padding 0", "blob padding 1", "blob padding 2", "root"};  // verify() looks at it
+  constexpr std::array<std::string_view, 5> kPadding = {"magic padding", "blob padding 0", "blob padding 1", "blob padding 2",
+                                                        "minor version"};  // verify() looks at it
   // What nothing refers to in its blobs is padding, too. Of the version only "1." counts.
-  expect_flips_show("hostile.zt", file, {}, std::array<std::string_view, 5>{"magic padding", "blob 0", "blob 1", "blob 2", "root"});
+  expect_flips_show("hostile.zt", file, {}, std::array<std::string_view, 5>{"magic padding", "blob 0", "blob 1", "blob 2", "minor version"});
   expect_flips_show("hostile.zt", sparse_rows(numbers({1, 2}), numbers({0, 1, 2})), std::array<std::string_view, 3>{"blob 0", "blob 1", "blob 2"}, kPadding);
 }
 

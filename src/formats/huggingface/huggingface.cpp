@@ -26,6 +26,7 @@
 #include "model/check.hpp"
 #include "model/config_json.hpp"
 #include "model/sentencepiece_model.hpp"
+#include "tensor/value_budget.hpp"
 
 namespace poise {
 namespace {
@@ -164,7 +165,9 @@ class TensorCollector {
       }
     }
     for (const auto& [key, value] : file.metadata) {
-      if (keys_.insert(key).second) metadata_.emplace_back(key, value);
+      if (!keys_.insert(key).second) continue;
+      if (!budget_.take_value() || !budget_.take_key(keys_.size())) throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
+      metadata_.emplace_back(key, value);
     }
     files_.emplace_back(path);
   }
@@ -184,6 +187,7 @@ class TensorCollector {
   bool tied_;
   std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
   std::unordered_set<std::string> keys_;
+  ValueBudget budget_{0};  // of all shards together
   std::vector<fs::path> files_;
 };
 

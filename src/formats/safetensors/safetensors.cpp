@@ -208,7 +208,9 @@ const std::string& writable_name(const Tensor& tensor) {
 
 std::string header_text(const Model& model) {
   std::vector<Attributes::Entry> entries;
-  if (Attributes metadata = text_attributes(model); !metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
+  Attributes metadata = text_attributes(model);
+  const std::uint64_t cost = reading_cost(metadata);
+  if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   std::uint64_t position = 0;
   for (const Tensor& tensor : model.tensors()) {
     const std::string_view dtype = spelling(tensor);
@@ -218,6 +220,7 @@ std::string header_text(const Model& model) {
     position = end;
   }
   std::string text = to_json(Attributes::from_unique(std::move(entries)));
+  require_readable(cost, text.size());
   const std::size_t padding = (kAlignment - text.size() % kAlignment) % kAlignment;
   return text + std::string(padding, ' ');
 }

@@ -335,6 +335,7 @@ bool Map::next() {
     key_ = {};
     other_key_ = in_.to_value(item);
   }
+  in_.charge(in_.budget_.take_key(keys_read_++));
   if (in_.rules_ == Rules::deterministic) {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
@@ -346,7 +347,6 @@ bool Map::next() {
 }
 
 bool Map::is_new() {
-  in_.charge(in_.budget_.take_key(keys_));
   if (text_key_) return keys_.insert(key_);
   if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
   const std::string encoded = encode(other_key_);

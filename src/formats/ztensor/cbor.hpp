@@ -157,6 +157,7 @@ class Map {
   bool text_key_ = false;
   std::uint64_t left_ = 0;
   std::uint64_t key_position_ = 0;
+  std::size_t keys_read_ = 0;
   std::string_view key_;
   Value other_key_;
   std::string_view previous_;           // deterministic: the encoded key before

@@ -9,6 +9,7 @@
 #include <poise/tensor.hpp>
 
 #include "formats/ztensor/cbor.hpp"
+#include "tensor/value_budget.hpp"
 
 namespace poise::ztensor {
 
@@ -44,6 +45,14 @@ Shape parse_shape(cbor::Cursor& in);
 
 // Text that names a type, a layout, an encoding or a digest: short, for it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
+
+// What a manifest with these attributes takes of the budget of its reader. Tensors are StoredTensor or Tensor.
+template <typename Tensors>
+std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
+  std::uint64_t cost = reading_cost(attributes);
+  for (const auto& tensor : tensors) cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
+  return cost;
+}
 
 // A tensor's name, cut off where it is too long for a sentence that is kept for every part.
 std::string short_name(std::string_view name);

@@ -123,8 +123,7 @@ std::string encode_object(const Tensor& tensor, std::vector<Component> component
   return out.take();
 }
 
-std::string encode_manifest(const Model& model, const std::map<std::string_view, std::string>& objects) {
-  const Attributes attributes = text_attributes(model);
+std::string encode_manifest(const Attributes& attributes, const std::map<std::string_view, std::string>& objects) {
   cbor::Encoder out(cbor::KeyOrder::by_text);
   out.map(attributes.empty() ? 2 : 3);
   out.text("version");
@@ -173,6 +172,7 @@ Tensor stored_form(const Tensor& tensor) {
 }  // namespace
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
+  const Attributes attributes = text_attributes(model);
   std::vector<Tensor> tensors;
   for (const Tensor& tensor : model.tensors()) tensors.push_back(stored_form(tensor));
   Sink& sink = output.main();
@@ -186,8 +186,9 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
     for (const Part& part : tensor.parts) components.push_back(writer.write(tensor, part));
     objects.emplace(tensor.name, encode_object(tensor, std::move(components)));
   }
-  const std::string manifest = encode_manifest(model, objects);
+  const std::string manifest = encode_manifest(attributes, objects);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
+  require_readable(manifest_cost(attributes, tensors), manifest.size());
   ByteWriter tail;
   tail.text(manifest);
   tail.u64(manifest.size());

@@ -87,6 +87,8 @@ class Heap {
 
  private:
   void begin_shard() {
+    if (shards_.size() == kMaxShards)
+      throw Error(ErrorKind::unsupported, fmt::format("zTensor 2: more than {} shards; a larger shard size makes fewer", kMaxShards));
     Shard& shard = shards_.emplace_back();
     shard.name = fmt::format("{:05}", shards_.size());
     const std::string file = shard_path(output_.name(), shard.name).string();
@@ -372,6 +374,7 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
   const std::vector<Shard> shards = heap.finish();
   const std::string manifest = encode_manifest(attributes, shards, objects);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  require_readable(manifest_cost(attributes, tensors), manifest.size());
   Sink& sink = output.main();
   sink.pad_to(writer.alignment());
   const std::uint64_t offset = sink.position();
