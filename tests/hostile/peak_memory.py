@@ -180,6 +180,9 @@ FILES = {
     "layers": lambda: directory(config__json=CONFIG.replace('"num_hidden_layers":1', '"num_hidden_layers":65536') + "}", model__safetensors=safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}")),
     "disjoint": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}_":"a"' for name in distinct(200_000)) + "}}", "a": safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}")}),
     "index": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"a"' for name in distinct(1_000_000)) + "}}", "a": safetensors("{}")}),
+    "shard_metadata": lambda: directory(model__safetensors=None, **{
+        "model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"t{i}":"s{i}"' for i in range(12)) + "}}",
+        **{f"s{i}": safetensors('{"__metadata__":{' + ",".join(f'"{name}{i}":""' for name in distinct(200_000)) + "}}") for i in range(12)}}),
     "shards": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"{name}":"{name}"' for name in distinct(300_000)) + "}}"}),
     "config": lambda: directory(config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000)) + "}"),
     "tokenizer": lambda: directory(tokenizer__model=sentencepiece(299_999)),
