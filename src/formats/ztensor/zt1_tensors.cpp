@@ -105,7 +105,7 @@ class TensorBuilder {
       std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, short_name(tensor.name));
       return make_opaque_blob(std::move(location), component.length, std::move(reason));
     }
-    return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component));
+    return make_zstd_blob_of_unknown_size(location, largest_size(tensor, component));
   }
 
   static void swap_bytes(Tensor& tensor) {
