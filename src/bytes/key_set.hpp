@@ -13,6 +13,8 @@ namespace poise {
 // Most maps are small: only those that are not pay for a table.
 class KeySet {
  public:
+  static constexpr std::size_t kFew = 8;
+
   // False when it is in already. Requires: the text outlives this.
   bool insert(std::string_view key) {
     if (keys_.size() < kFew) {
@@ -35,8 +37,6 @@ class KeySet {
   }
 
  private:
-  static constexpr std::size_t kFew = 8;
-
   bool put(std::string_view key, std::size_t position) {
     return !table_.insert(key, static_cast<std::uint32_t>(position), [this](std::uint32_t at) { return keys_[at]; });
   }

@@ -6,6 +6,8 @@
 
 #include <poise/error.hpp>
 
+#include "io/read_fully.hpp"
+
 namespace poise {
 namespace {
 
@@ -94,13 +96,7 @@ BlobPtr make_missing_blob(std::uint64_t size, std::string reason) { return std::
 
 std::vector<std::byte> read_all(const Blob& blob) {
   std::vector<std::byte> bytes(blob.size());
-  const auto stream = blob.stream();
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const std::size_t got = stream->read(std::span(bytes).subspan(done));
-    if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob of {} bytes ended after {}", bytes.size(), done));
-    done += got;
-  }
+  read_fully(*blob.stream(), bytes);
   return bytes;
 }
 

@@ -17,6 +17,7 @@
 #include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/in_order.hpp"
+#include "io/read_fully.hpp"
 #include "io/zstd.hpp"
 
 namespace poise {
@@ -244,8 +245,7 @@ void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, 
     work.offset = next;
     work.content.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kFrameBytes, blob.size() - next)));
     next += work.content.size();
-    if (!seekable && stream->read(work.content) != work.content.size())
-      throw Error(ErrorKind::internal, fmt::format("a blob ended before its {} bytes", blob.size()));
+    if (!seekable) read_fully(*stream, work.content);
     return true;
   };
   const auto make = [&](Work& work) {

@@ -14,7 +14,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/little_endian.hpp"
+#include "io/read_fully.hpp"
 #include "tensor/counted_blocks.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/float_formats.hpp"
@@ -96,11 +96,7 @@ class GroupScales {
       const auto stream = scales_.elements_->stream();
       std::vector<float> numbers(static_cast<std::size_t>(scales_.groups_.size));
       for (std::uint64_t g = 0; g < scales_.count_; ++g) {
-        for (auto bytes = std::as_writable_bytes(std::span(numbers)); !bytes.empty();) {
-          const std::size_t got = stream->read(bytes);
-          if (got == 0) throw Error(ErrorKind::internal, "a blob ended before its size");
-          bytes = bytes.subspan(got);
-        }
+        read_fully(*stream, std::as_writable_bytes(std::span(numbers)));
         get(g, numbers);
       }
     }

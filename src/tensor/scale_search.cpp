@@ -19,6 +19,7 @@
 
 #include <poise/error.hpp>
 
+#include "io/read_fully.hpp"
 #include "tensor/affine.hpp"
 #include "tensor/quantize_kernels.hpp"
 
@@ -91,11 +92,7 @@ Summary summarize_stream(const Blob& elements, bool with_bins) {
   std::uint64_t first = 0;
   for (const std::uint64_t count = elements.size() / sizeof(float); first < count;) {
     const auto part = std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, count - first)));
-    for (auto bytes = std::as_writable_bytes(part); !bytes.empty();) {
-      const std::size_t got = stream->read(bytes);
-      if (got == 0) throw Error(ErrorKind::internal, "a blob ended before its size");
-      bytes = bytes.subspan(got);
-    }
+    read_fully(*stream, std::as_writable_bytes(part));
     all.add(first, part);
     first += part.size();
   }

@@ -5,6 +5,7 @@
 
 #include <poise/value.hpp>
 
+#include "bytes/key_set.hpp"
 #include "bytes/limits.hpp"
 
 namespace poise {
@@ -23,7 +24,7 @@ class ValueBudget {
   // False when there is nothing left for one more value: it lies in a list or a map that has room to grow.
   bool take_value() { return take(kValueBytes); }
   // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
-  bool take_key(std::size_t keys) { return keys < kFewKeys || take(kKeyBytes); }
+  bool take_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
   // The same for text that does not stay where it was read.
   bool take_text(std::size_t bytes) { return take(64 + bytes); }
 
@@ -32,7 +33,6 @@ class ValueBudget {
 
   static constexpr std::uint64_t kValueBytes = sizeof(Attributes::Entry) + 16;
   static constexpr std::uint64_t kKeyBytes = 64;
-  static constexpr std::size_t kFewKeys = 8;
 
   bool take(std::uint64_t bytes) {
     if (left_ < bytes) return false;

@@ -14,6 +14,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/key_set.hpp"
 #include "bytes/limits.hpp"
 #include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -104,6 +105,10 @@ void read_version_0(Model& model, const SourcePtr& source) {
   std::vector<Object> objects;
   for (auto entries = in.array(); entries.next();) parser.parse(append_object(objects, in));
   in.finish();
+  KeySet names;
+  for (const Object& object : objects) {
+    if (!names.insert(object.name)) in.fail(fmt::format("{}: the name stands twice", object.name), object.position);
+  }
   add_tensors(model, std::move(objects), source, range.begin, std::string(kContext));
 }
 

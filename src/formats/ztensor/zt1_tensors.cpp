@@ -54,7 +54,6 @@ class TensorBuilder {
     }
     check_structure(tensor, object.position);
     if (object.big_endian) swap_bytes(tensor);
-    if (model.find(tensor.name) != nullptr) fail(tensor, object.position, "the name stands twice");
     model.add(std::move(tensor));
   }
 
