@@ -26,14 +26,15 @@ namespace {
 namespace tbb = oneapi::tbb;
 
 constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements at a time: numbers and codes stay in the first cache
+constexpr std::size_t kMostGroups = kBlock / 4;           // in a block: no group is smaller than a word of codes
 constexpr std::size_t kGroupsPerTask = 512;               // groups a thread looks at before it takes more
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr double kLargestHalf = 65504;
 
 // How the numbers of a group become codes: code = round(number / factor) + zero.
 struct GroupScale {
-  std::uint16_t half = 0;  // the factor, as it is stored: float16
-  std::uint8_t zero = 0;
+  std::uint16_t half;  // the factor, as it is stored: float16
+  std::uint8_t zero;
 };
 
 // Scales and zero points of all groups, each found when it is first asked for. Two threads may find the same one.
@@ -50,16 +51,18 @@ class GroupScales {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Group `g`, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
-    GroupScale get(std::uint64_t g, std::span<const float> group) {
-      std::atomic<std::uint32_t>& found = found_[static_cast<std::size_t>(g)];
-      std::uint32_t bits = found.load(std::memory_order_relaxed);
-      if (bits == 0) {
-        const GroupScale scale = scales_.find(g, group);
-        bits = kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
-        found.store(bits, std::memory_order_relaxed);
+    // Groups from `first` on, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
+    void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
+      const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
+      bool all = true;
+      for (std::size_t i = 0; i < found.size() && all; ++i) {
+        const std::uint32_t bits = found[i].load(std::memory_order_relaxed);
+        scales[i] = unpacked(bits);
+        all = bits != 0;
       }
-      return unpacked(bits);
+      if (all) return;
+      scales_.find(first, numbers, scales);
+      for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
     }
 
     // The same without its numbers.
@@ -72,7 +75,9 @@ class GroupScales {
       const auto size = static_cast<std::size_t>(scales_.groups_.size);
       std::vector<float> numbers(size);
       scales_.elements_->read(g * size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
-      return get(g, numbers);
+      GroupScale scale;
+      get(g, numbers, std::span(&scale, 1));
+      return scale;
     }
 
     // Finds those that are not known yet.
@@ -90,6 +95,7 @@ class GroupScales {
    private:
     static constexpr std::uint32_t kKnown = 1U << 31;
 
+    static std::uint32_t packed(const GroupScale& scale) { return kKnown | std::uint32_t{scale.zero} << 16 | scale.half; }
     static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
 
     void find_in_stream() {
@@ -97,7 +103,8 @@ class GroupScales {
       std::vector<float> numbers(static_cast<std::size_t>(scales_.groups_.size));
       for (std::uint64_t g = 0; g < scales_.count_; ++g) {
         read_fully(*stream, std::as_writable_bytes(std::span(numbers)));
-        get(g, numbers);
+        GroupScale scale;
+        get(g, numbers, std::span(&scale, 1));
       }
     }
 
@@ -120,14 +127,19 @@ class GroupScales {
   bool seekable() const { return elements_->seekable(); }
 
  private:
-  GroupScale find(std::uint64_t g, std::span<const float> group) const {
-    const Extremes extremes = find_extremes(group.data(), group.size());
-    if (extremes.largest >= kInfinity) {
-      const auto bad = std::ranges::find_if(group, [](float value) { return !std::isfinite(value); });
-      refuse(g * groups_.size + static_cast<std::uint64_t>(bad - group.begin()), "is not finite");
+  // Groups from `first` on. Requires: no more than kMostGroups.
+  void find(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
+    std::array<Range, kMostGroups> ranges;
+    if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
+      const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
+      refuse(first * groups_.size + static_cast<std::uint64_t>(bad - numbers.begin()), "is not finite");
     }
-    const double min = std::min(0.0, static_cast<double>(extremes.min));
-    const double max = std::max(0.0, static_cast<double>(extremes.max));
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = scale_of(first + i, ranges[i]);
+  }
+
+  GroupScale scale_of(std::uint64_t g, const Range& range) const {
+    const double min = std::min(0.0, static_cast<double>(range.min));
+    const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
     if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
     const std::uint16_t half = encode_f16(scale);
@@ -225,22 +237,48 @@ class GroupCodesBlob final : public Blob {
   }
 
  private:
-  // Group by group; the first and the last may be cut, and their numbers are not all at hand.
+  // The first and the last group may be cut, and their numbers are not all at hand.
   QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
+    const auto size = static_cast<std::size_t>(groups_.size);
+    std::uint64_t group = first / size;
+    std::array<GroupScale, kMostGroups> scales;
     QuantizationError error;
-    std::uint64_t group = first / groups_.size;
-    for (std::uint64_t passed = first % groups_.size; !numbers.empty(); passed = 0, ++group) {
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(numbers.size(), groups_.size - passed));
-      const GroupScale scale = count == groups_.size ? table.get(group, numbers.first(count)) : table.get(group);
-      const int zero = scale.zero;
-      if (scale.half != 0) {
-        error.merge(quantize_linear(numbers.data(), count, decode_f16(scale.half), {-zero, scales_->largest_code() - zero, zero}, codes));
-      } else {
-        std::fill_n(codes, count, static_cast<std::byte>(zero));
-        for (const float number : numbers.first(count)) error.merge(all_of(static_cast<double>(number)));
-      }
+    const auto take = [&](std::size_t groups, std::size_t count) {
+      error.merge(encode_groups(numbers.first(count), std::span(scales).first(groups), codes));
+      group += groups;
       codes += count;
       numbers = numbers.subspan(count);
+    };
+    if (const auto passed = static_cast<std::size_t>(first % size); passed != 0) {
+      scales[0] = table.get(group);
+      take(1, std::min(numbers.size(), size - passed));
+    }
+    if (const std::size_t whole = numbers.size() / size; whole != 0) {
+      table.get(group, numbers.first(whole * size), std::span(scales).first(whole));
+      take(whole, whole * size);
+    }
+    if (!numbers.empty()) {
+      scales[0] = table.get(group);
+      take(1, numbers.size());
+    }
+    return error;
+  }
+
+  // Groups of one size.
+  QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales, std::byte* codes) const {
+    const std::size_t size = numbers.size() / scales.size();
+    std::array<GroupFactor, kMostGroups> factors;
+    QuantizationError error;
+    for (std::size_t begin = 0; begin < scales.size();) {
+      std::size_t end = begin;
+      for (; end < scales.size() && scales[end].half != 0; ++end) factors[end] = {decode_f16(scales[end].half), scales[end].zero};
+      const auto some = numbers.subspan(begin * size, (end - begin) * size);
+      if (end > begin) error.merge(quantize_groups_linear(some, std::span(factors).subspan(begin, end - begin), scales_->largest_code(), codes + begin * size));
+      for (; end < scales.size() && scales[end].half == 0; ++end) {
+        std::fill_n(codes + end * size, size, static_cast<std::byte>(scales[end].zero));
+        for (const float number : numbers.subspan(end * size, size)) error.merge(all_of(static_cast<double>(number)));
+      }
+      begin = end;
     }
     return error;
   }

@@ -37,51 +37,125 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
   return i;
 }
 
-// Quantizes whole vectors; returns how many elements that were. The squares come in units of delta^2: those of the numbers
-// might leave the range of float32. Few enough are added up before they go into the sums in double.
-std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes, QuantizationError& sums) {
-  constexpr std::size_t kVectorsPerSum = 256;
+// The same for groups, whose least and greatest numbers go into `ranges`; returns the largest magnitude of all. Requires: groups are whole vectors.
+std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
   const Floats floats;
   const Words words;
-  const hn::RebindToSigned<Floats> integers;
-  const hn::Rebind<std::uint8_t, Floats> bytes;
   const std::size_t lanes = hn::Lanes(floats);
-  const auto zero = hn::Set(integers, range.zero);
-  const auto scale = hn::Set(floats, delta);
-  const auto units = hn::Set(floats, 1.0F / delta);
-  const auto highest = hn::Set(floats, static_cast<float>(range.highest));
-  const auto lowest = hn::Set(floats, static_cast<float>(range.lowest));
-  [[maybe_unused]] const auto enormous = hn::Set(floats, 0x1p30F);  // is clamped in the end, but no infinity
-  auto worst = hn::Zero(floats);
+  const auto magnitude_bits = hn::Set(words, 0x7fffffff);
+  auto largest = hn::Zero(words);
+  for (Range& range : ranges) {
+    auto min = hn::LoadU(floats, in);
+    auto max = min;
+    for (const float* const end = in + size; in < end; in += lanes) {
+      const auto value = hn::LoadU(floats, in);
+      largest = hn::Max(largest, hn::And(hn::BitCast(words, value), magnitude_bits));
+      min = hn::Min(min, value);
+      max = hn::Max(max, value);
+    }
+    range = {hn::GetLane(hn::MinOfLanes(floats, min)), hn::GetLane(hn::MaxOfLanes(floats, max))};
+  }
+  return hn::GetLane(hn::MaxOfLanes(words, largest));
+}
+
+// What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of float32.
+struct Losses {
+  hn::Vec<Floats> worst, errors, values;
+
+  HWY_INLINE Losses() : worst(hn::Zero(Floats())), errors(worst), values(worst) {}
+
+  HWY_INLINE void add_squares(const Losses& other, float delta) {
+    const auto square = hn::Set(Floats(), delta * delta);
+    errors = hn::MulAdd(other.errors, square, errors);
+    values = hn::MulAdd(other.values, square, values);
+  }
+  // Adds the squares to those in double, and begins anew with them.
+  HWY_INLINE void move_squares_to(QuantizationError& sums) {
+    sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
+    sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
+    errors = values = hn::Zero(Floats());
+  }
+  HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
+};
+
+constexpr std::size_t kVectorsPerSum = 256;  // so few are added up in float32 before they go into the sums in double
+
+// Makes vectors of numbers codes.
+struct Coder {
+  hn::Vec<Floats> scale, units, lowest, highest;
+  hn::Vec<Words> zero;
+
+  HWY_INLINE Coder(float delta, const CodeRange& range)
+      : scale(hn::Set(Floats(), delta)),
+        units(hn::Set(Floats(), 1.0F / delta)),
+        lowest(hn::Set(Floats(), static_cast<float>(range.lowest))),
+        highest(hn::Set(Floats(), static_cast<float>(range.highest))),
+        zero(hn::Set(Words(), static_cast<std::uint32_t>(range.zero))) {}
+
+  HWY_INLINE void encode(const float* in, std::byte* codes, Losses& losses) const {
+    const hn::Rebind<std::uint8_t, Floats> bytes;
+    const auto number = hn::LoadU(Floats(), in);
+#if HWY_NATIVE_FMA
+    // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as all the rest.
+    const auto enormous = hn::Set(Floats(), 0x1p30F);  // is clamped in the end, but no infinity
+    const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
+    const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
+#else
+    const auto exact = hn::Div(number, scale);
+#endif
+    // So large a number has no fraction: adding it rounds, ties to even, and leaves the code in the low bits.
+    const auto shift = hn::Set(Floats(), 0x1.8p23F);
+    const auto shifted = hn::Add(hn::Max(lowest, hn::Min(highest, exact)), shift);
+    const auto code = hn::Sub(shifted, shift);
+    const auto stored = hn::Add(hn::BitCast(Words(), shifted), zero);
+    hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes));
+    const auto error = hn::Sub(number, hn::Mul(code, scale));
+    losses.worst = hn::Max(losses.worst, hn::Abs(error));
+    const auto relative = hn::Mul(error, units);
+    losses.errors = hn::MulAdd(relative, relative, losses.errors);
+    losses.values = hn::MulAdd(exact, exact, losses.values);
+  }
+};
+
+// Quantizes whole vectors; returns how many elements that were. The squares are in units of delta^2.
+std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes, QuantizationError& sums) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  const Coder coder(delta, range);
+  Losses losses;
   std::size_t i = 0;
   while (i + lanes <= count) {
-    auto errors = hn::Zero(floats);
-    auto values = hn::Zero(floats);
-    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) {
-      const auto number = hn::LoadU(floats, in + i);
-#if HWY_NATIVE_FMA
-      // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as all the rest.
-      const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
-      const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
-#else
-      const auto exact = hn::Div(number, scale);
-#endif
-      const auto code = hn::Round(hn::Max(lowest, hn::Min(highest, exact)));
-      const auto stored = hn::BitCast(words, hn::Add(hn::ConvertTo(integers, code), zero));
-      hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes) + i);
-      const auto error = hn::Sub(number, hn::Mul(code, scale));
-      worst = hn::Max(worst, hn::Abs(error));
-      const auto relative = hn::Mul(error, units);
-      errors = hn::MulAdd(relative, relative, errors);
-      values = hn::MulAdd(exact, exact, values);
-    }
-    sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(floats, errors)));
-    sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(floats, values)));
+    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) coder.encode(in + i, codes + i, losses);
+    losses.move_squares_to(sums);
   }
   sums.values = i;
-  sums.worst = static_cast<double>(hn::GetLane(hn::MaxOfLanes(floats, worst)));
+  sums.worst = losses.largest();
   return i;
 }
+
+// Requires: groups are whole vectors.
+void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code, std::byte* codes, QuantizationError& sums) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  Losses total;
+  std::size_t vectors = 0;
+  for (const GroupFactor& group : factors) {
+    const Coder coder(group.factor, {-group.zero, largest_code - group.zero, group.zero});
+    Losses losses;
+    for (std::size_t i = 0; i < size; i += lanes) coder.encode(in + i, codes + i, losses);
+    in += size;
+    codes += size;
+    total.worst = hn::Max(total.worst, losses.worst);
+    total.add_squares(losses, group.factor);
+    vectors += size / lanes;
+    if (vectors < kVectorsPerSum) continue;
+    total.move_squares_to(sums);
+    vectors = 0;
+  }
+  total.move_squares_to(sums);
+  sums.values = factors.size() * size;
+  sums.worst = total.largest();
+}
+
+bool AreWholeVectors(std::size_t size) { return size % hn::Lanes(Floats()) == 0; }
 
 // Packs whole vectors of pairs; returns how many codes that were.
 std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* out) {
@@ -110,8 +184,11 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 namespace {
 
+HWY_EXPORT(AreWholeVectors);
 HWY_EXPORT(FindExtremes);
+HWY_EXPORT(FindRanges);
 HWY_EXPORT(QuantizeLinear);
+HWY_EXPORT(QuantizeGroups);
 HWY_EXPORT(PackNibbles);
 
 constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
@@ -157,6 +234,32 @@ QuantizationError quantize_linear(const float* in, std::size_t count, float delt
     error.squared_values *= static_cast<double>(delta) * static_cast<double>(delta);
   }
   error.merge(quantize_scalar(in + done, count - done, delta, range, codes + done));
+  return error;
+}
+
+std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges) {
+  const std::size_t size = in.size() / ranges.size();
+  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) return HWY_DYNAMIC_DISPATCH(FindRanges)(in.data(), ranges, size);
+  std::uint32_t largest = 0;
+  for (std::size_t g = 0; g < ranges.size(); ++g) {
+    const Extremes group = find_extremes(in.data() + g * size, size);
+    ranges[g] = {group.min, group.max};
+    largest = std::max(largest, group.largest);
+  }
+  return largest;
+}
+
+QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes) {
+  QuantizationError error;
+  const std::size_t size = in.size() / factors.size();
+  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) {
+    HWY_DYNAMIC_DISPATCH(QuantizeGroups)(in.data(), factors, size, largest_code, codes, error);
+    return error;
+  }
+  for (std::size_t g = 0; g < factors.size(); ++g) {
+    const int zero = factors[g].zero;
+    error.merge(quantize_linear(in.data() + g * size, size, factors[g].factor, {-zero, largest_code - zero, zero}, codes + g * size));
+  }
   return error;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <poise/stored_type.hpp>
 
@@ -30,6 +31,26 @@ struct CodeRange {
 // code = round-half-even(x / delta), clamped to [lowest, highest], + zero: the low byte of that, one to a byte. Returns what
 // is lost. Requires: x are finite, delta > 0.
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes);
+
+// The least and the greatest number of a group; of no meaning where something is not finite.
+struct Range {
+  float min;
+  float max;
+};
+
+// The ranges of groups that lie one behind the other, all of one size; returns the largest magnitude of all numbers, as bits.
+// Requires: in.size() is a multiple of ranges.size(), neither is zero.
+std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
+
+// How a group's numbers become codes from 0 on.
+struct GroupFactor {
+  float factor;
+  int zero;
+};
+
+// quantize_linear() of groups that lie one behind the other, all of one size, with lowest = -zero and highest = largest_code - zero.
+// Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is zero.
+QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes);
 
 // Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero beside
 // it.
