@@ -12,8 +12,8 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kChunkBytes = 1 << 20;  // stays in the cache between being made, hashed and written
-constexpr std::size_t kCopyBytes = 16 << 20;  // between two progress reports
+constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache between being made, hashed and written
+constexpr std::size_t kCopyBytes = 16 << 20;    // between two progress reports
 
 void copy_in_file(const Location& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {
@@ -24,7 +24,7 @@ void copy_in_file(const Location& at, Sink& sink, Meter& meter, std::string_view
   }
 }
 
-// Memory for chunks, used again and again: for a fresh megabyte the kernel clears pages, which takes as long as filling it.
+// Memory for chunks, used again and again: for a fresh chunk the kernel clears pages, which takes as long as filling it.
 class ChunkMemory {
  public:
   using Buffer = std::unique_ptr<std::byte[]>;
@@ -106,8 +106,7 @@ void stream_serially(const Blob& blob, Consume&& consume) {
 // Copies what could be borrowed, because that is quicker for bytes that are looked at and written.
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
-  constexpr std::uint64_t kBytes = 256 << 10;
-  const Chunk chunk(static_cast<std::size_t>(std::min(kBytes, blob.size())));
+  const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
   for (std::uint64_t done = 0; done < blob.size();) {
     const auto piece = chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
     blob.read(done, piece);
