@@ -62,13 +62,36 @@ HWY_INLINE V Exponential(V x) {
   return hn::IfThenElse(nan, x, hn::Exp(Floats(), inside));
 }
 
+// Whole vectors first, then one number after the other. A NaN may get lost.
+float Largest(const float* data, std::size_t count) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  auto largest = hn::Set(Floats(), data[0]);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) largest = hn::Max(largest, Load(data + i));
+  if (i < count) largest = hn::Max(largest, hn::Set(Floats(), *std::max_element(data + i, data + count)));
+  return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
+}
+
+// Few enough are added up in float32 before they go into the sum.
+double SumOfAll(const float* data, std::size_t count) {
+  constexpr std::size_t kVectorsPerSum = 64;
+  const std::size_t lanes = hn::Lanes(Floats());
+  double total = 0;
+  std::size_t i = 0;
+  while (i + lanes <= count) {
+    auto sum = hn::Zero(Floats());
+    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) sum = hn::Add(sum, Load(data + i));
+    total += static_cast<double>(Sum(sum));
+  }
+  for (; i < count; ++i) total += static_cast<double>(data[i]);
+  return total;
+}
+
 void Softmax(float* scores, std::size_t count) {
   if (count == 0) return;
-  const auto largest = hn::Set(Floats(), *std::max_element(scores, scores + count));
+  const auto largest = hn::Set(Floats(), Largest(scores, count));
   Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return Exponential(hn::Sub(score, largest)); });
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(scores[i]);
-  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / sum));
+  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / SumOfAll(scores, count)));
   Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return hn::Mul(score, factor); });
 }
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <hwy/cache_control.h>
+
 #include "runtime/product_kernels.hpp"
 #include "runtime/tiles.hpp"
 
@@ -61,8 +63,10 @@ void KernelInput::take_floats(const float* x, std::size_t first, std::size_t las
     const std::size_t block = begin / kFloatBlock;
     const std::size_t count = std::min(kStep, columns_ - begin);
     for (std::size_t t = first; t < last; ++t) {
-      float* out = floats_.data() + ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether + t % kTogether;
-      for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = x[t * columns_ + begin + i];
+      const float* const from = x + t * columns_ + begin;
+      hwy::Prefetch(from + kStep);
+      float* const out = floats_.data() + ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether + t % kTogether;
+      for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = from[i];
     }
   }
 }

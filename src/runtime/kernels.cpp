@@ -349,9 +349,13 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   for (std::size_t r = 0; r < kSumRows; ++r) {
     for (std::size_t v = 0; v < kVectors; ++v) sum[r][v] = hn::Zero(Floats());
   }
+  constexpr std::size_t kAhead = 8;  // columns: from the second cache into the first, in time
   for (std::size_t i = 0; i < columns; ++i) {
     hn::Vec<Floats> in[kVectors];
-    for (std::size_t v = 0; v < kVectors; ++v) in[v] = Load(x + i * kTogether + v * lanes);
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      hwy::Prefetch(x + (i + kAhead) * kTogether + v * lanes);
+      in[v] = Load(x + i * kTogether + v * lanes);
+    }
     HWY_UNROLL(12)
     for (std::size_t r = 0; r < kSumRows; ++r) {
       const auto weight = hn::Set(Floats(), panel[r * kPanelStride + i]);
@@ -396,9 +400,20 @@ struct Panel {
     }
   }
 
-  std::vector<float> weights = std::vector<float>(kPanelRows * kPanelStride);
-  std::vector<float> sums;
+  AlignedFloats weights = AlignedFloats(kPanelRows * kPanelStride);
+  AlignedFloats sums;
 };
+
+// Asks for the bytes of a block that comes next: `count` rows from the first on, from a column on.
+void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t count, std::size_t column) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t bits = bits_of(matrix.storage);
+  const std::size_t bytes = std::min(kBlock, matrix.columns - column) * bits / 8;
+  for (std::size_t r = first; r < first + count; ++r) {
+    const std::byte* const row = matrix.data + (r * matrix.columns + column) * bits / 8;
+    for (std::size_t i = 0; i < bytes; i += kLine) hwy::Prefetch(row + i);
+  }
+}
 
 void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
   Panel& panel = Panel::of_thread();
@@ -409,6 +424,8 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       DecodePart(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
       for (std::size_t g = 0; g < in.groups(); ++g) {
+        // Memory is asked for a few rows at a time, while there is something to compute.
+        if (b + 1 < in.blocks()) PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(), (b + 1) * kBlock);
         panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether), panel.sums.data() + g * kPanelRows * kTogether);
       }
     }

@@ -15,9 +15,14 @@
 #include <cstdint>
 #include <vector>
 
+#include <tbb/cache_aligned_allocator.h>
+
 #include "runtime/tiles.hpp"
 
 namespace poise {
+
+// Numbers at an address that suits vectors: one that crossed lines of the cache would be read twice.
+using AlignedFloats = std::vector<float, tbb::cache_aligned_allocator<float>>;
 
 // How a weight is stored.
 enum class Storage : std::uint8_t {
@@ -33,6 +38,23 @@ enum class Storage : std::uint8_t {
   group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
   group4,  // the same, two codes a byte, the even element in the low nibble
 };
+
+constexpr unsigned bits_of(Storage storage) {
+  switch (storage) {
+    case Storage::f32: return 32;
+    case Storage::f16:
+    case Storage::bf16: return 16;
+    case Storage::i8:
+    case Storage::u8:
+    case Storage::group8:
+    case Storage::i4_bytes:
+    case Storage::u4_bytes: return 8;
+    case Storage::i4:
+    case Storage::u4:
+    case Storage::group4: break;
+  }
+  return 4;
+}
 
 // A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
 // the columns and is a multiple of 16.
@@ -110,7 +132,7 @@ class KernelInput {
   std::size_t columns_;
   std::size_t blocks_;
   std::size_t groups_;
-  std::vector<float> floats_;
+  AlignedFloats floats_;
   TileNumbers tiles_;
 
   std::size_t padded_ = 0;

@@ -126,20 +126,8 @@ StoredForm stored_form(const Tensor& tensor) {
 }
 
 std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
-  switch (storage) {
-    case Storage::f32: return 4 * elements;
-    case Storage::f16:
-    case Storage::bf16: return 2 * elements;
-    case Storage::i8:
-    case Storage::u8:
-    case Storage::group8:
-    case Storage::i4_bytes:
-    case Storage::u4_bytes: return elements;
-    case Storage::i4:
-    case Storage::u4:
-    case Storage::group4: break;
-  }
-  return elements / 2 + elements % 2;
+  const unsigned bits = bits_of(storage);
+  return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 
 }  // namespace

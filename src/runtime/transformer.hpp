@@ -15,7 +15,7 @@ namespace poise {
 class Transformer {
  public:
   // The most tokens that one call of forward() takes.
-  static constexpr std::size_t kMaxBatch = 128;
+  static constexpr std::size_t kMaxBatch = 256;
 
   virtual ~Transformer() = default;
   Transformer(const Transformer&) = delete;
