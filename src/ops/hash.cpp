@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
-
-#include <oneapi/tbb/parallel_for_each.h>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "io/digest.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
+#include "io/sha256_lanes.hpp"
 
 namespace poise {
 namespace {
@@ -33,19 +33,29 @@ std::vector<Job> jobs_of(const Model& model) {
 
 ModelHash hash(const Model& model, const Progress& progress) {
   std::vector<Job> jobs = jobs_of(model);
-  std::uint64_t total = 0;
-  for (const Job& job : jobs) total += job.part->blob->size();
-  Meter meter(progress, total);
+  std::vector<std::uint64_t> sizes;
+  for (const Job& job : jobs) sizes.push_back(job.part->blob->size());
+  Meter meter(progress, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
   std::mutex meter_mutex;
+  HashOrder order(sizes);
   // The parts side by side, each from front to back by one thread: a digest has no shortcut.
-  oneapi::tbb::parallel_for_each(jobs, [&](Job& job) {
-    const auto hasher = make_sha256();
-    stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
-      hasher->update(bytes);
-      const std::lock_guard lock(meter_mutex);
-      meter.advance(bytes.size(), job.tensor->name);
-    });
-    job.result.sha256 = hasher->finish();
+  sha256_on_all_threads([&]() -> std::optional<Sha256Message> {
+    while (const auto item = order.next()) {
+      Job& job = jobs[item->index];
+      const auto advance = [&](std::span<const std::byte> bytes) {
+        const std::lock_guard lock(meter_mutex);
+        meter.advance(bytes.size(), job.tensor->name);
+      };
+      if (const auto bytes = side_by_side_bytes(*job.part->blob))
+        return Sha256Message{*bytes, advance, [&job](std::string digest) { job.result.sha256 = std::move(digest); }};
+      const auto hasher = make_sha256();
+      stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
+        hasher->update(bytes);
+        advance(bytes);
+      });
+      job.result.sha256 = hasher->finish();
+    }
+    return std::nullopt;
   });
   std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.result.tensor, job.result.role); });
   ModelHash result;

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
-
-#include <oneapi/tbb/parallel_for.h>
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
+#include "io/sha256_lanes.hpp"
 #include "model/check.hpp"
 #include "ops/verify_affine.hpp"
 #include "tensor/part_digest.hpp"
@@ -46,10 +46,10 @@ Place place_of(const Part& part, std::uint64_t byte) {
   return {at->source->name(), at->offset + byte};
 }
 
-// A digest that is being computed to be compared with what the file claims.
-class DigestCheck {
+// A digest that is computed here, piece by piece.
+class PartHasher {
  public:
-  explicit DigestCheck(const Digest& digest) : digest_(digest), hasher_(make_hasher(digest.algorithm)) {}
+  explicit PartHasher(DigestAlgorithm algorithm) : algorithm_(algorithm), hasher_(make_hasher(algorithm)) {}
 
   void update(std::span<const std::byte> bytes) { hasher_->update(bytes); }
 
@@ -59,15 +59,10 @@ class DigestCheck {
     stream_chunks(*stored, [&](std::span<const std::byte> bytes) { update(bytes); });
   }
 
-  // Nothing when it is as it should be.
-  std::optional<std::string> finish() {
-    const std::string found = digest_text(digest_.algorithm, *hasher_);
-    if (same_digest(found, digest_.text)) return std::nullopt;
-    return fmt::format("the digest is {}, the file says {}", found, digest_.text);
-  }
+  std::string finish() { return digest_text(algorithm_, *hasher_); }
 
  private:
-  const Digest& digest_;
+  DigestAlgorithm algorithm_;
   std::unique_ptr<Hasher> hasher_;
 };
 
@@ -75,27 +70,59 @@ class PartCheck {
  public:
   PartCheck(const Tensor& tensor, const Part& part) : tensor_(tensor), part_(part), where_(fmt::format("tensor {}: {}", tensor.name, part.role)) {}
 
+  // The bytes of a part whose digest is best computed side by side with others': whoever does that calls look_at() for all of them,
+  // and then end().
+  std::optional<std::span<const std::byte>> side_by_side() const {
+    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || !digest_is_of_decoded()) return std::nullopt;
+    try {
+      return side_by_side_bytes(*part_.blob);
+    } catch (const Error&) {  // run() meets it again
+      return std::nullopt;
+    }
+  }
+
+  void look_at(std::span<const std::byte> bytes) {
+    const BadValues bad = find_bad_values(part_.dtype, bytes);
+    if (bad.count > 0 && bad_values_ == 0) report_value(bad.first);
+    bad_values_ += bad.count;
+    position_ += bytes.size();
+    if (!bytes.empty()) last_byte_ = bytes.back();
+  }
+
+  void end(std::string_view digest) {
+    check_unused_nibble();
+    compare(digest);
+    count_bad_values();
+  }
+
   template <typename Advance>
   void run(Advance&& advance) {
     try {
       begin_digest();
       stream_chunks(*part_.blob, [&](std::span<const std::byte> bytes) {
-        look_at_all(bytes);
-        advance(bytes.size());
+        hash_and_look_at(bytes);
+        advance(bytes);
       });
       check_unused_nibble();
-      end_digest();
+      if (hasher_) compare(hasher_->finish());
     } catch (const Error& error) {
       if (!is_about_the_part(error)) throw;
       faults_.push_back(fault_from(error, where_));
     }
-    if (bad_values_ > 1) faults_[bad_value_].message += fmt::format(", and {} more are", bad_values_ - 1);
+    count_bad_values();
   }
 
   std::vector<Fault> take() { return std::move(faults_); }
   bool checked_digest() const { return checked_digest_; }
 
  private:
+  // Not of a compressed form.
+  bool digest_is_of_decoded() const {
+    if (!part_.digest->over_stored) return true;
+    const auto at = part_.blob->location();
+    return at && at->encoding == "raw";
+  }
+
   void begin_digest() {
     if (!part_.digest || part_.digest->algorithm == DigestAlgorithm::none) return;
     if (part_.digest->algorithm == DigestAlgorithm::unknown) {
@@ -104,33 +131,32 @@ class PartCheck {
                          place_of(part_, 0).path, place_of(part_, 0).offset});
       return;
     }
-    digest_.emplace(*part_.digest);
-    const auto at = part_.blob->location();
-    decoded_digest_ = !part_.digest->over_stored || (at && at->encoding == "raw");
-    if (!decoded_digest_ && at) digest_->update_from(*at);
+    hasher_.emplace(part_.digest->algorithm);
+    decoded_digest_ = digest_is_of_decoded();
+    if (decoded_digest_) return;
+    if (const auto at = part_.blob->location()) hasher_->update_from(*at);
   }
 
-  void end_digest() {
-    if (!digest_) return;
+  void compare(std::string_view digest) {
     checked_digest_ = true;
-    if (const auto fault = digest_->finish())
-      faults_.push_back({Severity::error, fmt::format("{}: {}", where_, *fault), place_of(part_, 0).path, place_of(part_, 0).offset});
+    if (same_digest(digest, part_.digest->text)) return;
+    faults_.push_back({Severity::error, fmt::format("{}: the digest is {}, the file says {}", where_, digest, part_.digest->text), place_of(part_, 0).path,
+                       place_of(part_, 0).offset});
   }
 
   // A piece at a time, so that the second look at it finds it in the nearest cache.
-  void look_at_all(std::span<const std::byte> bytes) {
+  void hash_and_look_at(std::span<const std::byte> bytes) {
     constexpr std::size_t kPiece = 16 << 10;
-    for (; bytes.size() > kPiece; bytes = bytes.subspan(kPiece)) look_at(bytes.first(kPiece));
-    look_at(bytes);
+    while (!bytes.empty()) {
+      const auto piece = bytes.first(std::min(kPiece, bytes.size()));
+      if (hasher_ && decoded_digest_) hasher_->update(piece);
+      look_at(piece);
+      bytes = bytes.subspan(piece.size());
+    }
   }
 
-  void look_at(std::span<const std::byte> bytes) {
-    if (digest_ && decoded_digest_) digest_->update(bytes);
-    const BadValues bad = find_bad_values(part_.dtype, bytes);
-    if (bad.count > 0 && bad_values_ == 0) report_value(bad.first);
-    bad_values_ += bad.count;
-    position_ += bytes.size();
-    if (!bytes.empty()) last_byte_ = bytes.back();
+  void count_bad_values() {
+    if (bad_values_ > 1) faults_[bad_value_].message += fmt::format(", and {} more are", bad_values_ - 1);
   }
 
   // Two elements a byte: behind an odd number of them the last high nibble is zero.
@@ -156,7 +182,7 @@ class PartCheck {
   std::uint64_t bad_values_ = 0;  // elements
   std::size_t bad_value_ = 0;     // the fault that tells of the first
   std::byte last_byte_{0};
-  std::optional<DigestCheck> digest_;
+  std::optional<PartHasher> hasher_;
   bool decoded_digest_ = false;  // over the bytes that are looked at
   bool checked_digest_ = false;
   std::vector<Fault> faults_;
@@ -175,26 +201,49 @@ void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
 
 void check_values(const Model& model, const Progress& progress, VerifyReport& report) {
   std::vector<std::pair<const Tensor*, const Part*>> parts;
+  std::vector<std::uint64_t> sizes;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) {
       parts.emplace_back(&tensor, &part);
+      sizes.push_back(part.blob->size());
       report.bytes += part.blob->size();
     }
   }
+  HashOrder order(sizes);
   Meter meter(progress, report.bytes);
   std::mutex meter_mutex;
   std::vector<std::vector<Fault>> faults(parts.size());
   std::atomic<std::size_t> digests = 0;
-  oneapi::tbb::parallel_for(std::size_t{0}, parts.size(), [&](std::size_t i) {
-    PartCheck check(*parts[i].first, *parts[i].second);
-    check.run([&](std::uint64_t bytes) {
-      const std::lock_guard lock(meter_mutex);
-      meter.advance(bytes, parts[i].first->name);
-    });
-    faults[i] = check.take();
-    const Tensor& tensor = *parts[i].first;
-    if (&tensor.parts.back() == parts[i].second) check_layout(tensor, faults[i]);
-    if (check.checked_digest()) ++digests;
+  sha256_on_all_threads([&]() -> std::optional<Sha256Message> {
+    while (const auto item = order.next()) {
+      const std::size_t i = item->index;
+      const Tensor* const tensor = parts[i].first;
+      const Part* const part = parts[i].second;
+      const auto check = std::make_shared<PartCheck>(*tensor, *part);
+      const auto advance = [&, tensor](std::span<const std::byte> bytes) {
+        const std::lock_guard lock(meter_mutex);
+        meter.advance(bytes.size(), tensor->name);
+      };
+      const auto finish = [&, check, tensor, part, i] {
+        faults[i] = check->take();
+        if (&tensor->parts.back() == part) check_layout(*tensor, faults[i]);
+        if (check->checked_digest()) ++digests;
+      };
+      if (const auto bytes = item->alone ? std::nullopt : check->side_by_side()) {
+        const auto look = [check, advance](std::span<const std::byte> piece) {
+          check->look_at(piece);
+          advance(piece);
+        };
+        const auto done = [check, finish](const std::string& digest) {
+          check->end("sha256:" + digest);
+          finish();
+        };
+        return Sha256Message{*bytes, look, done};
+      }
+      check->run(advance);
+      finish();
+    }
+    return std::nullopt;
   });
   report.digests = digests;
   for (std::vector<Fault>& found : faults) std::ranges::move(found, std::back_inserter(report.faults));
