@@ -1,7 +1,6 @@
 #include <poise/verify.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -65,6 +64,12 @@ class PartHasher {
   DigestAlgorithm algorithm_;
   std::unique_ptr<Hasher> hasher_;
 };
+
+// Two elements a byte: behind an odd number of them the last high nibble is zero.
+bool has_unused_nibble(const Tensor& tensor, const Part& part) {
+  if (tensor.layout != Layout::dense || part.dtype == DType::unknown || info(part.dtype).bits != 4 || tensor.elements() % 2 == 0) return false;
+  return part.blob->size() == tensor.elements() / 2 + 1;
+}
 
 class PartCheck {
  public:
@@ -159,10 +164,8 @@ class PartCheck {
     if (bad_values_ > 1) faults_[bad_value_].message += fmt::format(", and {} more are", bad_values_ - 1);
   }
 
-  // Two elements a byte: behind an odd number of them the last high nibble is zero.
   void check_unused_nibble() {
-    if (tensor_.layout != Layout::dense || part_.dtype == DType::unknown || info(part_.dtype).bits != 4 || tensor_.elements() % 2 == 0) return;
-    if (part_.blob->size() != tensor_.elements() / 2 + 1 || std::to_integer<unsigned>(last_byte_) < 16) return;
+    if (!has_unused_nibble(tensor_, part_) || std::to_integer<unsigned>(last_byte_) < 16) return;
     const Place place = place_of(part_, position_ - 1);
     faults_.push_back({Severity::error, fmt::format("{}: the unused half of the last byte is not zero", where_), place.path, place.offset});
   }
@@ -199,55 +202,138 @@ void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
   }
 }
 
-void check_values(const Model& model, const Progress& progress, VerifyReport& report) {
-  std::vector<std::pair<const Tensor*, const Part*>> parts;
-  std::vector<std::uint64_t> sizes;
-  for (const Tensor& tensor : model.tensors()) {
-    for (const Part& part : tensor.parts) {
-      parts.emplace_back(&tensor, &part);
-      sizes.push_back(part.blob->size());
-      report.bytes += part.blob->size();
+// All that the outcome of a part's check depends on. Many tensors may share one blob, which may hold far more than it takes.
+struct CheckedBytes {
+  CheckedBytes(const Tensor& tensor, const Part& part)
+      : size(part.blob->size()), dtype(part.dtype), digest(part.digest ? part.digest->text : std::string()), nibble(has_unused_nibble(tensor, part)) {
+    const auto at = part.blob->location();
+    if (!at) return;
+    source = at->source.get();
+    offset = at->offset;
+    length = at->length;
+    encoding = at->encoding;
+  }
+  friend auto operator<=>(const CheckedBytes&, const CheckedBytes&) = default;
+
+  const Source* source = nullptr;  // null: they may be anywhere
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::string encoding;
+  std::uint64_t size;
+  DType dtype;
+  std::string digest;
+  bool nibble;
+};
+
+// Checks every part of a model, those that share their bytes once.
+class ValueCheck {
+ public:
+  ValueCheck(const Model& model, const Progress& progress) {
+    for (const Tensor& tensor : model.tensors()) {
+      for (const Part& part : tensor.parts) all_.push_back({&tensor, &part});
+    }
+    find_shared();
+    std::vector<std::uint64_t> sizes;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (all_[i].same_as) continue;
+      own_.push_back(i);
+      bytes_ += sizes.emplace_back(all_[i].part->blob->size());
+    }
+    order_.emplace(sizes);
+    meter_ = Meter(progress, bytes_);
+  }
+
+  void run(VerifyReport& report) {
+    sha256_on_all_threads([this] { return next(); });
+    for (Item& item : all_) {
+      if (item.same_as) take_over(item);
+      if (item.checked_digest) ++report.digests;
+      std::ranges::move(item.faults, std::back_inserter(report.faults));
+    }
+    report.bytes = bytes_;
+  }
+
+ private:
+  struct Item {
+    const Tensor* tensor;
+    const Part* part;
+    std::optional<std::size_t> same_as = {};  // an earlier one
+    bool checked_digest = false;
+    bool at_fault = false;
+    std::vector<Fault> faults = {};
+  };
+
+  void find_shared() {
+    std::vector<std::pair<CheckedBytes, std::size_t>> bytes;
+    bytes.reserve(all_.size());
+    for (std::size_t i = 0; i < all_.size(); ++i) bytes.emplace_back(CheckedBytes(*all_[i].tensor, *all_[i].part), i);
+    std::ranges::sort(bytes);
+    for (std::size_t first = 0, i = 1; i < bytes.size(); ++i) {
+      if (bytes[i].first.source == nullptr || bytes[i].first != bytes[first].first) {
+        first = i;
+      } else {
+        all_[bytes[i].second].same_as = bytes[first].second;
+      }
     }
   }
-  HashOrder order(sizes);
-  Meter meter(progress, report.bytes);
-  std::mutex meter_mutex;
-  std::vector<std::vector<Fault>> faults(parts.size());
-  std::atomic<std::size_t> digests = 0;
-  sha256_on_all_threads([&]() -> std::optional<Sha256Message> {
-    while (const auto item = order.next()) {
-      const std::size_t i = item->index;
-      const Tensor* const tensor = parts[i].first;
-      const Part* const part = parts[i].second;
-      const auto check = std::make_shared<PartCheck>(*tensor, *part);
-      const auto advance = [&, tensor](std::span<const std::byte> bytes) {
-        const std::lock_guard lock(meter_mutex);
-        meter.advance(bytes.size(), tensor->name);
+
+  // Checks parts until all are begun, or hands out those that are best hashed side by side.
+  std::optional<Sha256Message> next() {
+    while (const auto turn = order_->next()) {
+      Item& item = all_[own_[turn->index]];
+      const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
+      const auto advance = [this, &item](std::span<const std::byte> bytes) {
+        const std::lock_guard lock(meter_mutex_);
+        meter_.advance(bytes.size(), item.tensor->name);
       };
-      const auto finish = [&, check, tensor, part, i] {
-        faults[i] = check->take();
-        if (&tensor->parts.back() == part) check_layout(*tensor, faults[i]);
-        if (check->checked_digest()) ++digests;
-      };
-      if (const auto bytes = item->alone ? std::nullopt : check->side_by_side()) {
+      if (const auto bytes = turn->alone ? std::nullopt : check->side_by_side()) {
         const auto look = [check, advance](std::span<const std::byte> piece) {
           check->look_at(piece);
           advance(piece);
         };
-        const auto done = [check, finish](const std::string& digest) {
+        const auto done = [this, check, &item](const std::string& digest) {
           check->end("sha256:" + digest);
-          finish();
+          finish(item, *check);
         };
         return Sha256Message{*bytes, look, done};
       }
       check->run(advance);
-      finish();
+      finish(item, *check);
     }
     return std::nullopt;
-  });
-  report.digests = digests;
-  for (std::vector<Fault>& found : faults) std::ranges::move(found, std::back_inserter(report.faults));
-}
+  }
+
+  void finish(Item& item, PartCheck& check) {
+    item.faults = check.take();
+    item.at_fault = !item.faults.empty();
+    item.checked_digest = check.checked_digest();
+    check_whole_tensor(item);
+  }
+
+  static void check_whole_tensor(Item& item) {
+    if (&item.tensor->parts.back() == item.part) check_layout(*item.tensor, item.faults);
+  }
+
+  void take_over(Item& item) const {
+    const Item& other = all_[*item.same_as];
+    item.checked_digest = other.checked_digest;
+    if (other.at_fault) {
+      const Fault& fault = other.faults.front();
+      item.faults.push_back({fault.severity,
+                             fmt::format("tensor {}: {}: its bytes are those of tensor {}: {}, which are at fault", item.tensor->name, item.part->role,
+                                         other.tensor->name, other.part->role),
+                             fault.path, fault.offset});
+    }
+    check_whole_tensor(item);
+  }
+
+  std::vector<Item> all_;
+  std::vector<std::size_t> own_;  // of all, those that share no bytes with an earlier one
+  std::uint64_t bytes_ = 0;
+  std::optional<HashOrder> order_;
+  std::mutex meter_mutex_;
+  Meter meter_;
+};
 
 }  // namespace
 
@@ -263,7 +349,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.tensors = model.size();
     for (const Warning& warning : model.warnings) report.faults.push_back({Severity::warning, warning.message, warning.path, warning.offset});
     for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
-    check_values(model, progress, report);
+    ValueCheck(model, progress).run(report);
     if (format->audit != nullptr) {
       for (const Finding& finding : format->audit(input, model)) {
         report.faults.push_back({finding.is_error ? Severity::error : Severity::warning, finding.message, finding.path, finding.offset});

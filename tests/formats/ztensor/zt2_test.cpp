@@ -415,5 +415,20 @@ TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
   EXPECT_EQ(warned.faults[0].offset, 70000U);
 }
 
+// Reading them once for each tensor would take as long as many files.
+TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
+  const TemporaryDirectory directory;
+  std::string file = golden_file();
+  file[131072] = static_cast<char>(file[131072] ^ 1);
+  store(directory / "bad.zt", file);
+  const VerifyReport report = verify(directory / "bad.zt");
+  EXPECT_EQ(report.digests, 5U);
+  EXPECT_EQ(report.bytes, 8U + 8U + 8U);
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor b: data: the digest is xxh3:"));
+  EXPECT_EQ(report.faults[1].message, "tensor copy.of.b: data: its bytes are those of tensor b: data, which are at fault");
+  EXPECT_EQ(report.faults[1].offset, 131072U);
+}
+
 }  // namespace
 }  // namespace poise
