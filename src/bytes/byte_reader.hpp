@@ -77,7 +77,8 @@ class ByteReader {
 
  private:
   static constexpr std::size_t kMaxDepth = 4;
-  static constexpr std::size_t kWindowBytes = std::size_t{64} << 10;
+  static constexpr std::size_t kLeastWindowBytes = std::size_t{4} << 10;
+  static constexpr std::size_t kMostWindowBytes = std::size_t{64} << 10;
 
   struct Frame {
     std::string_view noun;
@@ -100,6 +101,7 @@ class ByteReader {
   std::uint64_t end_;
   std::span<const std::byte> window_;  // bytes of the range from window_begin_ on
   std::uint64_t window_begin_ = 0;
+  std::size_t window_bytes_ = kLeastWindowBytes;
   std::vector<std::byte> buffer_;  // behind window_ when the range is not resident
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;

@@ -20,7 +20,7 @@ constexpr std::array kOrder = {Section::parameters, Section::tokenizer, Section:
 }  // namespace
 
 Model read_v1(const Input& input, const ReadOptions&) {
-  const SourceRange range(*input.source);
+  const SourceRange range(*input.source, SourceRange::Records::scattered);
   FileReader reader(range, "alt v1");
   Model model;
   model.origin = {input.path, "alt-v1", input.source->size(), {input.path}};

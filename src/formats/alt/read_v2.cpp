@@ -37,7 +37,7 @@ void read_start(FileReader& reader) {
 }  // namespace
 
 Model read_v2(const Input& input, const ReadOptions&) {
-  const SourceRange range(*input.source);
+  const SourceRange range(*input.source, SourceRange::Records::scattered);
   FileReader reader(range, "alt v2");
   Model model;
   model.origin = {input.path, "alt-v2", input.source->size(), {input.path}};
