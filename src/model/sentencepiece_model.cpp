@@ -27,7 +27,7 @@ enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5
 class Message {
  public:
   Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
-      : range_(range), context_(std::move(context)), reader_(range, context_, begin, end) {}
+      : range_(range), context_(std::move(context)), reader_(range, context_, begin, end), start_(begin) {}
 
   bool next() {
     if (pending_) skip();
@@ -104,7 +104,7 @@ class Message {
   const ByteRange& range_;
   std::string context_;
   ByteReader reader_;
-  std::uint64_t start_ = 0;
+  std::uint64_t start_;  // of the last field; of the message before the first
   std::uint64_t number_ = 0;
   Wire wire_ = Wire::varint;
   bool pending_ = false;
