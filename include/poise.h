@@ -91,7 +91,7 @@ void poise_tokens_free(poise_tokens* tokens);
 
 // ---- Long work --------------------------------------------------------------------------------------------------------------
 
-// Called after every few megabytes, with bytes done and to do and the tensor that is being worked on. report may be NULL.
+// Called often, after at most a few megabytes, with bytes done and to do and the tensor that is being worked on. report may be NULL.
 typedef struct poise_progress {
   int (*report)(void* user, uint64_t done, uint64_t total, poise_text item);
   void* user;

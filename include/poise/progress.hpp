@@ -14,7 +14,7 @@ struct ProgressEvent {
 };
 
 // Returns false to cancel; the call then throws Error{cancelled} and leaves nothing behind. Called from one thread at a
-// time, after every few megabytes.
+// time, often: after at most a few megabytes.
 using Progress = std::function<bool(const ProgressEvent&)>;
 
 }  // namespace poise

@@ -24,7 +24,7 @@ struct VerifyReport {
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;    // decoded bytes that were looked at
   std::size_t digests = 0;    // that were checked
-  std::vector<Fault> faults;  // in file order: all of them
+  std::vector<Fault> faults;  // in file order: all of them, of bytes that tensors share at the first of these
 
   std::size_t errors() const;
   std::size_t warnings() const;

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/cpuid.hpp"
 #include "io/digest.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -207,7 +208,7 @@ class Lane {
   std::array<std::byte, 2 * kBlockBytes> end_;
 };
 
-// Where there are no vectors.
+// Where there are no vectors. (HashOrder knows better than to ask for that.)
 void hash_in_turn(const std::function<std::optional<Sha256Message>()>& next) {
   while (const auto message = next()) {
     message->look(message->bytes);
@@ -217,16 +218,12 @@ void hash_in_turn(const std::function<std::optional<Sha256Message>()>& next) {
 
 }  // namespace
 
-bool hashes_side_by_side() { return HWY_DYNAMIC_DISPATCH(Lanes)() >= kMaxLanes; }
-
-std::optional<std::span<const std::byte>> side_by_side_bytes(const Blob& blob) { return hashes_side_by_side() ? blob.map() : std::nullopt; }
-
-void sha256_side_by_side(const std::function<std::optional<Sha256Message>()>& next) {
+void sha256_side_by_side(std::size_t most, const std::function<std::optional<Sha256Message>()>& next) {
   if (HWY_DYNAMIC_DISPATCH(Lanes)() == 1) return hash_in_turn(next);
   constexpr std::size_t kPieceBlocks = 256;  // 16 KiB a lane: all lanes' fit the second cache
   const std::size_t count = HWY_DYNAMIC_DISPATCH(Lanes)();
   std::vector<Lane> lanes(count);
-  Sha256States states;
+  Sha256States states{};
   bool more = true;
   const auto refill = [&](std::size_t l) {
     if (auto message = more ? next() : std::nullopt) {
@@ -241,7 +238,7 @@ void sha256_side_by_side(const std::function<std::optional<Sha256Message>()>& ne
     for (std::size_t i = 0; i < kStateWords; ++i) text += fmt::format("{:08x}", states[i * count + l]);
     return text;
   };
-  for (std::size_t l = 0; l < count; ++l) refill(l);
+  for (std::size_t l = 0; l < std::min(most, count); ++l) refill(l);
   for (;;) {
     const auto busy = std::ranges::find_if(lanes, &Lane::busy);
     if (busy == lanes.end() || tbb::is_current_task_group_canceling()) return;
@@ -261,26 +258,47 @@ void sha256_side_by_side(const std::function<std::optional<Sha256Message>()>& ne
   }
 }
 
-void sha256_on_all_threads(const std::function<std::optional<Sha256Message>()>& next) {
-  tbb::parallel_for(
-      0, tbb::info::default_concurrency(), [&](int) { sha256_side_by_side(next); }, tbb::simple_partitioner());
+std::size_t HashOrder::processors() { return static_cast<std::size_t>(tbb::info::default_concurrency()); }
+
+bool HashOrder::has_lanes() {
+  constexpr unsigned kShaInstructions = 1U << 29U;  // leaf 7, ebx
+  return HWY_DYNAMIC_DISPATCH(Lanes)() == kMaxLanes && (Cpuid(7, 0).ebx & kShaInstructions) == 0;
 }
 
-HashOrder::HashOrder(std::span<const std::uint64_t> lengths) : items_(lengths.size()) {
-  constexpr std::uint64_t kWorthALane = 4;  // as much again has to be left for other lanes
+HashOrder::HashOrder(std::span<const std::uint64_t> lengths, std::size_t threads) : threads_(threads), items_(lengths.size()) {
+  // OpenSSL does two and a half messages in the time that lanes take, however many of those are in use.
+  constexpr std::size_t kWorthIt = 3;
   for (std::size_t i = 0; i < items_.size(); ++i) items_[i].index = i;
   std::ranges::stable_sort(items_, std::ranges::greater(), [&](const Item& item) { return lengths[item.index]; });
+  if (!has_lanes() || lanes() < kWorthIt) return;
+  // A message that makes up most of a thread's share would be in its lane when all others are done.
   std::uint64_t left = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
-  for (Item& item : items_) {
-    left -= lengths[item.index];
-    item.alone = lengths[item.index] > left / kWorthALane;
-    if (!item.alone) break;
+  std::size_t long_ones = 0;
+  for (; long_ones < items_.size(); ++long_ones) {
+    const std::uint64_t length = lengths[items_[long_ones].index];
+    left -= length;
+    if (length <= left / threads_ / 2) break;
   }
+  for (std::size_t i = long_ones; i < items_.size(); ++i) items_[i].alone = false;
 }
 
 std::optional<HashOrder::Item> HashOrder::next() {
   const std::size_t i = next_++;
   return i < items_.size() ? std::optional(items_[i]) : std::nullopt;
+}
+
+void sha256_share(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
+  sha256_side_by_side(order.lanes(), [&]() -> std::optional<Sha256Message> {
+    while (const auto item = order.next()) {
+      if (auto found = message(*item)) return found;
+    }
+    return std::nullopt;
+  });
+}
+
+void sha256_on_all_threads(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
+  tbb::parallel_for(
+      std::size_t{0}, order.threads(), [&](std::size_t) { sha256_share(order, message); }, tbb::simple_partitioner());
 }
 
 }  // namespace poise

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <vector>
+
+#include <oneapi/tbb/info.h>
 
 #include <fmt/format.h>
 
@@ -27,8 +31,8 @@ constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
 constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
 constexpr std::uint64_t kSkippableHeaderBytes = 8;
-constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write: one chunk of work
-constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // up to this size decoding a frame for a piece of it is no waste
+constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write
+constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // up to this size frames are kept for the next piece of them
 
 struct Frame {
   std::uint64_t offset = 0;  // from the first stored byte
@@ -109,6 +113,55 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
+// The contents of frames that were wanted lately, of all blobs, so that memory does not grow with their number. Who reads a blob piece by
+// piece, perhaps with many threads, decodes each frame once.
+class FrameCache {
+ public:
+  using Content = std::shared_ptr<const std::vector<std::byte>>;
+
+  static FrameCache& shared() {
+    static FrameCache cache;
+    return cache;
+  }
+
+  // A blob's name in here: no other ever has the same.
+  std::uint64_t new_blob() { return next_blob_++; }
+
+  // Who wants what another thread is making waits for it.
+  template <typename Make>
+  Content get(std::uint64_t blob, std::size_t frame, const Make& make) {
+    const std::shared_ptr<Entry> entry = find(blob, frame);
+    const std::lock_guard lock(entry->mutex);
+    if (!entry->content) entry->content = std::make_shared<const std::vector<std::byte>>(make());
+    return entry->content;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t blob;
+    std::size_t frame;
+    std::mutex mutex;
+    Content content;
+  };
+
+  // The one asked for comes to the front, the one at the end goes.
+  std::shared_ptr<Entry> find(std::uint64_t blob, std::size_t frame) {
+    const std::lock_guard lock(mutex_);
+    auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->blob == blob && entry->frame == frame; });
+    if (at == entries_.end()) {
+      if (entries_.size() == most_) entries_.pop_back();
+      at = entries_.insert(entries_.end(), std::make_shared<Entry>(blob, frame));
+    }
+    std::rotate(entries_.begin(), at, at + 1);
+    return entries_.front();
+  }
+
+  std::atomic<std::uint64_t> next_blob_ = 0;
+  std::mutex mutex_;
+  std::size_t most_ = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;
+  std::vector<std::shared_ptr<Entry>> entries_;
+};
+
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_(size) {
@@ -122,7 +175,6 @@ class SeekableBlob final : public Blob {
   std::unique_ptr<BlobStream> stream() const override;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::vector<std::byte> content;
     while (!out.empty()) {
       const std::size_t index = offset / table().frame_bytes();
       const std::uint64_t inside = offset % table().frame_bytes();
@@ -131,9 +183,9 @@ class SeekableBlob final : public Blob {
       if (count == frame.content) {
         decode(index, out.first(count));
       } else {
-        content.resize(frame.content);
-        decode(index, content);
-        std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(inside), count, out.begin());
+        const auto content = frame.content <= kQuickFrameBytes ? FrameCache::shared().get(name_, index, [&] { return decoded(index); })
+                                                               : std::make_shared<const std::vector<std::byte>>(decoded(index));
+        std::copy_n(content->begin() + static_cast<std::ptrdiff_t>(inside), count, out.begin());
       }
       out = out.subspan(count);
       offset += count;
@@ -144,6 +196,12 @@ class SeekableBlob final : public Blob {
     const std::lock_guard lock(mutex_);
     if (!table_) table_.emplace(location_, size_);
     return *table_;
+  }
+
+  std::vector<std::byte> decoded(std::size_t index) const {
+    std::vector<std::byte> content(table().frames()[index].content);
+    decode(index, content);
+    return content;
   }
 
   // Requires: out is as large as the frame's content.
@@ -177,6 +235,7 @@ class SeekableBlob final : public Blob {
  private:
   Location location_;
   std::uint64_t size_;
+  std::uint64_t name_ = FrameCache::shared().new_blob();
   mutable std::mutex mutex_;
   mutable std::optional<SeekTable> table_;  // never changes once it is there
 };

@@ -34,27 +34,27 @@ std::vector<Job> jobs_of(const Model& model) {
 ModelHash hash(const Model& model, const Progress& progress) {
   std::vector<Job> jobs = jobs_of(model);
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(jobs.size());
   for (const Job& job : jobs) sizes.push_back(job.part->blob->size());
   Meter meter(progress, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
   std::mutex meter_mutex;
   HashOrder order(sizes);
   // The parts side by side, each from front to back by one thread: a digest has no shortcut.
-  sha256_on_all_threads([&]() -> std::optional<Sha256Message> {
-    while (const auto item = order.next()) {
-      Job& job = jobs[item->index];
-      const auto advance = [&](std::span<const std::byte> bytes) {
-        const std::lock_guard lock(meter_mutex);
-        meter.advance(bytes.size(), job.tensor->name);
-      };
-      if (const auto bytes = side_by_side_bytes(*job.part->blob))
-        return Sha256Message{*bytes, advance, [&job](std::string digest) { job.result.sha256 = std::move(digest); }};
-      const auto hasher = make_sha256();
-      stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
-        hasher->update(bytes);
-        advance(bytes);
-      });
-      job.result.sha256 = hasher->finish();
+  sha256_on_all_threads(order, [&](const HashOrder::Item& item) -> std::optional<Sha256Message> {
+    Job& job = jobs[item.index];
+    const auto advance = [&](std::span<const std::byte> bytes) {
+      const std::lock_guard lock(meter_mutex);
+      meter.advance(bytes.size(), job.tensor->name);
+    };
+    if (const auto bytes = item.side_by_side(*job.part->blob)) {
+      return Sha256Message{*bytes, advance, [&job](std::string digest) { job.result.sha256 = std::move(digest); }};
     }
+    const auto hasher = make_sha256();
+    stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
+      hasher->update(bytes);
+      advance(bytes);
+    });
+    job.result.sha256 = hasher->finish();
     return std::nullopt;
   });
   std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.result.tensor, job.result.role); });

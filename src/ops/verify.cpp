@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -77,10 +79,10 @@ class PartCheck {
 
   // The bytes of a part whose digest is best computed side by side with others': whoever does that calls look_at() for all of them,
   // and then end().
-  std::optional<std::span<const std::byte>> side_by_side() const {
+  std::optional<std::span<const std::byte>> side_by_side(const HashOrder::Item& item) const {
     if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || !digest_is_of_decoded()) return std::nullopt;
     try {
-      return side_by_side_bytes(*part_.blob);
+      return item.side_by_side(*part_.blob);
     } catch (const Error&) {  // run() meets it again
       return std::nullopt;
     }
@@ -205,7 +207,11 @@ void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
 // All that the outcome of a part's check depends on. Many tensors may share one blob, which may hold far more than it takes.
 struct CheckedBytes {
   CheckedBytes(const Tensor& tensor, const Part& part)
-      : size(part.blob->size()), dtype(part.dtype), digest(part.digest ? part.digest->text : std::string()), nibble(has_unused_nibble(tensor, part)) {
+      : size(part.blob->size()),
+        dtype(part.dtype),
+        digest(part.digest ? part.digest->text : std::string()),
+        over_stored(part.digest && part.digest->over_stored),
+        nibble(has_unused_nibble(tensor, part)) {
     const auto at = part.blob->location();
     if (!at) return;
     source = at->source.get();
@@ -222,6 +228,7 @@ struct CheckedBytes {
   std::uint64_t size;
   DType dtype;
   std::string digest;
+  bool over_stored;
   bool nibble;
 };
 
@@ -244,9 +251,11 @@ class ValueCheck {
   }
 
   void run(VerifyReport& report) {
-    sha256_on_all_threads([this] { return next(); });
+    sha256_on_all_threads(*order_, [this](const HashOrder::Item& turn) { return begin(turn); });
+    oneapi::tbb::parallel_for(std::size_t{0}, all_.size(), [this](std::size_t i) {
+      if (all_[i].same_as) take_over(all_[i]);
+    });
     for (Item& item : all_) {
-      if (item.same_as) take_over(item);
       if (item.checked_digest) ++report.digests;
       std::ranges::move(item.faults, std::back_inserter(report.faults));
     }
@@ -259,7 +268,7 @@ class ValueCheck {
     const Part* part;
     std::optional<std::size_t> same_as = {};  // an earlier one
     bool checked_digest = false;
-    bool at_fault = false;
+    std::size_t own_faults = 0;  // of faults, the first: those of the part's bytes
     std::vector<Fault> faults = {};
   };
 
@@ -277,35 +286,33 @@ class ValueCheck {
     }
   }
 
-  // Checks parts until all are begun, or hands out those that are best hashed side by side.
-  std::optional<Sha256Message> next() {
-    while (const auto turn = order_->next()) {
-      Item& item = all_[own_[turn->index]];
-      const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
-      const auto advance = [this, &item](std::span<const std::byte> bytes) {
-        const std::lock_guard lock(meter_mutex_);
-        meter_.advance(bytes.size(), item.tensor->name);
+  // Checks a part, or gives it to be hashed side by side with others.
+  std::optional<Sha256Message> begin(const HashOrder::Item& turn) {
+    Item& item = all_[own_[turn.index]];
+    const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
+    const auto advance = [this, &item](std::span<const std::byte> bytes) {
+      const std::lock_guard lock(meter_mutex_);
+      meter_.advance(bytes.size(), item.tensor->name);
+    };
+    if (const auto bytes = check->side_by_side(turn)) {
+      const auto look = [check, advance](std::span<const std::byte> piece) {
+        check->look_at(piece);
+        advance(piece);
       };
-      if (const auto bytes = turn->alone ? std::nullopt : check->side_by_side()) {
-        const auto look = [check, advance](std::span<const std::byte> piece) {
-          check->look_at(piece);
-          advance(piece);
-        };
-        const auto done = [this, check, &item](const std::string& digest) {
-          check->end("sha256:" + digest);
-          finish(item, *check);
-        };
-        return Sha256Message{*bytes, look, done};
-      }
-      check->run(advance);
-      finish(item, *check);
+      const auto done = [check, &item](const std::string& digest) {
+        check->end("sha256:" + digest);
+        finish(item, *check);
+      };
+      return Sha256Message{*bytes, look, done};
     }
+    check->run(advance);
+    finish(item, *check);
     return std::nullopt;
   }
 
-  void finish(Item& item, PartCheck& check) {
+  static void finish(Item& item, PartCheck& check) {
     item.faults = check.take();
-    item.at_fault = !item.faults.empty();
+    item.own_faults = item.faults.size();
     item.checked_digest = check.checked_digest();
     check_whole_tensor(item);
   }
@@ -317,12 +324,12 @@ class ValueCheck {
   void take_over(Item& item) const {
     const Item& other = all_[*item.same_as];
     item.checked_digest = other.checked_digest;
-    if (other.at_fault) {
-      const Fault& fault = other.faults.front();
-      item.faults.push_back({fault.severity,
-                             fmt::format("tensor {}: {}: its bytes are those of tensor {}: {}, which are at fault", item.tensor->name, item.part->role,
+    const auto found = std::span(other.faults).first(other.own_faults);
+    if (const auto fault = std::ranges::max_element(found, {}, [](const Fault& one) { return one.severity == Severity::error; }); fault != found.end()) {
+      item.faults.push_back({fault->severity,
+                             fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", item.tensor->name, item.part->role,
                                          other.tensor->name, other.part->role),
-                             fault.path, fault.offset});
+                             fault->path, fault->offset});
     }
     check_whole_tensor(item);
   }

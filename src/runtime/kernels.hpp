@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <tbb/cache_aligned_allocator.h>
+#include <oneapi/tbb/cache_aligned_allocator.h>
 
 #include "runtime/tiles.hpp"
 

@@ -7,13 +7,14 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #define POISE_HAS_AMX 1
-#include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
 #define POISE_HAS_AMX 0
 #endif
+
+#include "bytes/cpuid.hpp"
 
 namespace poise {
 namespace {
@@ -115,11 +116,6 @@ void multiply_on_unit(const TileBlock& block, float* sums) {
   if (block.tokens <= kRegisterTokens) return multiply_tokens<false>(block, sums);
   multiply_tokens<true>(block, sums);
 }
-
-struct Cpuid {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  Cpuid(unsigned leaf, unsigned part) { __get_cpuid_count(leaf, part, &eax, &ebx, &ecx, &edx); }
-};
 
 // Whether the processor has tiles and bfloat16 products of them, and the system saves them when it switches threads.
 bool processor_has_tiles() {

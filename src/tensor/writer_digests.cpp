@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_group.h>
 
 #include <fmt/format.h>
@@ -17,47 +16,46 @@
 namespace poise {
 namespace {
 
-// So much is read twice at short intervals, and stays in the page cache. Many blobs side by side need more of them.
-std::uint64_t batch_bytes() { return hashes_side_by_side() ? 1 << 30 : 256 << 20; }
+// So much is read twice at short intervals, and should stay in the page cache. Lanes want many blobs.
+std::uint64_t batch_bytes() { return HashOrder::has_lanes() ? 1 << 30 : 256 << 20; }
 
-bool slower_than_writing(DigestAlgorithm algorithm) { return algorithm == DigestAlgorithm::sha256; }
+constexpr DigestAlgorithm kAheadAlgorithm = DigestAlgorithm::sha256;  // slower than writing; others are not
 
 }  // namespace
 
 // Blobs up to `end`.
 struct WriterDigests::Batch {
-  std::size_t end = 0;
-  std::vector<std::size_t> blobs;
-  std::optional<HashOrder> order;
-  std::atomic<bool> given_up = false;
-  oneapi::tbb::task_group tasks;
+  Batch(std::size_t batch_end, std::vector<std::size_t> indices, std::span<const std::uint64_t> sizes)
+      : end(batch_end), blobs(std::move(indices)), order(sizes) {}
 
   void go_on() const {
     if (given_up) throw Error(ErrorKind::cancelled, "cancelled");
   }
 
-  // Hashes blob by blob until all are begun, or hands out those that are best hashed side by side.
-  std::optional<Sha256Message> hash_next(const std::vector<BlobPtr>& all, std::vector<std::string>& digests) {
-    while (const auto item = order->next()) {
-      const Blob& blob = *all[blobs[item->index]];
-      std::string& digest = digests[blobs[item->index]];
-      if (const auto bytes = item->alone ? std::nullopt : side_by_side_bytes(blob)) {
-        const auto done = [&digest](const std::string& digits) { digest = fmt::format("{}:{}", digest_name(DigestAlgorithm::sha256), digits); };
-        return Sha256Message{*bytes, [this](std::span<const std::byte>) { go_on(); }, done};
-      }
-      const auto hasher = make_hasher(DigestAlgorithm::sha256);
-      stream_chunks(blob, [&](std::span<const std::byte> bytes) {
-        go_on();
-        hasher->update(bytes);
-      });
-      digest = digest_text(DigestAlgorithm::sha256, *hasher);
+  // Hashes a blob, or gives it to be hashed side by side with others.
+  std::optional<Sha256Message> hash(const HashOrder::Item& item, const Blob& blob, std::string& digest) const {
+    if (const auto bytes = item.side_by_side(blob)) {
+      const auto done = [&digest](const std::string& digits) { digest = fmt::format("{}:{}", digest_name(kAheadAlgorithm), digits); };
+      return Sha256Message{*bytes, [this](std::span<const std::byte>) { go_on(); }, done};
     }
+    const auto hasher = make_hasher(kAheadAlgorithm);
+    stream_chunks(blob, [&](std::span<const std::byte> bytes) {
+      go_on();
+      hasher->update(bytes);
+    });
+    digest = digest_text(kAheadAlgorithm, *hasher);
     return std::nullopt;
   }
+
+  std::size_t end;
+  std::vector<std::size_t> blobs;
+  HashOrder order;
+  std::atomic<bool> given_up = false;
+  oneapi::tbb::task_group tasks;
 };
 
 WriterDigests::WriterDigests(DigestAlgorithm algorithm, Of of, std::vector<BlobPtr> blobs)
-    : algorithm_(algorithm), blobs_(std::move(blobs)), ahead_(of == Of::blobs && slower_than_writing(algorithm)) {
+    : algorithm_(algorithm), blobs_(std::move(blobs)), ahead_(of == Of::blobs && algorithm == kAheadAlgorithm) {
   if (!ahead_) return;
   digests_.resize(blobs_.size());
   begin_batch();
@@ -66,7 +64,7 @@ WriterDigests::WriterDigests(DigestAlgorithm algorithm, Of of, std::vector<BlobP
 WriterDigests::~WriterDigests() {
   if (!running_) return;
   running_->given_up = true;
-  running_->order->end();
+  running_->order.end();
   try {
     running_->tasks.wait();
   } catch (...) {  // whoever destroys this has an error of its own, or needs no digests any more
@@ -91,20 +89,23 @@ bool WriterDigests::is_ahead(std::size_t index) const { return ahead_ && blobs_[
 void WriterDigests::begin_batch() {
   running_.reset();
   if (finished_ == blobs_.size()) return;
-  running_ = std::make_unique<Batch>();
-  Batch& batch = *running_;
-  batch.end = finished_;
-  const std::uint64_t most = batch_bytes();
+  std::size_t end = finished_;
+  std::vector<std::size_t> indices;
   std::vector<std::uint64_t> sizes;
-  for (std::uint64_t bytes = 0; batch.end < blobs_.size() && (bytes == 0 || bytes + blobs_[batch.end]->size() <= most); ++batch.end) {
-    if (!is_ahead(batch.end)) continue;
-    bytes += sizes.emplace_back(blobs_[batch.end]->size());
-    batch.blobs.push_back(batch.end);
+  const std::uint64_t most = batch_bytes();
+  for (std::uint64_t bytes = 0; end < blobs_.size() && (bytes == 0 || bytes + blobs_[end]->size() <= most); ++end) {
+    if (!is_ahead(end)) continue;
+    bytes += sizes.emplace_back(blobs_[end]->size());
+    indices.push_back(end);
   }
-  batch.order.emplace(sizes);
-  const int threads = oneapi::tbb::info::default_concurrency();
-  for (int thread = 0; thread < threads; ++thread) {
-    batch.tasks.run([this, &batch] { sha256_side_by_side([&] { return batch.hash_next(blobs_, digests_); }); });
+  running_ = std::make_unique<Batch>(end, std::move(indices), sizes);
+  Batch& batch = *running_;
+  const auto hash = [this, &batch](const HashOrder::Item& item) {
+    const std::size_t index = batch.blobs[item.index];
+    return batch.hash(item, *blobs_[index], digests_[index]);
+  };
+  for (std::size_t thread = 0; thread < batch.order.threads(); ++thread) {
+    batch.tasks.run([&batch, hash] { sha256_share(batch.order, hash); });
   }
 }
 

@@ -39,10 +39,10 @@ struct Outcome {
   std::vector<std::string> digests;
 };
 
-std::vector<Outcome> hash_all(const std::vector<std::vector<std::byte>>& messages) {
+std::vector<Outcome> hash_all(const std::vector<std::vector<std::byte>>& messages, std::size_t most = 100) {
   std::vector<Outcome> outcomes(messages.size());
   std::size_t begun = 0;
-  sha256_side_by_side([&]() -> std::optional<Sha256Message> {
+  sha256_side_by_side(most, [&]() -> std::optional<Sha256Message> {
     if (begun == messages.size()) return std::nullopt;
     Outcome& outcome = outcomes[begun];
     return Sha256Message{messages[begun++], [&](std::span<const std::byte> bytes) { outcome.seen.insert(outcome.seen.end(), bytes.begin(), bytes.end()); },
@@ -76,6 +76,15 @@ TEST_P(Sha256Lanes, AgreesWithOpenSslForAllLengths) {
   }
 }
 
+TEST_P(Sha256Lanes, NotAllLanesHaveToBeTaken) {
+  std::vector<std::vector<std::byte>> messages;
+  for (std::size_t i = 0; i < 30; ++i) messages.emplace_back(i * 977, static_cast<std::byte>(i));
+  for (const std::size_t most : {1U, 3U, 15U}) {
+    const std::vector<Outcome> outcomes = hash_all(messages, most);
+    for (std::size_t i = 0; i < messages.size(); ++i) ASSERT_THAT(outcomes[i].digests, ElementsAre(sha256_hex(messages[i])));
+  }
+}
+
 TEST_P(Sha256Lanes, NoMessagesAreNoWork) { EXPECT_TRUE(hash_all({}).empty()); }
 
 TEST_P(Sha256Lanes, AFailureEndsIt) {
@@ -83,8 +92,9 @@ TEST_P(Sha256Lanes, AFailureEndsIt) {
   const auto next = [&] {
     return Sha256Message{message, [](std::span<const std::byte>) { throw std::runtime_error("enough"); }, [](const std::string&) { ADD_FAILURE(); }};
   };
-  EXPECT_THROW(sha256_side_by_side(next), std::runtime_error);
-  EXPECT_THROW(sha256_on_all_threads(next), std::runtime_error);
+  EXPECT_THROW(sha256_side_by_side(100, next), std::runtime_error);
+  HashOrder order(std::vector<std::uint64_t>(1000, message.size()));
+  EXPECT_THROW(sha256_on_all_threads(order, [&](const HashOrder::Item&) { return next(); }), std::runtime_error);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, Sha256Lanes, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
@@ -92,15 +102,14 @@ INSTANTIATE_TEST_SUITE_P(Targets, Sha256Lanes, testing::ValuesIn(hwy::SupportedA
 
 TEST(Sha256OnAllThreads, HashesEachMessageOnce) {
   std::vector<std::vector<std::byte>> messages;
-  for (std::size_t i = 0; i < 300; ++i) messages.emplace_back(i * 97, static_cast<std::byte>(i));
+  std::vector<std::uint64_t> lengths;
+  for (std::size_t i = 0; i < 300; ++i) lengths.push_back(messages.emplace_back(i * 97, static_cast<std::byte>(i)).size());
   std::vector<std::string> digests(messages.size());
-  std::atomic<std::size_t> begun = 0;
   std::atomic<std::size_t> done = 0;
-  sha256_on_all_threads([&]() -> std::optional<Sha256Message> {
-    const std::size_t i = begun++;
-    if (i >= messages.size()) return std::nullopt;
-    return Sha256Message{messages[i], [](std::span<const std::byte>) {},
-                         [&, i](std::string digest) {
+  HashOrder order(lengths);
+  sha256_on_all_threads(order, [&](const HashOrder::Item& item) {
+    return Sha256Message{messages[item.index], [](std::span<const std::byte>) {},
+                         [&, i = item.index](std::string digest) {
                            digests[i] = std::move(digest);
                            ++done;
                          }};
@@ -109,20 +118,45 @@ TEST(Sha256OnAllThreads, HashesEachMessageOnce) {
   for (std::size_t i = 0; i < messages.size(); ++i) ASSERT_EQ(digests[i], sha256_hex(messages[i]));
 }
 
-std::vector<std::pair<std::size_t, bool>> items_of(const std::vector<std::uint64_t>& lengths) {
-  HashOrder order(lengths);
-  std::vector<std::pair<std::size_t, bool>> items;
-  while (const auto item = order.next()) items.emplace_back(item->index, item->alone);
-  return items;
+std::vector<std::size_t> indices_of(HashOrder& order) {
+  std::vector<std::size_t> indices;
+  while (const auto item = order.next()) indices.push_back(item->index);
+  return indices;
 }
 
-TEST(HashOrder, TheLongestFirstAndAloneWhereTheRestIsShort) {
-  using testing::Pair;
-  EXPECT_THAT(items_of({}), testing::IsEmpty());
-  EXPECT_THAT(items_of({7}), ElementsAre(Pair(0, true)));
-  // 100 is more than a quarter of 85; 20 is not more than a quarter of 65 + 20.
-  EXPECT_THAT(items_of({5, 20, 100, 20, 20, 20}), ElementsAre(Pair(2, true), Pair(1, true), Pair(3, true), Pair(4, true), Pair(5, true), Pair(0, true)));
-  EXPECT_THAT(items_of({1, 1, 1, 1, 1, 9}), ElementsAre(Pair(5, true), Pair(0, false), Pair(1, false), Pair(2, false), Pair(3, false), Pair(4, false)));
+TEST(HashOrder, TheLongestFirst) {
+  HashOrder order(std::vector<std::uint64_t>{5, 20, 100, 20, 0, 21});
+  EXPECT_THAT(indices_of(order), ElementsAre(2, 5, 1, 3, 0, 4));
+  HashOrder ended(std::vector<std::uint64_t>{5, 20});
+  ended.end();
+  EXPECT_THAT(indices_of(ended), testing::IsEmpty());
+  HashOrder nothing({});
+  EXPECT_THAT(indices_of(nothing), testing::IsEmpty());
+}
+
+// Those that go into lanes, with two threads.
+std::vector<std::size_t> in_lanes(const std::vector<std::uint64_t>& lengths) {
+  HashOrder order(lengths, 2);
+  std::vector<std::size_t> indices;
+  while (const auto item = order.next()) {
+    if (!item->alone) indices.push_back(item->index);
+  }
+  return indices;
+}
+
+TEST(HashOrder, WhatIsLongOrHasLittleCompanyStaysAlone) {
+  if (!HashOrder::has_lanes()) GTEST_SKIP() << "this processor hashes one message after the other";
+  EXPECT_THAT(in_lanes({7}), testing::IsEmpty());
+  EXPECT_THAT(in_lanes({1, 1, 1, 1}), testing::IsEmpty());
+  EXPECT_THAT(in_lanes({1, 1, 1, 1, 1}), ElementsAre(0, 1, 2, 3, 4));
+  // 9 is more than a quarter of 8, 1 is not more than a quarter of 7.
+  EXPECT_THAT(in_lanes({1, 1, 1, 1, 9, 1, 1, 1, 1}), ElementsAre(0, 1, 2, 3, 5, 6, 7, 8));
+}
+
+TEST(HashOrder, ThreadsShareTheLanes) {
+  const std::vector<std::uint64_t> lengths(10, 1);
+  EXPECT_EQ(HashOrder(lengths, 2).lanes(), 5U);
+  EXPECT_EQ(HashOrder(lengths, 3).lanes(), 4U);
 }
 
 }  // namespace

@@ -426,8 +426,23 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.bytes, 8U + 8U + 8U);
   ASSERT_EQ(report.faults.size(), 2U);
   EXPECT_THAT(report.faults[0].message, HasSubstr("tensor b: data: the digest is xxh3:"));
-  EXPECT_EQ(report.faults[1].message, "tensor copy.of.b: data: its bytes are those of tensor b: data, which are at fault");
+  EXPECT_EQ(report.faults[1].message, "tensor copy.of.b: data: these are the bytes of tensor b: data: see there");
+  EXPECT_EQ(report.faults[1].path, directory / "bad.zt");
   EXPECT_EQ(report.faults[1].offset, 131072U);
+}
+
+TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
+  const TemporaryDirectory directory;
+  File2 file;
+  file.blobs = {{4096, hex("00 00 c0 7f")}};  // NaN
+  const Entries data = {{text("data"), part("f32", 4096, 4, {{text("digest"), text("md5:00")}})}};
+  file.manifest = manifest({{text("a"), object({1}, "dense", data)}, {text("b"), object({1}, "dense", data)}});
+  store(directory / "nan.zt", file.bytes());
+  const VerifyReport report = verify(directory / "nan.zt");
+  ASSERT_EQ(report.faults.size(), 3U);
+  EXPECT_EQ(report.errors(), 2U);
+  EXPECT_THAT(report.faults[2].message, HasSubstr("tensor b: data: these are"));
+  EXPECT_EQ(report.faults[2].severity, Fault::Severity::error);
 }
 
 }  // namespace
