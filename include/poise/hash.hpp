@@ -24,7 +24,8 @@ struct ModelHash {
   std::string content;
 };
 
-// Throws what reading the blobs throws, and cancelled.
+// Throws what reading the blobs throws, cancelled, and invalid_file where a zTensor 2 file's digest of a part is wrong: the content digest is
+// made of these.
 ModelHash hash(const Model& model, const Progress& progress = {});
 
 }  // namespace poise

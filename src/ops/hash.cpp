@@ -1,16 +1,20 @@
 #include <poise/hash.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include <poise/error.hpp>
 
 #include "formats/ztensor/zt2.hpp"
 #include "io/digest.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 #include "io/sha256_lanes.hpp"
+#include "tensor/part_digest.hpp"
 
 namespace poise {
 namespace {
@@ -19,6 +23,37 @@ struct Job {
   const Tensor* tensor;
   const Part* part;
   PartHash result;
+};
+
+// The digest that a file has for a part goes into the file's content digest, and has to be true there.
+class Claim {
+ public:
+  explicit Claim(const Job& job) : job_(job) {
+    const auto& digest = job.part->digest;
+    if (!digest || digest->over_stored || digest->algorithm == DigestAlgorithm::none || digest->algorithm == DigestAlgorithm::unknown) return;
+    claimed_ = &*digest;
+    if (claimed_->algorithm != DigestAlgorithm::sha256) hasher_ = make_hasher(claimed_->algorithm);
+  }
+
+  void update(std::span<const std::byte> bytes) const {
+    if (hasher_) hasher_->update(bytes);
+  }
+
+  // Throws invalid_file. Requires: update() has seen all bytes, whose SHA-256 this is.
+  void require(std::string_view sha256) const {
+    if (claimed_ == nullptr) return;
+    const std::string found = hasher_ ? digest_text(claimed_->algorithm, *hasher_) : fmt::format("{}:{}", digest_name(DigestAlgorithm::sha256), sha256);
+    if (same_digest(found, claimed_->text)) return;
+    const auto at = job_.part->blob->location();
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tensor {}: {}: the digest is {}, the file says {}", job_.tensor->name, job_.part->role, found, claimed_->text),
+                at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
+  }
+
+ private:
+  const Job& job_;
+  const Digest* claimed_ = nullptr;
+  std::unique_ptr<Hasher> hasher_;
 };
 
 std::vector<Job> jobs_of(const Model& model) {
@@ -42,19 +77,23 @@ ModelHash hash(const Model& model, const Progress& progress) {
   // The parts side by side, each from front to back by one thread: a digest has no shortcut.
   sha256_on_all_threads(order, [&](const HashOrder::Item& item) -> std::optional<Sha256Message> {
     Job& job = jobs[item.index];
-    const auto advance = [&](std::span<const std::byte> bytes) {
+    const auto claim = std::make_shared<const Claim>(job);
+    const auto look = [&, claim](std::span<const std::byte> bytes) {
+      claim->update(bytes);
       const std::lock_guard lock(meter_mutex);
       meter.advance(bytes.size(), job.tensor->name);
     };
-    if (const auto bytes = item.side_by_side(*job.part->blob)) {
-      return Sha256Message{*bytes, advance, [&job](std::string digest) { job.result.sha256 = std::move(digest); }};
-    }
+    const auto done = [&job, claim](std::string digest) {
+      claim->require(digest);
+      job.result.sha256 = std::move(digest);
+    };
+    if (const auto bytes = item.side_by_side(*job.part->blob)) return Sha256Message{*bytes, look, done};
     const auto hasher = make_sha256();
     stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
       hasher->update(bytes);
-      advance(bytes);
+      look(bytes);
     });
-    job.result.sha256 = hasher->finish();
+    done(hasher->finish());
     return std::nullopt;
   });
   std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.result.tensor, job.result.role); });

@@ -200,7 +200,8 @@ void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
     if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
-    if (faults.empty()) faults.push_back(fault_from(error));  // else a part could not be read, which is said already
+    // Where something is wrong with a part, that may be why, and is said already.
+    if (std::ranges::find(faults, Severity::error, &Fault::severity) == faults.end()) faults.push_back(fault_from(error));
   }
 }
 

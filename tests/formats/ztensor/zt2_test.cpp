@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/hash.hpp>
 #include <poise/verify.hpp>
 
 #include "formats/ztensor/zt1.hpp"
@@ -429,6 +430,37 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].message, "tensor copy.of.b: data: these are the bytes of tensor b: data: see there");
   EXPECT_EQ(report.faults[1].path, directory / "bad.zt");
   EXPECT_EQ(report.faults[1].offset, 131072U);
+}
+
+// A digest that cannot be checked hides nothing.
+TEST(Zt2, FaultsBetweenPartsAreFoundBesideAWarning) {
+  const TemporaryDirectory directory;
+  File2 file;
+  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
+  file.manifest = manifest({{text("t"), object({1, 3}, "zt.sparse_csr/1",
+                                               {{text("indptr"), part("u64", 4096, 16)},
+                                                {text("indices"), part("u64", 8192, 8)},
+                                                {text("values"), part("f32", 12288, 4, {{text("digest"), text("blake3:00ff")}})}})}});
+  store(directory / "bad.zt", file.bytes());
+  const VerifyReport report = verify(directory / "bad.zt");
+  ASSERT_EQ(report.faults.size(), 2U) << report.faults[0].message;
+  EXPECT_EQ(report.errors(), 1U);
+  EXPECT_THAT(report.faults[1].message, HasSubstr("99"));
+}
+
+TEST(Zt2, HashBelievesNoDigestInTheFile) {
+  const TemporaryDirectory directory;
+  std::string file = golden_file();
+  file[65536] = static_cast<char>(file[65536] ^ 1);
+  store(directory / "bad.zt", file);
+  try {
+    hash(open(directory / "bad.zt"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.message(), HasSubstr("tensor a.w: data: the digest is xxh3:"));
+    EXPECT_EQ(error.offset(), 65536U);
+  }
 }
 
 TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
