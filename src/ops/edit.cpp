@@ -9,7 +9,9 @@
 
 namespace poise {
 
-EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes) {
+EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
+  // What a link leads to is changed, not the link.
+  const std::filesystem::path path = std::filesystem::is_symlink(named) ? std::filesystem::weakly_canonical(named) : named;
   const FileLock lock(path);                         // an edit goes on from what it read
   const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
   if (opened.format->edit == nullptr) {

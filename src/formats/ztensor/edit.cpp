@@ -16,6 +16,7 @@
 #include "io/digest.hpp"
 #include "io/file_tail.hpp"
 #include "io/sink.hpp"
+#include "model/metadata.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -41,6 +42,18 @@ void apply(Attributes& attributes, const AttributeChanges& changes) {
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
     }
     attributes.set(key, text);
+  }
+}
+
+// The file has to open with them.
+void require_metadata(const Attributes& attributes, const Input& input) {
+  Model model;
+  model.origin.path = input.path;
+  model.attributes = attributes;
+  try {
+    take_text_attributes(model);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }
 }
 
@@ -112,6 +125,7 @@ EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   if (range.end == 0) throw Error(ErrorKind::unsupported, "this is a data shard: the attributes stand in the file with the manifest", input.path.string());
   RootMap root(*input.source, range, cbor::Rules::deterministic);
   apply(root.attributes(), changes);
+  require_metadata(root.attributes(), input);
   const std::string manifest = root.encode(cbor::KeyOrder::by_encoding);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
   FileTail tail(input.path);
@@ -134,6 +148,7 @@ EditReport edit_version_1(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest1(*input.source);
   RootMap root(*input.source, range, cbor::Rules::lenient);
   apply(root.attributes(), changes);
+  require_metadata(root.attributes(), input);
   const std::string manifest = root.encode(cbor::KeyOrder::by_text);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
   FileOutput output(input.path, true);
