@@ -43,6 +43,8 @@ struct ConvertOptions {
 
   // Replaces the input's vocabulary.
   std::optional<Vocabulary> vocabulary;
+  // Files that it was read from: the output may not replace them.
+  std::vector<std::filesystem::path> vocabulary_files;
 
   // Fields of the card that replace the input's; those left empty stay.
   Card card;

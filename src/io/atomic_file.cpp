@@ -49,6 +49,13 @@ bool shares_extents(const FileDescriptor& fd) {
   throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target.string());
 }
 
+// /dev/stdout and the like, wherever they lead at the moment.
+bool belongs_to_the_system(const std::filesystem::path& link) {
+  std::error_code ignored;
+  const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
+  return directory == "/dev" || directory == "/dev/fd" || *std::next(directory.begin()) == "proc";
+}
+
 // The mode of the file that will be replaced; nothing for a new file, whose mode the umask decides.
 std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
@@ -59,7 +66,8 @@ std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool ov
   }
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (!overwrite) refuse_existing(target);
-  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to; /dev/stdout and the like are the system's
+  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to
+    if (belongs_to_the_system(target)) throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
     if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
       throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file", target.string());
     return std::nullopt;

@@ -29,7 +29,9 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   const auto start = std::chrono::steady_clock::now();
   const Format& format = target_format(output, options);
   Model model = open(input, options.read);
-  FileOutput file(output, options.write.overwrite, model.origin.files);  // refuses an existing output before any work is done
+  std::vector<fs::path> inputs = model.origin.files;
+  inputs.insert(inputs.end(), options.vocabulary_files.begin(), options.vocabulary_files.end());
+  FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
   const Transformed transformed = transform(std::move(model), format, options);
   write_model(transformed.model, format, file, options.write);
   ConvertReport report;
