@@ -1,4 +1,6 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
+#include <sys/resource.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -25,10 +27,23 @@ std::string format_list() {
   return text;
 }
 
+// Unlike fmt::print(), does not mind when nobody listens.
+void complain(const std::string& text) { std::fputs(("poise: " + text + "\n").c_str(), stderr); }
+
+constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
+
 int report(const poise::Error& error) {
-  fmt::print(stderr, "poise: {}\n", poise::cli::printable_lines(error.what()));
-  if (error.kind() == poise::ErrorKind::internal) fmt::print(stderr, "poise: this is a bug in Poise; please report it with the file\n");
+  complain(poise::cli::printable_message(error.what()));
+  if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
+}
+
+// A model may lie in thousands of shards, each of which is kept open.
+void allow_many_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int run(int argc, char** argv) {
@@ -55,6 +70,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  allow_many_files();
   for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is a write error like any other
   poise::cli::report_files_that_shrink();
   try {
@@ -64,11 +80,12 @@ int main(int argc, char** argv) {
   } catch (const poise::Error& error) {
     return report(error);
   } catch (const std::system_error& error) {  // what fmt throws when it cannot print
-    fmt::print(stderr, "poise: cannot write to standard output: {}\n", error.code().message());
+    complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
-    std::fputs("poise: out of memory\n", stderr);
+    complain("out of memory");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "poise: {}\npoise: this is a bug in Poise; please report it with the file\n", error.what());
+    complain(error.what());
+    complain(kBug);
   }
   return 1;
 }

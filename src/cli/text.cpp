@@ -20,12 +20,26 @@ std::size_t width(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-std::string escaped(std::string_view text, bool keep_lines) {
+// How many bytes at the beginning of a text are a character that terminals act upon instead of showing it: a control character, or one that
+// turns the direction of what follows.
+std::size_t control_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
+  if (byte(0) != 0xe2) return 0;
+  const bool turns =
+      byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae) : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
+}
+
+// Shows control characters, but for those at which a text that begins with `kept` stands.
+std::string escaped(std::string_view text, std::string_view kept = {}) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool control = (byte < 0x20 && !(keep_lines && c == '\n')) || byte == 0x7f;
-    result += control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  while (!text.empty()) {
+    const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : control_length(text);
+    const std::size_t length = std::max<std::size_t>(1, control);
+    for (const char c : text.substr(0, length)) result += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    text.remove_prefix(length);
   }
   return result;
 }
@@ -90,8 +104,9 @@ std::string grouped(std::uint64_t number) {
   return out;
 }
 
-std::string printable(std::string_view text) { return escaped(text, false); }
-std::string printable_lines(std::string_view text) { return escaped(text, true); }
+std::string printable(std::string_view text) { return escaped(text); }
+std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
+std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
 
 Table::Table(std::vector<std::string> header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
 

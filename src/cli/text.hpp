@@ -21,6 +21,8 @@ std::string grouped(std::uint64_t number);
 std::string printable(std::string_view text);
 // The same, but lines stay lines: for messages of several.
 std::string printable_lines(std::string_view text);
+// An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another message.
+std::string printable_message(std::string_view text);
 
 // Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
 class Table {

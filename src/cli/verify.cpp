@@ -22,7 +22,7 @@ struct Options {
 void print_fault(const Fault& fault, const std::string& path) {
   const char* severity = fault.severity == Fault::Severity::error ? "error" : "warning";
   const std::string& where = fault.path.empty() ? path : fault.path;
-  fmt::print("  {}: {}{}{}\n", severity, where == path ? "" : printable(where) + ": ", printable_lines(fault.message),
+  fmt::print("  {}: {}{}{}\n", severity, where == path ? "" : printable(where) + ": ", printable(fault.message),
              fault.offset ? fmt::format(" (at 0x{:x})", *fault.offset) : "");
 }
 
@@ -50,7 +50,7 @@ void verify_all(const Options& options) {
       good = verify_one(path, options) && good;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
-      fmt::print(stderr, "poise: {}\n", printable_lines(error.what()));
+      fmt::print(stderr, "poise: {}\n", printable_message(error.what()));
       good = false;
     }
   }
