@@ -36,7 +36,8 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
     if (other == in_b.end()) {
       out.push_back({prefix + key, to_json(value), "-"});
     } else if (!(*other->second == value)) {
-      out.push_back({prefix + key, to_json(value), to_json(*other->second)});
+      FieldDifference difference{prefix + key, to_json(value), to_json(*other->second)};
+      if (difference.a != difference.b) out.push_back(std::move(difference));  // else NaN, which is not even itself
     }
   }
   for (const auto& [key, value] : b) {
@@ -76,9 +77,12 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
 }
 
 std::string describe(const Tensor& tensor) {
+  std::vector<const Part*> parts;
+  for (const Part& part : tensor.parts) parts.push_back(&part);
+  std::ranges::sort(parts, {}, &Part::role);  // formats have orders of their own
   std::string types;
-  for (const Part& part : tensor.parts)
-    types += fmt::format("{}{}", types.empty() ? "" : "+", part.dtype == DType::unknown ? part.dtype_name : to_string(part.dtype));
+  for (const Part* part : parts)
+    types += fmt::format("{}{}", types.empty() ? "" : "+", part->dtype == DType::unknown ? part->dtype_name : to_string(part->dtype));
   const std::string_view layout = tensor.layout == Layout::dense   ? ""
                                   : tensor.layout == Layout::other ? std::string_view(tensor.layout_name)
                                                                    : to_string(tensor.layout);
@@ -186,6 +190,11 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       meter.advance(bytes, ordered[i]);
     });
   });
+  for (const std::string& name : ordered) {
+    const Tensor* left = a.find(name);
+    const Tensor* right = b.find(name);
+    if (left != nullptr && right != nullptr) compare_maps(fmt::format("tensors.{}.", name), left->attributes, right->attributes, report.fields);
+  }
   for (auto& difference : found) {
     if (difference) {
       report.tensors.push_back(std::move(*difference));

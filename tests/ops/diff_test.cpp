@@ -58,6 +58,27 @@ TEST(Diff, NanEqualsNanWhateverItsBitsAndZeroEqualsMinusZero) {
   EXPECT_FALSE(difference(floats({nan}), floats({1})).same());
 }
 
+TEST(Diff, AttributesOfTensorsAreFields) {
+  Tensor a = floats({1});
+  Tensor b = floats({1});
+  a.attributes = {{"rotate", 1}, {"same", 2}, {"nan", std::numeric_limits<double>::quiet_NaN()}};
+  b.attributes = {{"rotate", 2}, {"same", 2}, {"nan", std::numeric_limits<double>::quiet_NaN()}};
+  const DiffReport report = difference(a, b);
+  ASSERT_EQ(report.fields.size(), 1U);
+  EXPECT_EQ(report.fields[0].field, "tensors.x.rotate");
+  EXPECT_EQ(report.fields[0].b, "2");
+}
+
+TEST(Diff, TheOrderOfPartsDoesNotMatter) {
+  Tensor a = floats({1});
+  a.layout = Layout::other;
+  a.layout_name = "pair";
+  a.parts.push_back({.role = "extra", .dtype = DType::i8, .dtype_name = "i8", .blob = blob<std::int8_t>({1}), .digest = {}});
+  Tensor b = a;
+  std::swap(b.parts[0], b.parts[1]);
+  EXPECT_TRUE(difference(a, b).same());
+}
+
 TEST(Diff, EqualCodesWithOtherScalesAreOtherNumbers) {
   EXPECT_TRUE(difference(codes({1, 2, -3, 0}, 0.5F), codes({1, 2, -3, 0}, 0.5F)).same());
   const DiffReport report = difference(codes({1, 2, -3, 0}, 0.5F), codes({1, 2, -3, 0}, 1));
@@ -91,13 +112,14 @@ TEST(Diff, Float64IsComparedExactly) {
   EXPECT_FALSE(difference(tensor(1), tensor(1 + 0x1p-50)).same());
 }
 
-TEST(Diff, AttributesOfDenseTensorsAreNoNumbers) {
+TEST(Diff, AttributesOfDenseTensorsAreFieldsAndNoNumbers) {
   const auto tensor = [](double attribute) {
     Tensor made = make_dense("x", {1}, DType::f64, blob({1.0}));
     made.attributes.set("k", attribute);
     return made;
   };
-  EXPECT_TRUE(difference(tensor(1), tensor(2)).same());
+  EXPECT_TRUE(difference(tensor(1), tensor(2)).tensors.empty());
+  EXPECT_EQ(difference(tensor(1), tensor(2)).fields.size(), 1U);
   EXPECT_TRUE(difference(tensor(std::nan("")), tensor(std::nan(""))).same());
 }
 
