@@ -1,5 +1,6 @@
 // poise inspect: what is inside a file, from its headers alone.
 #include <memory>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -123,13 +124,15 @@ void print_summary(const Model& model) {
     std::uint64_t bytes = 0;
   };
   std::vector<Sum> sums;
+  std::unordered_map<std::string, std::size_t> indices;
   for (const Tensor& tensor : model.tensors()) {
     const std::string dtype = dtypes_of(tensor);
-    auto sum = std::find_if(sums.begin(), sums.end(), [&](const Sum& candidate) { return candidate.dtype == dtype; });
-    if (sum == sums.end()) sum = sums.insert(sums.end(), {dtype, 0, 0, 0});
-    sum->tensors += 1;
-    sum->elements += tensor.elements();
-    sum->bytes += tensor.size_bytes();
+    const auto [found, is_new] = indices.try_emplace(dtype, sums.size());
+    if (is_new) sums.push_back({dtype, 0, 0, 0});
+    Sum& sum = sums[found->second];
+    sum.tensors += 1;
+    sum.elements += tensor.elements();
+    sum.bytes += tensor.size_bytes();
   }
   if (sums.empty()) {
     fmt::print("\nno tensors\n");

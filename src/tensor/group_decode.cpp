@@ -1,7 +1,6 @@
 // From groups of codes to numbers, for every scheme that group_scheme() reads.
 #include <algorithm>
 #include <array>
-#include <mutex>
 
 #include "bytes/little_endian.hpp"
 #include "tensor/cast.hpp"
@@ -9,6 +8,7 @@
 #include "tensor/group_quantize.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/integers.hpp"
+#include "tensor/kept.hpp"
 
 namespace poise {
 namespace {
@@ -141,33 +141,35 @@ class GroupDecodedBlob final : public Blob {
   std::uint64_t size() const override { return elements_ * sizeof(float); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::call_once(once_, [this] {
-      const GroupScheme scheme = group_scheme(tensor_);
-      numbers_ = std::make_unique<const GroupNumbers>(tensor_, scheme);
-      codes_ = std::make_unique<const PackedCodes>(scheme, tensor_.require("packed_weight").blob, tensor_.shape);
-    });
+    const auto decoded = decoded_.get([this] { return std::make_shared<const Decoded>(tensor_, group_scheme(tensor_)); });
+    const bool is_last = offset + out.size() == size();
     std::array<std::uint32_t, kBlock> codes;
     std::array<float, kBlock> numbers;
     while (!out.empty()) {
       const std::uint64_t element = offset / sizeof(float);
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
       const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlock);
-      codes_->unpack(element, std::span(codes).first(count));
-      numbers_->decode(element, std::span<const std::uint32_t>(codes).first(count), numbers);
+      decoded->codes.unpack(element, std::span(codes).first(count));
+      decoded->numbers.decode(element, std::span<const std::uint32_t>(codes).first(count), numbers);
       const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
       const std::size_t copied = std::min(made.size(), out.size());
       std::copy_n(made.begin(), copied, out.begin());
       offset += copied;
       out = out.subspan(copied);
     }
+    if (is_last) decoded_.let_go();
   }
 
  private:
+  struct Decoded {
+    Decoded(const Tensor& tensor, const GroupScheme& scheme) : numbers(tensor, scheme), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
+    GroupNumbers numbers;
+    PackedCodes codes;
+  };
+
   Tensor tensor_;
   std::uint64_t elements_;
-  mutable std::once_flag once_;
-  mutable std::unique_ptr<const GroupNumbers> numbers_;
-  mutable std::unique_ptr<const PackedCodes> codes_;
+  Kept<const Decoded> decoded_;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "tensor/counted_blocks.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/float_formats.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/quantize_kernels.hpp"
 
 namespace poise {
@@ -114,15 +115,10 @@ class GroupScales {
   };
 
   std::shared_ptr<Table> table() const {
-    const std::scoped_lock lock(mutex_);
-    if (!table_) table_ = std::make_shared<Table>(*this);
-    return table_;
+    return table_.get([this] { return std::make_shared<Table>(*this); });
   }
 
-  void release() const {
-    const std::scoped_lock lock(mutex_);
-    table_.reset();
-  }
+  void release() const { table_.let_go(); }
 
   bool seekable() const { return elements_->seekable(); }
 
@@ -157,8 +153,7 @@ class GroupScales {
   BlobPtr elements_;
   Groups groups_;
   std::uint64_t count_;
-  mutable std::mutex mutex_;
-  mutable std::shared_ptr<Table> table_;
+  Kept<Table> table_;
 };
 
 class GroupNumbersBlob final : public Blob {

@@ -1,12 +1,12 @@
 // From sparse to dense: zeros with the stored elements scattered over them, a piece at a time.
 #include <algorithm>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "tensor/integers.hpp"
+#include "tensor/kept.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise {
@@ -84,23 +84,23 @@ class DensifiedBlob final : public Blob {
   std::uint64_t size() const override { return size_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::call_once(loaded_, [this] { entries_ = std::make_unique<Entries>(tensor_); });
+    const auto entries = entries_.get([this] { return std::make_shared<const Entries>(tensor_); });
     std::ranges::fill(out, std::byte{0});
     const std::uint64_t end = offset + out.size();
-    for (const Entry& entry : entries_->between(offset / width_, (end + width_ - 1) / width_)) {
+    for (const Entry& entry : entries->between(offset / width_, (end + width_ - 1) / width_)) {
       const std::uint64_t begin_byte = std::max(entry.cell * width_, offset);
       const std::uint64_t end_byte = std::min(entry.cell * width_ + width_, end);
-      std::copy_n(entries_->value(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
+      std::copy_n(entries->value(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
                   out.begin() + static_cast<std::ptrdiff_t>(begin_byte - offset));
     }
+    if (end == size_) entries_.let_go();
   }
 
  private:
   Tensor tensor_;
   std::uint64_t width_;
   std::uint64_t size_;
-  mutable std::once_flag loaded_;
-  mutable std::unique_ptr<const Entries> entries_;
+  Kept<const Entries> entries_;
 };
 
 }  // namespace

@@ -112,8 +112,8 @@ class Heap {
   std::optional<HashingSink> hashing_;  // the shard that is open
 };
 
-// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, so that
-// tensors are as a rule read once.
+// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, and no more than a few of
+// these, so that tensors are as a rule read once, and never once for each other.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -125,19 +125,19 @@ class SharedBlobs {
   const Reference* find(const Blob& blob) {
     if (sizes_[blob.size()] < 2) return nullptr;
     key_ = {blob.size(), hash_of_beginning(blob)};
-    for (const auto& [written, reference] : written_[key_]) {
-      if (same_bytes(*written, blob)) return &reference;
-    }
-    return nullptr;
+    const auto& candidates = written_[key_];
+    const auto found = std::ranges::find_if(candidates, [&](const auto& written) { return same_bytes(*written.first, blob); });
+    return found == candidates.end() ? nullptr : &found->second;
   }
 
   // Requires: find() was called with this blob just before.
   void add(const Blob& blob, const Reference& reference) {
-    if (sizes_[blob.size()] >= 2) written_[key_].emplace_back(&blob, reference);
+    if (sizes_[blob.size()] >= 2 && written_[key_].size() < kMostCandidates) written_[key_].emplace_back(&blob, reference);
   }
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;
+  static constexpr std::size_t kMostCandidates = 4;
 
   std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have it
   std::map<Key, std::vector<std::pair<const Blob*, Reference>>> written_;

@@ -1,0 +1,31 @@
+// Kept: what a computed blob has to decode before its first byte, from when somebody wants it until its last byte has been read.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+namespace poise {
+
+// Safe to use from many threads. Who still reads when it is let go keeps it until then; who comes back makes it again.
+template <typename T>
+class Kept {
+ public:
+  // make() gives a std::shared_ptr<T>; others wait for it.
+  template <typename Make>
+  std::shared_ptr<T> get(const Make& make) const {
+    const std::scoped_lock lock(mutex_);
+    if (!value_) value_ = make();
+    return value_;
+  }
+
+  void let_go() const {
+    const std::scoped_lock lock(mutex_);
+    value_.reset();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<T> value_;
+};
+
+}  // namespace poise
