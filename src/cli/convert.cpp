@@ -48,8 +48,8 @@ void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
 }
 
 void print_report(const ConvertReport& report, const Options& options) {
-  for (const Warning& warning : report.warnings) fmt::print(stderr, "poise: note: {}\n", printable(warning.message));
-  for (const std::string& loss : report.losses) fmt::print(stderr, "poise: note: {}\n", printable(loss));
+  for (const Warning& warning : report.warnings) complain("note: " + printable(warning.message));
+  for (const std::string& loss : report.losses) complain("note: " + printable(loss));
   fmt::print("{} -> {} ({})\n", printable(options.input), printable(options.output), report.format);
   fmt::print("  {} tensors{}, {} in, {} out, {:.2f} s, {}\n", report.tensors, report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
              human_bytes(report.bytes_in), human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));

@@ -18,6 +18,9 @@
 
 namespace {
 
+using poise::cli::complain;
+using poise::cli::printable_message;
+
 std::string format_list() {
   std::string text = "Formats:\n";
   for (const poise::FormatInfo& format : poise::formats()) {
@@ -27,13 +30,10 @@ std::string format_list() {
   return text;
 }
 
-// Unlike fmt::print(), does not mind when nobody listens.
-void complain(const std::string& text) { std::fputs(("poise: " + text + "\n").c_str(), stderr); }
-
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
 int report(const poise::Error& error) {
-  complain(poise::cli::printable_message(error.what()));
+  complain(printable_message(error.what()));
   if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
@@ -82,9 +82,9 @@ int main(int argc, char** argv) {
   } catch (const std::system_error& error) {  // what fmt throws when it cannot print
     complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
-    complain("out of memory");
+    std::fputs("poise: out of memory\n", stderr);  // without any
   } catch (const std::exception& error) {
-    complain(error.what());
+    complain(printable_message(error.what()));
     complain(kBug);
   }
   return 1;

@@ -26,6 +26,7 @@ std::size_t control_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
+  if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;                    // U+061C
   if (byte(0) != 0xe2) return 0;
   const bool turns =
       byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae) : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
@@ -44,13 +45,16 @@ std::string escaped(std::string_view text, std::string_view kept = {}) {
   return result;
 }
 
+// On standard error, whether or not anybody listens.
+void say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
 class Bar {
  public:
   explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
   Bar(const Bar&) = delete;
   Bar& operator=(const Bar&) = delete;
   ~Bar() {
-    if (drawn_) fmt::print(stderr, "\r\x1b[K");
+    if (drawn_) say("\r\x1b[K");
   }
 
   void show(const ProgressEvent& event) {
@@ -63,8 +67,8 @@ class Bar {
     const double share = event.total == 0 ? 1.0 : static_cast<double>(event.done) / static_cast<double>(event.total);
     const int filled = static_cast<int>(share * kWidth);
     const double left = share > 0 ? seconds / share - seconds : 0;
-    fmt::print(stderr, "\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "", kWidth - filled, 100 * share,
-               human_rate(event.done, seconds), left, printable(event.item.substr(0, 60)));
+    say(fmt::format("\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "", kWidth - filled, 100 * share,
+                    human_rate(event.done, seconds), left, printable(event.item.substr(0, 60))));
     std::fflush(stderr);
   }
 
@@ -107,6 +111,8 @@ std::string grouped(std::uint64_t number) {
 std::string printable(std::string_view text) { return escaped(text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
 std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
+
+void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 
 Table::Table(std::vector<std::string> header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
 

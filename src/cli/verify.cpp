@@ -50,7 +50,7 @@ void verify_all(const Options& options) {
       good = verify_one(path, options) && good;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
-      fmt::print(stderr, "poise: {}\n", printable_message(error.what()));
+      complain(printable_message(error.what()));
       good = false;
     }
   }

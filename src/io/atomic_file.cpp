@@ -53,7 +53,7 @@ bool shares_extents(const FileDescriptor& fd) {
 bool belongs_to_the_system(const std::filesystem::path& link) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
-  return directory == "/dev" || directory == "/dev/fd" || *std::next(directory.begin()) == "proc";
+  return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
 // The mode of the file that will be replaced; nothing for a new file, whose mode the umask decides.

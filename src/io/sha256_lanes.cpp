@@ -289,7 +289,7 @@ std::optional<HashOrder::Item> HashOrder::next() {
 
 void sha256_share(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
   sha256_side_by_side(order.lanes(), [&]() -> std::optional<Sha256Message> {
-    while (const auto item = order.next()) {
+    while (const auto item = tbb::is_current_task_group_canceling() ? std::nullopt : order.next()) {
       if (auto found = message(*item)) return found;
     }
     return std::nullopt;

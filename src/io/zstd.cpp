@@ -4,6 +4,7 @@
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -164,13 +165,14 @@ class ZstdBlob final : public Blob {
   mutable std::unique_ptr<ZstdStream> last_;
 };
 
-std::uint64_t count_decoded(const Location& location, std::uint64_t limit) {
+// Nothing when it is more than `most`.
+std::optional<std::uint64_t> count_decoded(const Location& location, std::uint64_t most) {
   Decoder decoder(location);
   std::vector<std::byte> chunk(kInputBytes);
   std::uint64_t size = 0;
   while (const std::size_t got = decoder.decode(chunk)) {
     size += got;
-    if (size > limit) decoder.fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+    if (size > most) return std::nullopt;
   }
   decoder.require_whole_frame();
   return size;
@@ -178,10 +180,44 @@ std::uint64_t count_decoded(const Location& location, std::uint64_t limit) {
 
 }  // namespace
 
+// Counts a few times at most, however many limits it is asked with.
+class ZstdSize {
+ public:
+  explicit ZstdSize(Location location) : location_(std::move(location)) {}
+
+  std::uint64_t get(std::uint64_t limit) {
+    const std::lock_guard lock(mutex_);
+    while (!size_ && !failure_ && (!above_ || limit > *above_)) count(limit);
+    if (failure_) std::rethrow_exception(failure_);
+    if (size_ && *size_ <= limit) return *size_;
+    Decoder(location_).fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+  }
+
+ private:
+  void count(std::uint64_t limit) {
+    const std::uint64_t twice = above_.value_or(0) > UINT64_MAX / 2 ? UINT64_MAX : 2 * above_.value_or(0);
+    const std::uint64_t most = std::max(limit, twice);
+    try {
+      size_ = count_decoded(location_, most);
+    } catch (const Error&) {
+      failure_ = std::current_exception();
+    }
+    above_ = most;
+  }
+
+  Location location_;
+  std::mutex mutex_;
+  std::optional<std::uint64_t> size_;
+  std::optional<std::uint64_t> above_;  // without a size: it is more than this
+  std::exception_ptr failure_;
+};
+
+std::shared_ptr<ZstdSize> count_zstd(Location location) { return std::make_shared<ZstdSize>(std::move(location)); }
+
 BlobPtr make_zstd_blob(Location location, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(location), size); }
 
-BlobPtr make_zstd_blob_of_unknown_size(const Location& location, std::uint64_t limit) {
-  return std::make_shared<ZstdBlob>(location, [location, limit] { return count_decoded(location, limit); });
+BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
+  return std::make_shared<ZstdBlob>(std::move(location), [size = std::move(size), limit] { return size->get(limit); });
 }
 
 void require_zstd_level(int level) {

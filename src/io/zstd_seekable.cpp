@@ -120,12 +120,17 @@ class FrameCache {
   using Content = std::shared_ptr<const std::vector<std::byte>>;
 
   static FrameCache& shared() {
-    static FrameCache cache;
+    static FrameCache& cache = *new FrameCache;  // blobs may live until the very end
     return cache;
   }
 
   // A blob's name in here: no other ever has the same.
   std::uint64_t new_blob() { return next_blob_++; }
+
+  void forget(std::uint64_t blob) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [&](const auto& entry) { return entry->blob == blob; });
+  }
 
   // Who wants what another thread is making waits for it.
   template <typename Make>
@@ -138,6 +143,7 @@ class FrameCache {
 
  private:
   struct Entry {
+    Entry(std::uint64_t its_blob, std::size_t its_frame) : blob(its_blob), frame(its_frame) {}
     std::uint64_t blob;
     std::size_t frame;
     std::mutex mutex;
@@ -158,7 +164,7 @@ class FrameCache {
 
   std::atomic<std::uint64_t> next_blob_ = 0;
   std::mutex mutex_;
-  std::size_t most_ = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;
+  std::size_t most_ = 2 * static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;  // two blobs may be compared
   std::vector<std::shared_ptr<Entry>> entries_;
 };
 
@@ -167,6 +173,7 @@ class SeekableBlob final : public Blob {
   SeekableBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_(size) {
     if (size == 0) table();  // nobody will read it, so nobody else will notice
   }
+  ~SeekableBlob() override { FrameCache::shared().forget(name_); }
 
   std::uint64_t size() const override { return size_; }
   std::optional<Location> location() const override { return location_; }

@@ -23,6 +23,26 @@ namespace {
 
 constexpr std::size_t kChunkElements = 1 << 18;
 
+// As ==, but NaN is the same as NaN.
+bool same_value(const Value& a, const Value& b) {
+  if (a == b) return true;
+  if (const auto* x = a.get_if<double>(), *y = b.get_if<double>(); x != nullptr && y != nullptr) return std::isnan(*x) && std::isnan(*y);
+  if (const auto* x = a.get_if<Value::Array>(), *y = b.get_if<Value::Array>(); x != nullptr && y != nullptr) return std::ranges::equal(*x, *y, same_value);
+  const auto* x = a.get_if<Attributes>();
+  const auto* y = b.get_if<Attributes>();
+  if (x == nullptr || y == nullptr) return false;
+  const auto same_entry = [](const Attributes::Entry& one, const Attributes::Entry& other) {
+    return one.first == other.first && same_value(one.second, other.second);
+  };
+  return std::equal(x->begin(), x->end(), y->begin(), y->end(), same_entry);
+}
+
+// JSON makes null of infinities, and text of bytes.
+std::string text_of(const Value& value) {
+  if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return fmt::format("{}", *number);
+  return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
+}
+
 void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b, std::vector<FieldDifference>& out) {
   const auto values_of = [](const Attributes& map) {
     std::unordered_map<std::string_view, const Value*> values;
@@ -34,14 +54,13 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
   for (const auto& [key, value] : a) {
     const auto other = in_b.find(key);
     if (other == in_b.end()) {
-      out.push_back({prefix + key, to_json(value), "-"});
-    } else if (!(*other->second == value)) {
-      FieldDifference difference{prefix + key, to_json(value), to_json(*other->second)};
-      if (difference.a != difference.b) out.push_back(std::move(difference));  // else NaN, which is not even itself
+      out.push_back({prefix + key, text_of(value), "-"});
+    } else if (!same_value(*other->second, value)) {
+      out.push_back({prefix + key, text_of(value), text_of(*other->second)});
     }
   }
   for (const auto& [key, value] : b) {
-    if (!in_a.contains(key)) out.push_back({prefix + key, "-", to_json(value)});
+    if (!in_a.contains(key)) out.push_back({prefix + key, "-", text_of(value)});
   }
 }
 

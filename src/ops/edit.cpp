@@ -11,7 +11,10 @@ namespace poise {
 
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
   // What a link leads to is changed, not the link.
-  const std::filesystem::path path = std::filesystem::is_symlink(named) ? std::filesystem::weakly_canonical(named) : named;
+  std::error_code unknown;
+  std::filesystem::path path = named;
+  if (std::filesystem::is_symlink(named, unknown)) path = std::filesystem::canonical(named, unknown);
+  if (unknown) path = named;                         // opening it says why
   const FileLock lock(path);                         // an edit goes on from what it read
   const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
   if (opened.format->edit == nullptr) {

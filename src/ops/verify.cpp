@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <typeindex>
 
 #include <oneapi/tbb/parallel_for.h>
 
@@ -205,10 +206,13 @@ void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
   }
 }
 
+std::type_index kind_of(const Blob& blob) { return typeid(blob); }
+
 // All that the outcome of a part's check depends on. Many tensors may share one blob, which may hold far more than it takes.
 struct CheckedBytes {
   CheckedBytes(const Tensor& tensor, const Part& part)
-      : size(part.blob->size()),
+      : kind(kind_of(*part.blob)),
+        size(part.blob->size()),
         dtype(part.dtype),
         digest(part.digest ? part.digest->text : std::string()),
         over_stored(part.digest && part.digest->over_stored),
@@ -222,6 +226,7 @@ struct CheckedBytes {
   }
   friend auto operator<=>(const CheckedBytes&, const CheckedBytes&) = default;
 
+  std::type_index kind;            // what decodes them, if anything does
   const Source* source = nullptr;  // null: they may be anywhere
   std::uint64_t offset = 0;
   std::uint64_t length = 0;

@@ -125,10 +125,24 @@ TEST(Zstd, AWindowBeyondTheBoundIsRefused) {
 }
 
 TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
-  EXPECT_EQ(make_zstd_blob_of_unknown_size(place(kFrame), kSize)->size(), kSize);
-  EXPECT_EQ(read_all(*make_zstd_blob_of_unknown_size(place(kFrame), 1 << 20)), expected_content());
-  EXPECT_THROW(static_cast<void>(make_zstd_blob_of_unknown_size(place(kFrame), kSize - 1)->size()), Error);
-  EXPECT_THROW(static_cast<void>(make_zstd_blob_of_unknown_size(place(kFrame.substr(0, 20)), kSize)->size()), Error);
+  const auto counted = [](const std::string& stored, std::uint64_t limit) {
+    return make_zstd_blob_of_unknown_size(place(stored), limit, count_zstd(place(stored)));
+  };
+  EXPECT_EQ(counted(kFrame, kSize)->size(), kSize);
+  EXPECT_EQ(read_all(*counted(kFrame, 1 << 20)), expected_content());
+  EXPECT_EQ(counted(kEmptyFrame, 0)->size(), 0U);
+  EXPECT_THROW(static_cast<void>(counted(kFrame, kSize - 1)->size()), Error);
+  EXPECT_THROW(static_cast<void>(counted(kFrame.substr(0, 20), kSize)->size()), Error);
+  // Blobs of one place share what was counted, whatever each may hold.
+  const auto size = count_zstd(place(kFrame));
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5}, std::uint64_t{UINT64_MAX}}) {
+    const auto blob = make_zstd_blob_of_unknown_size(place(kFrame), limit, size);
+    if (limit < kSize) {
+      EXPECT_THROW(static_cast<void>(blob->size()), Error) << limit;
+    } else {
+      EXPECT_EQ(blob->size(), kSize) << limit;
+    }
+  }
 }
 
 std::vector<std::byte> compressed(const std::vector<std::byte>& content, int level) {

@@ -69,6 +69,22 @@ TEST(Diff, AttributesOfTensorsAreFields) {
   EXPECT_EQ(report.fields[0].b, "2");
 }
 
+// JSON has one word for all of them.
+TEST(Diff, ValuesThatLookAlikeAsTextAreNotTheSame) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<Value> values = {
+      kInfinity, -kInfinity, std::nan(""), nullptr, Value::Bytes{std::byte{0}}, "00", Value::Array{kInfinity}, Value::Array{-kInfinity}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      Model a;
+      Model b;
+      a.attributes = {{"k", values[i]}};
+      b.attributes = {{"k", values[j]}};
+      EXPECT_EQ(diff(a, b).same(), i == j) << i << " " << j;
+    }
+  }
+}
+
 TEST(Diff, TheOrderOfPartsDoesNotMatter) {
   Tensor a = floats({1});
   a.layout = Layout::other;

@@ -105,11 +105,9 @@ class TensorBuilder {
       std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, short_name(tensor.name));
       return make_opaque_blob(std::move(location), component.length, std::move(reason));
     }
-    // Its size is found by decoding it, once for all tensors that refer to it.
-    const std::uint64_t most = largest_size(tensor, component);
-    BlobPtr& shared = of_unknown_size_[{component.offset, component.length, most}];
-    if (!shared) shared = make_zstd_blob_of_unknown_size(location, most);
-    return shared;
+    std::shared_ptr<ZstdSize>& size = unknown_sizes_[{component.offset, component.length}];
+    if (!size) size = count_zstd(location);
+    return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component), size);
   }
 
   static void swap_bytes(Tensor& tensor) {
@@ -165,9 +163,9 @@ class TensorBuilder {
   const SourcePtr& source_;
   std::uint64_t data_end_;
   const std::string& context_;
-  std::uint64_t elements_ = 0;                                       // of the tensor being built
-  bool sizes_known_ = true;                                          // and types: of all its parts
-  std::map<std::array<std::uint64_t, 3>, BlobPtr> of_unknown_size_;  // by place and largest size
+  std::uint64_t elements_ = 0;                                                                  // of the tensor being built
+  bool sizes_known_ = true;                                                                     // and types: of all its parts
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
 };
 
 struct Extent {
