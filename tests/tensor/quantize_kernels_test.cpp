@@ -60,8 +60,8 @@ TEST_P(QuantizeKernels, CodesAreThoseOfTheDefinition) {
 TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  for (const std::size_t size : {4, 8, 12, 16, 40, 64, 128, 4096}) {
-    for (const std::size_t groups : {1, 3, 40}) {
+  for (const std::size_t size : {4U, 8U, 12U, 16U, 40U, 64U, 128U, 4096U}) {
+    for (const std::size_t groups : {1U, 3U, 40U}) {
       std::vector<float> numbers(groups * size);
       for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::ldexp(uniform(random), static_cast<int>(i / size % 30) - 15);
       std::vector<Range> ranges(groups);
@@ -102,7 +102,7 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
 
 TEST_P(QuantizeKernels, RangesTellWhatIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    for (const std::size_t at : {0, 17, 127}) {
+    for (const std::size_t at : {0U, 17U, 127U}) {
       std::vector<float> numbers(128, 1.0F);
       numbers[at] = bad;
       std::vector<Range> ranges(4);
