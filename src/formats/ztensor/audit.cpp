@@ -89,7 +89,8 @@ void audit_shards(const Input& input, const Manifest2& manifest, std::vector<Fin
                           {}});
       continue;
     }
-    const std::string found = whole_digest(Source::open(path, IoMode::map), algorithm);
+    const IoMode io = input.source->mapped() ? IoMode::map : IoMode::read;  // as the main file was opened
+    const std::string found = whole_digest(Source::open(path, io), algorithm);
     if (found != shard.digest)
       findings.push_back({true, fmt::format("shard {}: the digest is {}, the manifest says {}", shard.name, found, shard.digest), path.string(), {}});
   }
