@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "io/system_error.hpp"
+#include "io/uninterrupted.hpp"
 
 namespace poise {
 namespace {
@@ -94,6 +95,31 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   }
   if (result != 0 && errno != EEXIST) throw_system_error("rename the finished file", to.string());
   return result == 0;
+}
+
+// From a file without a name to one in the place of another: only what has a name can take it, so that there is a hidden one in between.
+struct Replacement {
+  const std::string file;
+  const std::filesystem::path hidden;
+  const std::filesystem::path& target;
+  int code = ECANCELED;  // of the step that failed, as when the whole did not take place
+  bool named = false;
+
+  void run() noexcept {
+    named = ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, hidden.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    const bool done = named && ::rename(hidden.c_str(), target.c_str()) == 0;
+    code = done ? 0 : errno;
+    if (named && !done) ::unlink(hidden.c_str());
+  }
+};
+
+// False when the hidden name was not free.
+bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
+  Replacement replacement{link_to(fd), temporary_name(target), target};
+  run_uninterrupted([](void* steps) noexcept { static_cast<Replacement*>(steps)->run(); }, &replacement);
+  if (replacement.code == 0) return true;
+  if (!replacement.named && replacement.code == EEXIST) return false;
+  throw_system_error(replacement.named ? "rename the finished file" : "name the finished file", target.string(), replacement.code);
 }
 
 }  // namespace
@@ -187,12 +213,13 @@ void AtomicFile::flush() {
 bool AtomicFile::appear() { return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_); }
 
 void AtomicFile::replace() {
-  for (int attempt = 0; temporary_.empty(); ++attempt) {
-    std::filesystem::path name = temporary_name(target_);
-    if (link_to_new(fd_, name)) temporary_ = std::move(name);
+  if (!temporary_.empty()) {
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
+    return;
+  }
+  for (int attempt = 0; !link_over(fd_, target_); ++attempt) {
     if (attempt == kAttempts) throw Error(ErrorKind::io, "no name is free for the finished file", directory_of(target_).string());
   }
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
 }
 
 void AtomicFile::commit() {

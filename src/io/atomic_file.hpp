@@ -1,7 +1,7 @@
 // AtomicFile: a file that appears whole or not at all.
 //
 // Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
-// a killed process, a full disk or an exception before that leaves the old file or none, and nothing else. Where a file system
+// a killed process, a full disk or an exception leaves the old file, the new one or none, and nothing else. Where a file system
 // has no files without names, they have a hidden one that nobody can guess, which the destructor removes.
 #pragma once
 
