@@ -187,7 +187,7 @@ class Run {
   void print_stats() const {
     const std::string speed = fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000,
                                           prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens, decode_speed_.tokens_per_second());
-    std::fputs(speed.c_str(), stderr);
+    say(speed);
   }
 
   const Options& options_;

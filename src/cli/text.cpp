@@ -45,9 +45,6 @@ std::string escaped(std::string_view text, std::string_view kept = {}) {
   return result;
 }
 
-// On standard error, whether or not anybody listens.
-void say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
-
 class Bar {
  public:
   explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
@@ -111,6 +108,8 @@ std::string grouped(std::uint64_t number) {
 std::string printable(std::string_view text) { return escaped(text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
 std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
+
+void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 

@@ -24,7 +24,9 @@ std::string printable_lines(std::string_view text);
 // An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another message.
 std::string printable_message(std::string_view text);
 
-// Says "poise: <text>" on standard error; unlike fmt::print(), does not mind when nobody listens.
+// On standard error; unlike fmt::print(), does not mind when nobody listens.
+void say(std::string_view text);
+// The same: "poise: <text>".
 void complain(std::string_view text);
 
 // Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
