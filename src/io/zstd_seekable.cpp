@@ -21,6 +21,7 @@
 #include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/in_order.hpp"
+#include "io/kept.hpp"
 #include "io/read_fully.hpp"
 #include "io/zstd.hpp"
 
@@ -135,10 +136,7 @@ class FrameCache {
   // Who wants what another thread is making waits for it.
   template <typename Make>
   Content get(std::uint64_t blob, std::size_t frame, const Make& make) {
-    const std::shared_ptr<Entry> entry = find(blob, frame);
-    const std::lock_guard lock(entry->mutex);
-    if (!entry->content) entry->content = std::make_shared<const std::vector<std::byte>>(make());
-    return entry->content;
+    return find(blob, frame)->content.get([&] { return std::make_shared<const std::vector<std::byte>>(make()); });
   }
 
  private:
@@ -146,8 +144,7 @@ class FrameCache {
     Entry(std::uint64_t its_blob, std::size_t its_frame) : blob(its_blob), frame(its_frame) {}
     std::uint64_t blob;
     std::size_t frame;
-    std::mutex mutex;
-    Content content;
+    Kept<const std::vector<std::byte>> content;
   };
 
   // The one asked for comes to the front, the one at the end goes.

@@ -3,12 +3,12 @@
 #include <array>
 
 #include "bytes/little_endian.hpp"
+#include "io/kept.hpp"
 #include "tensor/cast.hpp"
 #include "tensor/float_formats.hpp"
 #include "tensor/group_quantize.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/integers.hpp"
-#include "tensor/kept.hpp"
 
 namespace poise {
 namespace {

@@ -14,11 +14,11 @@
 
 #include <poise/error.hpp>
 
+#include "io/kept.hpp"
 #include "io/read_fully.hpp"
 #include "tensor/counted_blocks.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/float_formats.hpp"
-#include "tensor/kept.hpp"
 #include "tensor/quantize_kernels.hpp"
 
 namespace poise {

@@ -5,8 +5,8 @@
 
 #include <poise/error.hpp>
 
+#include "io/kept.hpp"
 #include "tensor/integers.hpp"
-#include "tensor/kept.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise {

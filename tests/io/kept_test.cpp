@@ -1,4 +1,4 @@
-#include "tensor/kept.hpp"
+#include "io/kept.hpp"
 
 #include <gtest/gtest.h>
 
