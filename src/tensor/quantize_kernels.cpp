@@ -16,28 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// Looks at whole vectors; returns how many elements that were.
-std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
-  const Floats floats;
-  const Words words;
-  const std::size_t lanes = hn::Lanes(floats);
-  if (count < lanes) return 0;
-  const auto magnitude_bits = hn::Set(words, 0x7fffffff);
-  auto largest = hn::Zero(words);
-  auto min = hn::LoadU(floats, in);
-  auto max = min;
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto value = hn::LoadU(floats, in + i);
-    largest = hn::Max(largest, hn::And(hn::BitCast(words, value), magnitude_bits));
-    min = hn::Min(min, value);
-    max = hn::Max(max, value);
-  }
-  extremes = {hn::GetLane(hn::MaxOfLanes(words, largest)), hn::GetLane(hn::MinOfLanes(floats, min)), hn::GetLane(hn::MaxOfLanes(floats, max))};
-  return i;
-}
-
-// The same for groups, whose least and greatest numbers go into `ranges`; returns the largest magnitude of all. Requires: groups are whole vectors.
+// The least and greatest numbers of groups go into `ranges`; returns the largest magnitude of all. Requires: groups are whole vectors, and not empty.
 std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
   const Floats floats;
   const Words words;
@@ -56,6 +35,17 @@ std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t s
     range = {hn::GetLane(hn::MinOfLanes(floats, min)), hn::GetLane(hn::MaxOfLanes(floats, max))};
   }
   return hn::GetLane(hn::MaxOfLanes(words, largest));
+}
+
+// Looks at whole vectors; returns how many elements that were.
+std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
+  const std::size_t whole = count / hn::Lanes(Floats()) * hn::Lanes(Floats());
+  if (whole == 0) return 0;
+  Range range;
+  extremes.largest = FindRanges(in, {&range, 1}, whole);
+  extremes.min = range.min;
+  extremes.max = range.max;
+  return whole;
 }
 
 // What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of float32.

@@ -3,12 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <atomic>
 #include <random>
 #include <stdexcept>
 
+#include "bytes/instruction_set.hpp"
 #include "io/digest.hpp"
 
 namespace poise {
@@ -16,17 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-class Sha256Lanes : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(GetParam());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
-  }
-};
+class Sha256Lanes : public EachInstructionSet {};
 
 std::vector<std::byte> bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -97,8 +87,7 @@ TEST_P(Sha256Lanes, AFailureEndsIt) {
   EXPECT_THROW(sha256_on_all_threads(order, [&](const HashOrder::Item&) { return next(); }), std::runtime_error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Sha256Lanes, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const testing::TestParamInfo<std::int64_t>& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, Sha256Lanes, every_instruction_set(), instruction_set_name);
 
 TEST(Sha256OnAllThreads, HashesEachMessageOnce) {
   std::vector<std::vector<std::byte>> messages;

@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include "bytes/instruction_set.hpp"
 #include "runtime/product_kernels.hpp"
 #include "runtime/tiles.hpp"
 
@@ -46,18 +47,11 @@ std::ostream& operator<<(std::ostream& out, const Way& way) { return out << name
 
 class Kernels : public ::testing::TestWithParam<Way> {
  protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam().target);
-    hwy::GetChosenTarget().Update(GetParam().target);
-    choose_tile_unit(GetParam().unit);
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
-    choose_tile_unit(before_);
-  }
+  Kernels() { choose_tile_unit(GetParam().unit); }
+  ~Kernels() override { choose_tile_unit(before_); }
 
  private:
+  InstructionSet chosen_{GetParam().target};
   TileUnit before_ = tile_unit();
 };
 

@@ -2,7 +2,6 @@
 #include "tensor/quantize_kernels.hpp"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,20 +10,12 @@
 #include <random>
 #include <vector>
 
+#include "bytes/instruction_set.hpp"
+
 namespace poise {
 namespace {
 
-class QuantizeKernels : public ::testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(GetParam());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
-  }
-};
+class QuantizeKernels : public EachInstructionSet {};
 
 // Numbers that are nearly, or just, half a code.
 std::vector<float> halves(float delta, int lowest, int highest) {
@@ -111,8 +102,7 @@ TEST_P(QuantizeKernels, RangesTellWhatIsNotFinite) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, QuantizeKernels, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const testing::TestParamInfo<std::int64_t>& target) { return hwy::TargetName(target.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, QuantizeKernels, every_instruction_set(), instruction_set_name);
 
 }  // namespace
 }  // namespace poise
