@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 
 #include <poise/error.hpp>
@@ -9,7 +10,7 @@
 
 namespace poise {
 
-// Used from one thread at a time.
+// Safe to use from many threads; the callback is called from one at a time.
 class Meter {
  public:
   Meter() = default;
@@ -17,11 +18,13 @@ class Meter {
 
   // `item` names what the bytes belong to; it has to live through the call only.
   void advance(std::uint64_t bytes, std::string_view item) {
+    const std::lock_guard lock(mutex_);
     done_ += bytes;
     if (progress_ && !progress_({done_, total_, item})) throw Error(ErrorKind::cancelled, "cancelled");
   }
 
  private:
+  std::mutex mutex_;
   Progress progress_;
   std::uint64_t total_ = 0;
   std::uint64_t done_ = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 
@@ -196,7 +195,6 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
   const std::vector<std::string> ordered(names.begin(), names.end());
   std::vector<std::optional<TensorDifference>> found(ordered.size());
   Meter meter(progress, bytes_to_compare(a));
-  std::mutex mutex;
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
@@ -204,10 +202,7 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       found[i] = TensorDifference{ordered[i], left == nullptr ? "-" : describe(*left), right == nullptr ? "-" : describe(*right), std::nullopt};
       return;
     }
-    found[i] = compare(*left, *right, [&](std::uint64_t bytes) {
-      const std::lock_guard lock(mutex);
-      meter.advance(bytes, ordered[i]);
-    });
+    found[i] = compare(*left, *right, [&](std::uint64_t bytes) { meter.advance(bytes, ordered[i]); });
   });
   for (const std::string& name : ordered) {
     const Tensor* left = a.find(name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -42,7 +41,7 @@ class Claim {
   // Throws invalid_file. Requires: update() has seen all bytes, whose SHA-256 this is.
   void require(std::string_view sha256) const {
     if (claimed_ == nullptr) return;
-    const std::string found = hasher_ ? digest_text(claimed_->algorithm, *hasher_) : fmt::format("{}:{}", digest_name(DigestAlgorithm::sha256), sha256);
+    const std::string found = digest_text(claimed_->algorithm, hasher_ ? hasher_->finish() : std::string(sha256));
     if (same_digest(found, claimed_->text)) return;
     const auto at = job_.part->blob->location();
     throw Error(ErrorKind::invalid_file,
@@ -72,7 +71,6 @@ ModelHash hash(const Model& model, const Progress& progress) {
   sizes.reserve(jobs.size());
   for (const Job& job : jobs) sizes.push_back(job.part->blob->size());
   Meter meter(progress, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
-  std::mutex meter_mutex;
   HashOrder order(sizes);
   // The parts side by side, each from front to back by one thread: a digest has no shortcut.
   sha256_on_all_threads(order, [&](const HashOrder::Item& item) -> std::optional<Sha256Message> {
@@ -80,7 +78,6 @@ ModelHash hash(const Model& model, const Progress& progress) {
     const auto claim = std::make_shared<const Claim>(job);
     const auto look = [&, claim](std::span<const std::byte> bytes) {
       claim->update(bytes);
-      const std::lock_guard lock(meter_mutex);
       meter.advance(bytes.size(), job.tensor->name);
     };
     const auto done = [&job, claim](std::string digest) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <typeindex>
 
 #include <oneapi/tbb/parallel_for.h>
@@ -48,26 +48,6 @@ Place place_of(const Part& part, std::uint64_t byte) {
   return {at->source->name(), at->offset + byte};
 }
 
-// A digest that is computed here, piece by piece.
-class PartHasher {
- public:
-  explicit PartHasher(DigestAlgorithm algorithm) : algorithm_(algorithm), hasher_(make_hasher(algorithm)) {}
-
-  void update(std::span<const std::byte> bytes) { hasher_->update(bytes); }
-
-  // The stored bytes of a part, for digests over those.
-  void update_from(const Location& at) {
-    const BlobPtr stored = make_source_blob(at.source, at.offset, at.length);
-    stream_chunks(*stored, [&](std::span<const std::byte> bytes) { update(bytes); });
-  }
-
-  std::string finish() { return digest_text(algorithm_, *hasher_); }
-
- private:
-  DigestAlgorithm algorithm_;
-  std::unique_ptr<Hasher> hasher_;
-};
-
 // Two elements a byte: behind an odd number of them the last high nibble is zero.
 bool has_unused_nibble(const Tensor& tensor, const Part& part) {
   if (tensor.layout != Layout::dense || part.dtype == DType::unknown || info(part.dtype).bits != 4 || tensor.elements() % 2 == 0) return false;
@@ -97,9 +77,9 @@ class PartCheck {
     if (!bytes.empty()) last_byte_ = bytes.back();
   }
 
-  void end(std::string_view digest) {
+  void end(std::string digits) {
     check_unused_nibble();
-    compare(digest);
+    compare(std::move(digits));
     count_bad_values();
   }
 
@@ -139,14 +119,18 @@ class PartCheck {
                          place_of(part_, 0).path, place_of(part_, 0).offset});
       return;
     }
-    hasher_.emplace(part_.digest->algorithm);
+    hasher_ = make_hasher(part_.digest->algorithm);
     decoded_digest_ = digest_is_of_decoded();
     if (decoded_digest_) return;
-    if (const auto at = part_.blob->location()) hasher_->update_from(*at);
+    const auto at = part_.blob->location();
+    if (!at) return;
+    const BlobPtr stored = make_source_blob(at->source, at->offset, at->length);
+    stream_chunks(*stored, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
   }
 
-  void compare(std::string_view digest) {
+  void compare(std::string digits) {
     checked_digest_ = true;
+    const std::string digest = digest_text(part_.digest->algorithm, std::move(digits));
     if (same_digest(digest, part_.digest->text)) return;
     faults_.push_back({Severity::error, fmt::format("{}: the digest is {}, the file says {}", where_, digest, part_.digest->text), place_of(part_, 0).path,
                        place_of(part_, 0).offset});
@@ -188,7 +172,7 @@ class PartCheck {
   std::uint64_t bad_values_ = 0;  // elements
   std::size_t bad_value_ = 0;     // the fault that tells of the first
   std::byte last_byte_{0};
-  std::optional<PartHasher> hasher_;
+  std::unique_ptr<Hasher> hasher_;
   bool decoded_digest_ = false;  // over the bytes that are looked at
   bool checked_digest_ = false;
   std::vector<Fault> faults_;
@@ -253,7 +237,7 @@ class ValueCheck {
       bytes_ += sizes.emplace_back(all_[i].part->blob->size());
     }
     order_.emplace(sizes);
-    meter_ = Meter(progress, bytes_);
+    meter_.emplace(progress, bytes_);
   }
 
   void run(VerifyReport& report) {
@@ -296,17 +280,14 @@ class ValueCheck {
   std::optional<Sha256Message> begin(const HashOrder::Item& turn) {
     Item& item = all_[own_[turn.index]];
     const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
-    const auto advance = [this, &item](std::span<const std::byte> bytes) {
-      const std::lock_guard lock(meter_mutex_);
-      meter_.advance(bytes.size(), item.tensor->name);
-    };
+    const auto advance = [this, &item](std::span<const std::byte> bytes) { meter_->advance(bytes.size(), item.tensor->name); };
     if (const auto bytes = check->side_by_side(turn)) {
       const auto look = [check, advance](std::span<const std::byte> piece) {
         check->look_at(piece);
         advance(piece);
       };
-      const auto done = [check, &item](const std::string& digest) {
-        check->end("sha256:" + digest);
+      const auto done = [check, &item](std::string digits) {
+        check->end(std::move(digits));
         finish(item, *check);
       };
       return Sha256Message{*bytes, look, done};
@@ -344,8 +325,7 @@ class ValueCheck {
   std::vector<std::size_t> own_;  // of all, those that share no bytes with an earlier one
   std::uint64_t bytes_ = 0;
   std::optional<HashOrder> order_;
-  std::mutex meter_mutex_;
-  Meter meter_;
+  std::optional<Meter> meter_;
 };
 
 }  // namespace

@@ -46,8 +46,7 @@ std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
   throw Error(ErrorKind::internal, "an unknown digest cannot be computed");
 }
 
-std::string digest_text(DigestAlgorithm algorithm, Hasher& hasher) {
-  std::string digits = hasher.finish();
+std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
   if (algorithm == DigestAlgorithm::crc32c) {
     std::ranges::transform(digits, digits.begin(), upper);
     digits = "0x" + digits;

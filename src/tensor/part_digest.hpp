@@ -23,8 +23,8 @@ DigestAlgorithm digest_algorithm(std::string_view text);
 // Null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
-// The text for what a hasher of that algorithm found, as Poise writes it. Ends the hasher's life.
-std::string digest_text(DigestAlgorithm algorithm, Hasher& hasher);
+// The text for the digits that a hasher of that algorithm found, as Poise writes it.
+std::string digest_text(DigestAlgorithm algorithm, std::string digits);
 
 // Do two texts name the same digest? The case of the digits does not matter.
 bool same_digest(std::string_view a, std::string_view b);

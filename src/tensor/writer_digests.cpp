@@ -5,8 +5,6 @@
 
 #include <oneapi/tbb/task_group.h>
 
-#include <fmt/format.h>
-
 #include <poise/error.hpp>
 
 #include "io/pump.hpp"
@@ -35,7 +33,7 @@ struct WriterDigests::Batch {
   // Hashes a blob, or gives it to be hashed side by side with others.
   std::optional<Sha256Message> hash(const HashOrder::Item& item, const Blob& blob, std::string& digest) const {
     if (const auto bytes = item.side_by_side(blob)) {
-      const auto done = [&digest](const std::string& digits) { digest = fmt::format("{}:{}", digest_name(kAheadAlgorithm), digits); };
+      const auto done = [&digest](std::string digits) { digest = digest_text(kAheadAlgorithm, std::move(digits)); };
       return Sha256Message{*bytes, [this](std::span<const std::byte>) { go_on(); }, done};
     }
     const auto hasher = make_hasher(kAheadAlgorithm);
@@ -43,7 +41,7 @@ struct WriterDigests::Batch {
       go_on();
       hasher->update(bytes);
     });
-    digest = digest_text(kAheadAlgorithm, *hasher);
+    digest = digest_text(kAheadAlgorithm, hasher->finish());
     return std::nullopt;
   }
 
@@ -78,7 +76,7 @@ Hasher* WriterDigests::begin() {
 
 std::string WriterDigests::end() {
   const std::size_t index = next_++;
-  if (hasher_) return digest_text(algorithm_, *hasher_);
+  if (hasher_) return digest_text(algorithm_, hasher_->finish());
   if (!is_ahead(index)) return {};
   while (index >= finished_) finish_batch();
   return std::move(digests_[index]);

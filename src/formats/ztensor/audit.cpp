@@ -72,7 +72,7 @@ std::string whole_digest(const SourcePtr& source, DigestAlgorithm algorithm) {
   const auto hasher = make_hasher(algorithm);
   const BlobPtr all = make_source_blob(source, 0, source->size());
   stream_chunks(*all, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
-  return digest_text(algorithm, *hasher);
+  return digest_text(algorithm, hasher->finish());
 }
 
 // Shards are the files that the manifest means when they have the size (checked on opening) and the digest it says.

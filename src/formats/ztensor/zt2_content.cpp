@@ -12,7 +12,7 @@ namespace {
 std::string computed_digest(const Blob& blob) {
   const auto hasher = make_hasher(DigestAlgorithm::xxh3);
   stream_chunks(blob, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
-  return digest_text(DigestAlgorithm::xxh3, *hasher);
+  return digest_text(DigestAlgorithm::xxh3, hasher->finish());
 }
 
 // What the file says of the decoded bytes of a part that is stored as it is.
@@ -39,7 +39,7 @@ class Content {
     const DigestAlgorithm algorithm = sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3;
     const auto hasher = make_hasher(algorithm);
     hasher->update(std::as_bytes(std::span(value)));
-    return digest_text(algorithm, *hasher);
+    return digest_text(algorithm, hasher->finish());
   }
 
  private:

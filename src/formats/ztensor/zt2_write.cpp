@@ -100,7 +100,7 @@ class Heap {
   void finish_shard() {
     write_footer(*hashing_, 0, {});
     shards_.back().size = hashing_->position();
-    shards_.back().digest = digest_text(shard_digest_, *hasher_);
+    shards_.back().digest = digest_text(shard_digest_, hasher_->finish());
     hashing_.reset();
   }
 
