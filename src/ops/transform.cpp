@@ -57,8 +57,6 @@ class Selection {
 
 bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
-bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo; }
-
 bool holds(const Format& target, const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return target.layouts.affine;
   if (tensor.layout == Layout::quantized_group) return target.layouts.groups;

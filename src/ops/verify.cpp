@@ -179,21 +179,26 @@ class PartCheck {
 };
 
 // What the parts of a tensor must be to each other: sparse indices inside the shape, codes and scales that make numbers.
-void check_layout(const Tensor& tensor, std::vector<Fault>& faults) {
+// `known` is wrong with the parts: what cannot be read is said there already.
+std::vector<Fault> check_layout(const Tensor& tensor, const std::vector<Fault>& known) {
+  std::vector<Fault> faults;
   try {
     if (tensor.layout == Layout::affine) check_affine(tensor, faults);
-    if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
+    if (is_sparse(tensor)) validate_sparse(tensor, sparse_rules(tensor));
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
-    // Where something is wrong with a part, that may be why, and is said already.
-    if (std::ranges::find(faults, Severity::error, &Fault::severity) == faults.end()) faults.push_back(fault_from(error));
+    const bool is_known = std::ranges::any_of(
+        known, [&](const Fault& fault) { return fault.path == error.path() && fault.offset == error.offset() && fault.message.ends_with(error.message()); });
+    if (!is_known) faults.push_back(fault_from(error));
   }
+  return faults;
 }
 
 std::type_index kind_of(const Blob& blob) { return typeid(blob); }
 
 // All that the outcome of a part's check depends on. Many tensors may share one blob, which may hold far more than it takes.
 struct CheckedBytes {
+  // Requires: the part has a location.
   CheckedBytes(const Tensor& tensor, const Part& part)
       : kind(kind_of(*part.blob)),
         size(part.blob->size()),
@@ -201,19 +206,18 @@ struct CheckedBytes {
         digest(part.digest ? part.digest->text : std::string()),
         over_stored(part.digest && part.digest->over_stored),
         nibble(has_unused_nibble(tensor, part)) {
-    const auto at = part.blob->location();
-    if (!at) return;
-    source = at->source.get();
-    offset = at->offset;
-    length = at->length;
-    encoding = at->encoding;
+    const Location at = part.blob->location().value();
+    source = at.source.get();
+    offset = at.offset;
+    length = at.length;
+    encoding = at.encoding;
   }
   friend auto operator<=>(const CheckedBytes&, const CheckedBytes&) = default;
 
-  std::type_index kind;            // what decodes them, if anything does
-  const Source* source = nullptr;  // null: they may be anywhere
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  std::type_index kind;  // what decodes them, if anything does
+  const Source* source;
+  std::uint64_t offset;
+  std::uint64_t length;
   std::string encoding;
   std::uint64_t size;
   DType dtype;
@@ -222,19 +226,61 @@ struct CheckedBytes {
   bool nibble;
 };
 
-// Checks every part of a model, those that share their bytes once.
+// All that the outcome of a sparse tensor's check depends on: its values are no part of it.
+struct CheckedIndices {
+  // Requires: all parts have a location.
+  explicit CheckedIndices(const Tensor& tensor) : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
+    for (const Part& part : tensor.parts) {
+      roles.push_back(part.role);
+      sizes.emplace_back(part.dtype, part.blob->size());
+      if (part.role != "values") indices.emplace_back(tensor, part);
+    }
+  }
+  friend auto operator<=>(const CheckedIndices&, const CheckedIndices&) = default;
+
+  Layout layout;
+  SparseRules rules;
+  Shape shape;
+  std::vector<std::string> roles;
+  std::vector<std::pair<DType, std::uint64_t>> sizes;
+  std::vector<CheckedBytes> indices;
+};
+
+// Those of which each outcome depends on the same: calls use(index, index of the first of them).
+template <typename Key, typename Use>
+void find_same(std::vector<std::pair<Key, std::size_t>> keys, const Use& use) {
+  std::ranges::sort(keys);
+  for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {
+    if (keys[i].first == keys[first].first) {
+      use(keys[i].second, keys[first].second);
+    } else {
+      first = i;
+    }
+  }
+}
+
+// The fault that tells that something is wrong elsewhere, too; nothing where nothing is.
+std::optional<Fault> see_there(const std::vector<Fault>& faults, std::string message) {
+  const auto worst = std::ranges::max_element(faults, {}, [](const Fault& one) { return one.severity == Severity::error; });
+  if (worst == faults.end()) return std::nullopt;
+  return Fault{worst->severity, std::move(message), worst->path, worst->offset};
+}
+
+// Checks every part of a model, and then every tensor; those that share their bytes once.
 class ValueCheck {
  public:
   ValueCheck(const Model& model, const Progress& progress) {
     for (const Tensor& tensor : model.tensors()) {
-      for (const Part& part : tensor.parts) all_.push_back({&tensor, &part});
+      const std::size_t first = parts_.size();
+      for (const Part& part : tensor.parts) parts_.push_back({&tensor, &part});
+      tensors_.push_back({&tensor, first, parts_.size()});
     }
     find_shared();
     std::vector<std::uint64_t> sizes;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (all_[i].same_as) continue;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].same_as) continue;
       own_.push_back(i);
-      bytes_ += sizes.emplace_back(all_[i].part->blob->size());
+      bytes_ += sizes.emplace_back(parts_[i].part->blob->size());
     }
     order_.emplace(sizes);
     meter_.emplace(progress, bytes_);
@@ -242,43 +288,53 @@ class ValueCheck {
 
   void run(VerifyReport& report) {
     sha256_on_all_threads(*order_, [this](const HashOrder::Item& turn) { return begin(turn); });
-    oneapi::tbb::parallel_for(std::size_t{0}, all_.size(), [this](std::size_t i) {
-      if (all_[i].same_as) take_over(all_[i]);
-    });
-    for (Item& item : all_) {
-      if (item.checked_digest) ++report.digests;
-      std::ranges::move(item.faults, std::back_inserter(report.faults));
+    for (PartItem& item : parts_) {
+      if (item.same_as) take_over(item);
     }
-    report.bytes = bytes_;
+    oneapi::tbb::parallel_for(std::size_t{0}, tensors_.size(), [this](std::size_t i) {
+      if (!tensors_[i].same_as) check(tensors_[i]);
+    });
+    for (TensorItem& item : tensors_) {
+      if (item.same_as) take_over(item);
+    }
+    tell(report);
   }
 
  private:
-  struct Item {
+  struct PartItem {
     const Tensor* tensor;
     const Part* part;
     std::optional<std::size_t> same_as = {};  // an earlier one
     bool checked_digest = false;
-    std::size_t own_faults = 0;  // of faults, the first: those of the part's bytes
+    std::vector<Fault> faults = {};
+  };
+
+  struct TensorItem {
+    const Tensor* tensor;
+    std::size_t first, last;                  // its parts
+    std::optional<std::size_t> same_as = {};  // an earlier one
     std::vector<Fault> faults = {};
   };
 
   void find_shared() {
-    std::vector<std::pair<CheckedBytes, std::size_t>> bytes;
-    bytes.reserve(all_.size());
-    for (std::size_t i = 0; i < all_.size(); ++i) bytes.emplace_back(CheckedBytes(*all_[i].tensor, *all_[i].part), i);
-    std::ranges::sort(bytes);
-    for (std::size_t first = 0, i = 1; i < bytes.size(); ++i) {
-      if (bytes[i].first.source == nullptr || bytes[i].first != bytes[first].first) {
-        first = i;
-      } else {
-        all_[bytes[i].second].same_as = bytes[first].second;
-      }
+    const auto has_place = [](const Part& part) { return part.blob->location().has_value(); };
+    std::vector<std::pair<CheckedBytes, std::size_t>> parts;
+    parts.reserve(parts_.size());
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (has_place(*parts_[i].part)) parts.emplace_back(CheckedBytes(*parts_[i].tensor, *parts_[i].part), i);
     }
+    find_same(std::move(parts), [this](std::size_t i, std::size_t first) { parts_[i].same_as = first; });
+    std::vector<std::pair<CheckedIndices, std::size_t>> sparse;
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const Tensor& tensor = *tensors_[i].tensor;
+      if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, has_place)) sparse.emplace_back(CheckedIndices(tensor), i);
+    }
+    find_same(std::move(sparse), [this](std::size_t i, std::size_t first) { tensors_[i].same_as = first; });
   }
 
   // Checks a part, or gives it to be hashed side by side with others.
   std::optional<Sha256Message> begin(const HashOrder::Item& turn) {
-    Item& item = all_[own_[turn.index]];
+    PartItem& item = parts_[own_[turn.index]];
     const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
     const auto advance = [this, &item](std::span<const std::byte> bytes) { meter_->advance(bytes.size(), item.tensor->name); };
     if (const auto bytes = check->side_by_side(turn)) {
@@ -297,32 +353,45 @@ class ValueCheck {
     return std::nullopt;
   }
 
-  static void finish(Item& item, PartCheck& check) {
+  static void finish(PartItem& item, PartCheck& check) {
     item.faults = check.take();
-    item.own_faults = item.faults.size();
     item.checked_digest = check.checked_digest();
-    check_whole_tensor(item);
   }
 
-  static void check_whole_tensor(Item& item) {
-    if (&item.tensor->parts.back() == item.part) check_layout(*item.tensor, item.faults);
-  }
-
-  void take_over(Item& item) const {
-    const Item& other = all_[*item.same_as];
+  void take_over(PartItem& item) const {
+    const PartItem& other = parts_[*item.same_as];
     item.checked_digest = other.checked_digest;
-    const auto found = std::span(other.faults).first(other.own_faults);
-    if (const auto fault = std::ranges::max_element(found, {}, [](const Fault& one) { return one.severity == Severity::error; }); fault != found.end()) {
-      item.faults.push_back({fault->severity,
-                             fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", item.tensor->name, item.part->role,
-                                         other.tensor->name, other.part->role),
-                             fault->path, fault->offset});
-    }
-    check_whole_tensor(item);
+    auto fault = see_there(other.faults, fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", item.tensor->name, item.part->role,
+                                                     other.tensor->name, other.part->role));
+    if (fault) item.faults.push_back(std::move(*fault));
   }
 
-  std::vector<Item> all_;
-  std::vector<std::size_t> own_;  // of all, those that share no bytes with an earlier one
+  void check(TensorItem& item) const {
+    std::vector<Fault> known;
+    for (std::size_t i = item.first; i < item.last; ++i) known.insert(known.end(), parts_[i].faults.begin(), parts_[i].faults.end());
+    item.faults = check_layout(*item.tensor, known);
+  }
+
+  void take_over(TensorItem& item) const {
+    const TensorItem& other = tensors_[*item.same_as];
+    auto fault = see_there(other.faults, fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
+    if (fault) item.faults.push_back(std::move(*fault));
+  }
+
+  void tell(VerifyReport& report) {
+    report.bytes = bytes_;
+    for (TensorItem& item : tensors_) {
+      for (std::size_t i = item.first; i < item.last; ++i) {
+        if (parts_[i].checked_digest) ++report.digests;
+        std::ranges::move(parts_[i].faults, std::back_inserter(report.faults));
+      }
+      std::ranges::move(item.faults, std::back_inserter(report.faults));
+    }
+  }
+
+  std::vector<PartItem> parts_;
+  std::vector<TensorItem> tensors_;
+  std::vector<std::size_t> own_;  // of parts, those that share no bytes with an earlier one
   std::uint64_t bytes_ = 0;
   std::optional<HashOrder> order_;
   std::optional<Meter> meter_;

@@ -7,7 +7,6 @@
 namespace poise {
 namespace {
 
-bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo; }
 bool is_float_part(const Part& part) { return part.dtype == DType::f64 || can_widen(part.dtype); }
 
 // The elements as they are, and their type.

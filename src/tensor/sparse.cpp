@@ -189,6 +189,8 @@ class WidenedIndices final : public Blob {
 
 }  // namespace
 
+bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo; }
+
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor); }
 
 SparseRules sparse_rules(const Tensor& tensor) { return tensor.layout_name.starts_with("zt.sparse_") ? SparseRules::ascending : SparseRules::any_order; }

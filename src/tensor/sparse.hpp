@@ -13,6 +13,8 @@
 
 namespace poise {
 
+bool is_sparse(const Tensor& tensor);
+
 // What is wrong with the parts, types or sizes of a sparse tensor, in one sentence; nothing when they fit its shape. Looks
 // at no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);

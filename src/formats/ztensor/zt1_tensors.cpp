@@ -138,7 +138,7 @@ class TensorBuilder {
   void check_structure(Tensor& tensor, std::uint64_t position) const {
     if (tensor.layout == Layout::dense) check_dense(tensor, position);
     if (!sizes_known_) return;
-    if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) {
+    if (is_sparse(tensor)) {
       if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, position, *fault);
     }
     try {

@@ -181,7 +181,7 @@ std::string layout_id(const Tensor& tensor) {
 
 void check_layout2(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
-  if (tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo) return check_sparse(tensor);
+  if (is_sparse(tensor)) return check_sparse(tensor);
   if (tensor.layout == Layout::quantized_group && !has_unknown_type(tensor)) group_scheme(tensor);
   if (tensor.layout_name == kMx) return check_mx(tensor);
   if (is_gguf(tensor.layout_name)) return check_gguf(tensor);
@@ -211,7 +211,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = quant_group_attributes(tensor);
-  const bool sparse = tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
+  const bool sparse = is_sparse(tensor);
   const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
     StoredPart& target = stored.parts.emplace_back();

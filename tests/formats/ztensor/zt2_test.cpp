@@ -432,20 +432,55 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].offset, 131072U);
 }
 
-// A digest that cannot be checked hides nothing.
-TEST(Zt2, FaultsBetweenPartsAreFoundBesideAWarning) {
+// A row of three columns whose one element lies in column 99.
+auto misplaced(std::uint64_t values, const Entries& digest) {
+  return object({1, 3}, "zt.sparse_csr/1",
+                {{text("indptr"), part("u64", 4096, 16)}, {text("indices"), part("u64", 8192, 8)}, {text("values"), part("f32", values, 4, digest)}});
+}
+
+// Neither a digest that cannot be checked nor a wrong one hides what else is wrong.
+TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
+  for (const std::string digest : {"blake3:00ff", "xxh3:0000000000000000"}) {
+    const TemporaryDirectory directory;
+    File2 file;
+    file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
+    file.manifest = manifest({{text("t"), misplaced(12288, {{text("digest"), text(digest)}})}});
+    store(directory / "bad.zt", file.bytes());
+    const VerifyReport report = verify(directory / "bad.zt");
+    ASSERT_EQ(report.faults.size(), 2U) << digest;
+    EXPECT_THAT(report.faults[0].message, HasSubstr(digest));
+    EXPECT_THAT(report.faults[1].message, HasSubstr("lies in column 99"));
+    EXPECT_EQ(report.faults[1].severity, Fault::Severity::error);
+  }
+}
+
+TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   const TemporaryDirectory directory;
   File2 file;
-  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
-  file.manifest = manifest({{text("t"), object({1, 3}, "zt.sparse_csr/1",
-                                               {{text("indptr"), part("u64", 4096, 16)},
-                                                {text("indices"), part("u64", 8192, 8)},
-                                                {text("values"), part("f32", 12288, 4, {{text("digest"), text("blake3:00ff")}})}})}});
+  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}, {16384, elements<float>({2})}};
+  file.manifest = manifest({{text("a"), misplaced(12288, {})}, {text("b"), misplaced(16384, {})}});
   store(directory / "bad.zt", file.bytes());
   const VerifyReport report = verify(directory / "bad.zt");
-  ASSERT_EQ(report.faults.size(), 2U) << report.faults[0].message;
-  EXPECT_EQ(report.errors(), 1U);
-  EXPECT_THAT(report.faults[1].message, HasSubstr("99"));
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: indices: element 0 in row 0 lies in column 99"));
+  EXPECT_EQ(report.faults[1].message, "tensor b: its indices are those of tensor a: see there");
+  EXPECT_EQ(report.faults[1].offset, report.faults[0].offset);
+}
+
+// What cannot be decoded is not said again because the indices cannot be checked.
+TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
+  const TemporaryDirectory directory;
+  File2 file;
+  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, "no zstd"}, {12288, elements<float>({1})}};
+  file.manifest = manifest(
+      {{text("t"), object({1, 3}, "zt.sparse_csr/1",
+                          {{text("indptr"), part("u64", 4096, 16)},
+                           {text("indices"), part("u64", 8192, 7, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(8)}})},
+                           {text("values"), part("f32", 12288, 4)}})}});
+  store(directory / "bad.zt", file.bytes());
+  const VerifyReport report = verify(directory / "bad.zt");
+  ASSERT_EQ(report.faults.size(), 1U) << report.faults[1].message;
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor t: indices: "));
 }
 
 TEST(Zt2, HashBelievesNoDigestInTheFile) {
