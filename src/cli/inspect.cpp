@@ -1,11 +1,13 @@
 // poise inspect: what is inside a file, from its headers alone.
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <poise/format.hpp>
 
+#include "bytes/checked.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
@@ -115,36 +117,49 @@ void print_tensors(const Model& model) {
   fmt::print("\n{}", table.text());
 }
 
+// Nothing where 64 bits do not hold it: what is sparse, compressed or shared may add up to that.
+using Total = std::optional<std::uint64_t>;
+
+Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
+
+std::string grouped(Total total) { return total ? cli::grouped(*total) : "over 2^64"; }
+
 // One row per element type: how many tensors, elements and bytes.
 void print_summary(const Model& model) {
   struct Sum {
     std::string dtype;
     std::uint64_t tensors = 0;
-    std::uint64_t elements = 0;
-    std::uint64_t bytes = 0;
+    Total elements = 0;
+    Total bytes = 0;
+
+    void add(const Sum& other) {
+      tensors += other.tensors;
+      elements = plus(elements, other.elements);
+      bytes = plus(bytes, other.bytes);
+    }
+    std::vector<std::string> row() const {
+      return {printable(dtype), cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""};
+    }
   };
   std::vector<Sum> sums;
   std::unordered_map<std::string, std::size_t> indices;
   for (const Tensor& tensor : model.tensors()) {
     const std::string dtype = dtypes_of(tensor);
     const auto [found, is_new] = indices.try_emplace(dtype, sums.size());
-    if (is_new) sums.push_back({dtype, 0, 0, 0});
-    Sum& sum = sums[found->second];
-    sum.tensors += 1;
-    sum.elements += tensor.elements();
-    sum.bytes += tensor.size_bytes();
+    if (is_new) sums.push_back({dtype});
+    sums[found->second].add({dtype, 1, tensor.elements(), tensor.size_bytes()});
   }
   if (sums.empty()) {
     fmt::print("\nno tensors\n");
     return;
   }
   Table table({"dtype", "tensors", "elements", "bytes", ""}, {false, true, true, true, true});
-  Sum total{"total", 0, 0, 0};
+  Sum total{"total"};
   for (const Sum& sum : sums) {
-    table.add({printable(sum.dtype), grouped(sum.tensors), grouped(sum.elements), grouped(sum.bytes), human_bytes(sum.bytes)});
-    total = {"total", total.tensors + sum.tensors, total.elements + sum.elements, total.bytes + sum.bytes};
+    table.add(sum.row());
+    total.add(sum);
   }
-  if (sums.size() > 1) table.add({total.dtype, grouped(total.tensors), grouped(total.elements), grouped(total.bytes), human_bytes(total.bytes)});
+  if (sums.size() > 1) table.add(total.row());
   fmt::print("\n{}", table.text());
 }
 

@@ -1,10 +1,12 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -61,9 +63,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (app.exit(error) != 0) return 2;
   }
-  if (std::fflush(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+  if (std::ferror(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");  // earlier
   return 0;
 }
 
@@ -83,6 +86,8 @@ int main(int argc, char** argv) {
     complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // without any
+  } catch (const std::runtime_error& error) {      // what the system refuses to a library, such as one thread more
+    complain(printable_message(error.what()));
   } catch (const std::exception& error) {
     complain(printable_message(error.what()));
     complain(kBug);

@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -39,17 +41,20 @@ enum call {
   CALL_unlink,
   CALL_ftruncate,
   CALL_mmap,
+  CALL_clone,
+  CALL_pthread_create,
   CALL_malloc,
   CALLS
 };
 
-static const char* const names[CALLS] = {"open",      "tmpfile", "close", "write",  "pwrite",    "pread", "copy_file_range", "fsync", "fallocate", "rename",
-                                         "renameat2", "linkat",  "link",  "unlink", "ftruncate", "mmap",  "malloc"};
+static const char* const names[CALLS] = {"open",      "tmpfile",   "close",  "write",          "pwrite", "pread", "copy_file_range",
+                                         "fsync",     "fallocate", "rename", "renameat2",      "linkat", "link",  "unlink",
+                                         "ftruncate", "mmap",      "clone",  "pthread_create", "malloc"};
 static const struct {
   const char* name;
   int code;
 } codes[] = {{"EINTR", EINTR},           {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"ENOMEM", ENOMEM}, {"EXDEV", EXDEV},
-             {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}, {"SHORT", -1}};
+             {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}, {"EAGAIN", EAGAIN}, {"SHORT", -1}};
 
 static atomic_ulong counts[CALLS];
 static atomic_bool begun;
@@ -219,6 +224,16 @@ void* mmap(void* address, size_t length, int protection, int flags, int fd, off_
     if (wrong > 0) return errno = wrong, MAP_FAILED;
   }
   return REAL(mmap)(address, length, protection, flags, fd, offset);
+}
+
+int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
+  FAIL(clone);
+  return REAL(clone)(function, stack, flags, argument);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {
+  const int wrong = fate(CALL_pthread_create);
+  return wrong > 0 ? wrong : REAL(pthread_create)(thread, attributes, function, argument);
 }
 
 void (*signal(int number, void (*handler)(int)))(int) {

@@ -26,10 +26,11 @@ FATAL = {
 HARMLESS = {
     "tmpfile": ["EOPNOTSUPP", "EACCES"], "close": ["EIO", "EINTR"],
     "write": ["SHORT", "EINTR"], "pwrite": ["SHORT", "EINTR"], "pread": ["SHORT", "EINTR"], "copy_file_range": ["SHORT", "EINTR", "EXDEV", "EOPNOTSUPP"],
-    "fallocate": ["EOPNOTSUPP"],
+    "fallocate": ["EOPNOTSUPP"], "clone": ["EAGAIN", "EINVAL"],
 }
 NAMED = "tmpfile:1:EOPNOTSUPP"  # a file system on which every file has a name
 TOGETHER = [  # and must the command succeed?
+    (["pthread_create:1:EAGAIN"], None),
     ([NAMED, "renameat2:1:EINVAL"], True), ([NAMED, "renameat2:1:EINVAL", "unlink:1:EACCES"], None), ([NAMED, "renameat2:1:EINVAL", "link:1:EACCES"], False),
     ([NAMED, "renameat2:1:EACCES"], False), ([NAMED, "write:1:ENOSPC"], False), ([NAMED, "fsync:1:EIO"], False), ([NAMED, "rename:1:EACCES"], False),
     (["fsync:1:EIO", "ftruncate:1:EIO"], None), (["fsync:2:EIO", "ftruncate:1:EIO"], None), (["pwrite:1:EIO", "ftruncate:1:EIO"], None),
