@@ -2,46 +2,59 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string_view>
 
 #include "bytes/text_table.hpp"
 
 namespace poise {
 
-// Most maps are small: only those that are not pay for a table.
+// Most maps are small: only those that are not pay for a table, or allocate anything.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
 
   // False when it is in already. Requires: the text outlives this.
   bool insert(std::string_view key) {
-    if (keys_.size() < kFew) {
-      if (std::ranges::find(keys_, key) != keys_.end()) return false;
+    if (size_ < kFew) {
+      const auto end = few_.begin() + static_cast<std::ptrdiff_t>(size_);
+      if (std::find(few_.begin(), end, key) != end) return false;
+      *end = key;
     } else {
-      if (keys_.size() == kFew) {
-        for (std::size_t i = 0; i < kFew; ++i) put(keys_[i], i);
-      }
-      if (!put(key, keys_.size())) return false;
+      if (size_ == kFew) begin_table();
+      if (!put(key, size_)) return false;
+      more_->push_back(key);
     }
-    keys_.push_back(key);
+    ++size_;
     return true;
   }
 
-  std::size_t size() const { return keys_.size(); }
+  std::size_t size() const { return size_; }
 
   void clear() {
-    keys_.clear();
-    table_.clear();
+    if (size_ > kFew) {
+      more_.reset();
+      table_.clear();
+    }
+    size_ = 0;
   }
 
  private:
-  bool put(std::string_view key, std::size_t position) {
-    return !table_.insert(key, static_cast<std::uint32_t>(position), [this](std::uint32_t at) { return keys_[at]; });
+  void begin_table() {
+    more_.emplace();
+    for (std::size_t i = 0; i < kFew; ++i) put(few_[i], i);
   }
 
-  std::deque<std::string_view> keys_;
+  bool put(std::string_view key, std::size_t position) {
+    return !table_.insert(key, static_cast<std::uint32_t>(position), [this](std::uint32_t at) { return at < kFew ? few_[at] : (*more_)[at - kFew]; });
+  }
+
+  std::size_t size_ = 0;
+  std::array<std::string_view, kFew> few_;
+  std::optional<std::deque<std::string_view>> more_;
   TextTable table_;  // of all of them, once there are more than a few
 };
 
