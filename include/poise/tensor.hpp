@@ -93,7 +93,7 @@ struct Tensor {
 
   // Elements of the logical shape. Requires: the reader has checked that the product fits (it always has).
   std::uint64_t elements() const;
-  // Decoded bytes of all parts.
+  // Decoded bytes of all parts; UINT64_MAX where they claim more.
   std::uint64_t size_bytes() const;
 };
 

@@ -1,4 +1,4 @@
-// Arithmetic on numbers from files: no result rather than a wrapped one.
+// Arithmetic on numbers from files: no result, or the largest, rather than a wrapped one.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@ inline std::optional<std::uint64_t> checked_add(std::uint64_t a, std::uint64_t b
   if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
   return sum;
 }
+
+inline std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) { return checked_add(a, b).value_or(UINT64_MAX); }
 
 inline std::optional<std::uint64_t> checked_mul(std::uint64_t a, std::uint64_t b) {
   std::uint64_t product = 0;

@@ -107,22 +107,28 @@ std::string dtypes_of(const Tensor& tensor) {
   return text;
 }
 
-void print_tensors(const Model& model) {
-  Table table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true});
-  for (const Tensor& tensor : model.tensors()) {
-    const auto at = tensor.parts.front().blob->location();
-    table.add({printable(tensor.name), to_string(tensor.shape), printable(dtypes_of(tensor)), printable(layout_text(tensor)), at ? grouped(at->offset) : "-",
-               grouped(tensor.size_bytes())});
-  }
-  fmt::print("\n{}", table.text());
-}
-
 // Nothing where 64 bits do not hold it: what is sparse, compressed or shared may add up to that.
 using Total = std::optional<std::uint64_t>;
 
 Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
 
-std::string grouped(Total total) { return total ? cli::grouped(*total) : "over 2^64"; }
+Total bytes_of(const Tensor& tensor) {
+  Total sum = 0;
+  for (const Part& part : tensor.parts) sum = plus(sum, part.blob->size());
+  return sum;
+}
+
+std::string grouped(Total total) { return total ? cli::grouped(*total) : "2^64 or more"; }
+
+void print_tensors(const Model& model) {
+  Table table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true});
+  for (const Tensor& tensor : model.tensors()) {
+    const auto at = tensor.parts.front().blob->location();
+    table.add({printable(tensor.name), to_string(tensor.shape), printable(dtypes_of(tensor)), printable(layout_text(tensor)), at ? grouped(at->offset) : "-",
+               grouped(bytes_of(tensor))});
+  }
+  fmt::print("\n{}", table.text());
+}
 
 // One row per element type: how many tensors, elements and bytes.
 void print_summary(const Model& model) {
@@ -147,7 +153,7 @@ void print_summary(const Model& model) {
     const std::string dtype = dtypes_of(tensor);
     const auto [found, is_new] = indices.try_emplace(dtype, sums.size());
     if (is_new) sums.push_back({dtype});
-    sums[found->second].add({dtype, 1, tensor.elements(), tensor.size_bytes()});
+    sums[found->second].add({dtype, 1, tensor.elements(), bytes_of(tensor)});
   }
   if (sums.empty()) {
     fmt::print("\nno tensors\n");

@@ -97,29 +97,32 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// From a file without a name to one in the place of another: only what has a name can take it, so that there is a hidden one in between.
+// rename() needs a name, so a file without one gets a hidden one in between.
 struct Replacement {
-  const std::string file;
-  const std::filesystem::path hidden;
+  std::string file;
+  std::filesystem::path hidden;
   const std::filesystem::path& target;
-  int code = ECANCELED;  // of the step that failed, as when the whole did not take place
-  bool named = false;
 
-  void run() noexcept {
-    named = ::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, hidden.c_str(), AT_SYMLINK_FOLLOW) == 0;
-    const bool done = named && ::rename(hidden.c_str(), target.c_str()) == 0;
-    code = done ? 0 : errno;
-    if (named && !done) ::unlink(hidden.c_str());
+  // 0, or the errno of the step that failed.
+  int run() const noexcept {
+    if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, hidden.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
+    if (::rename(hidden.c_str(), target.c_str()) == 0) return 0;
+    const int code = errno;
+    ::unlink(hidden.c_str());
+    return code;
   }
 };
 
 // False when the hidden name was not free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
-  Replacement replacement{link_to(fd), temporary_name(target), target};
-  run_uninterrupted([](void* steps) noexcept { static_cast<Replacement*>(steps)->run(); }, &replacement);
-  if (replacement.code == 0) return true;
-  if (!replacement.named && replacement.code == EEXIST) return false;
-  throw_system_error(replacement.named ? "rename the finished file" : "name the finished file", target.string(), replacement.code);
+  const Replacement replacement{link_to(fd), temporary_name(target), target};
+  const int code = run_uninterrupted([](const void* steps) noexcept { return static_cast<const Replacement*>(steps)->run(); }, &replacement);
+  if (code < 0) {  // somewhere in between
+    ::unlink(replacement.hidden.c_str());
+    throw Error(ErrorKind::io, "the process that was putting the finished file into its place was killed", target.string());
+  }
+  if (code != 0 && code != EEXIST) throw_system_error("put the finished file into its place", target.string(), code);
+  return code == 0;
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
 // a killed process, a full disk or an exception leaves the old file, the new one or none, and nothing else. Where a file system
-// has no files without names, they have a hidden one that nobody can guess, which the destructor removes.
+// has no files without names, they have a hidden one that nobody can guess, which the destructor removes. (SECURITY.md names what
+// is left when a whole machine stops.)
 #pragma once
 
 #include <sys/types.h>

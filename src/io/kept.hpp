@@ -1,4 +1,4 @@
-// Kept: what a computed blob has to decode before its first byte, from when somebody wants it until its last byte has been read.
+// Kept: what is decoded when somebody first wants it, until it is let go.
 #pragma once
 
 #include <memory>

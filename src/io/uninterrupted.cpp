@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = 64 << 10;
 
-// Signals wait: their handlers are made for the process that set them, not for its child.
+// Signals wait: a handler that ran in the child would find, and change, the memory of its parent.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -30,26 +30,27 @@ class SignalsHeld {
 };
 
 struct Task {
-  void (*steps)(void*) noexcept;
-  void* argument;
+  int (*steps)(const void*) noexcept;
+  const void* argument;
 };
 
 int run_in_child(void* task) {
   ::setsid();
-  static_cast<Task*>(task)->steps(static_cast<Task*>(task)->argument);
-  return 0;
+  return static_cast<Task*>(task)->steps(static_cast<Task*>(task)->argument);
 }
 
 }  // namespace
 
-void run_uninterrupted(void (*steps)(void*) noexcept, void* argument) {
+int run_uninterrupted(int (*steps)(const void*) noexcept, const void* argument) {
   const auto stack = std::make_unique<std::byte[]>(kStackBytes);
   Task task{steps, argument};
   const SignalsHeld held;
   // Without a signal at its end (the lowest byte is 0), so that no one else's wait() sees this child.
   const pid_t child = ::clone(&run_in_child, stack.get() + kStackBytes, CLONE_VM | CLONE_VFORK, &task);
   if (child < 0) return steps(argument);
-  ::waitpid(child, nullptr, static_cast<int>(__WCLONE));
+  int status = 0;
+  const bool ended = ::waitpid(child, &status, static_cast<int>(__WCLONE)) == child && WIFEXITED(status);
+  return ended ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace poise

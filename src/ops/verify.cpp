@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
@@ -280,7 +281,7 @@ class ValueCheck {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].same_as) continue;
       own_.push_back(i);
-      bytes_ += sizes.emplace_back(parts_[i].part->blob->size());
+      bytes_ = saturating_add(bytes_, sizes.emplace_back(parts_[i].part->blob->size()));
     }
     order_.emplace(sizes);
     meter_.emplace(progress, bytes_);
@@ -366,9 +367,10 @@ class ValueCheck {
     if (fault) item.faults.push_back(std::move(*fault));
   }
 
-  void check(TensorItem& item) const {
+  void check(TensorItem& item) {
+    meter_->advance(0, item.tensor->name);  // which may be where somebody cancels
     std::vector<Fault> known;
-    for (std::size_t i = item.first; i < item.last; ++i) known.insert(known.end(), parts_[i].faults.begin(), parts_[i].faults.end());
+    for (std::size_t i = item.first; i < item.last; ++i) std::ranges::copy(parts_[parts_[i].same_as.value_or(i)].faults, std::back_inserter(known));
     item.faults = check_layout(*item.tensor, known);
   }
 

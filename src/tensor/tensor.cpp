@@ -63,7 +63,7 @@ std::uint64_t Tensor::elements() const {
 
 std::uint64_t Tensor::size_bytes() const {
   std::uint64_t sum = 0;
-  for (const Part& part : parts) sum += part.blob->size();
+  for (const Part& part : parts) sum = saturating_add(sum, part.blob->size());
   return sum;
 }
 

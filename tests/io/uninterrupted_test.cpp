@@ -14,31 +14,23 @@
 namespace poise {
 namespace {
 
-struct Seen {
-  pid_t process = 0;
-  pid_t session = 0;
-  int code = 0;
-};
+TEST(Uninterrupted, ReturnsWhatTheStepsReturn) {
+  const pid_t before = ::getpid();
+  EXPECT_EQ(run_uninterrupted([](const void*) noexcept { return ::rename("/nonexistent/a", "/nonexistent/b") == 0 ? 0 : errno; }, nullptr), ENOENT);
+  EXPECT_EQ(run_uninterrupted([](const void* parent) noexcept { return ::getpid() == *static_cast<const pid_t*>(parent) ? 1 : 0; }, &before), 0);
+  EXPECT_EQ(run_uninterrupted([](const void*) noexcept { return ::getsid(0) == ::getpid() ? 7 : 0; }, nullptr), 7);
+}
 
-TEST(Uninterrupted, IsDoneBeforeItReturns) {
-  Seen seen;
-  run_uninterrupted(
-      [](void* argument) noexcept {
-        auto& result = *static_cast<Seen*>(argument);
-        result.process = ::getpid();
-        result.session = ::getsid(0);
-        result.code = ::rename("/nonexistent/a", "/nonexistent/b") == 0 ? 0 : errno;
-      },
-      &seen);
-  EXPECT_EQ(seen.code, ENOENT);
-  EXPECT_NE(seen.process, ::getpid());
-  EXPECT_EQ(seen.session, seen.process);
+TEST(Uninterrupted, TellsWhenTheStepsWereKilled) {
+  const pid_t self = ::getpid();
+  const auto kill_child = [](const void* parent) noexcept { return ::getpid() == *static_cast<const pid_t*>(parent) ? 1 : ::kill(::getpid(), SIGKILL); };
+  EXPECT_EQ(run_uninterrupted(kill_child, &self), -1);
 }
 
 TEST(Uninterrupted, LeavesNoChildAndNoSignalBehind) {
   sigset_t before, after;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  run_uninterrupted([](void*) noexcept {}, nullptr);
+  run_uninterrupted([](const void*) noexcept { return 0; }, nullptr);
   ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (int signal = 1; signal < SIGRTMIN; ++signal) EXPECT_EQ(::sigismember(&after, signal), ::sigismember(&before, signal)) << signal;
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG | __WALL), -1);
@@ -54,12 +46,13 @@ TEST(Uninterrupted, GoesOnWhenItsProcessAndGroupAreKilled) {
   if (process == 0) {
     ::setpgid(0, 0);
     run_uninterrupted(
-        [](void* argument) noexcept {
-          const int out = *static_cast<int*>(argument);
+        [](const void* argument) noexcept {
+          const int out = *static_cast<const int*>(argument);
           const timespec moment{0, 200'000'000};
           (void)!::write(out, "b", 1);
           ::nanosleep(&moment, nullptr);
           (void)!::write(out, "e", 1);
+          return 0;
         },
         &pipe_ends[1]);
     ::_exit(0);

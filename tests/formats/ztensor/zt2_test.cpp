@@ -467,20 +467,22 @@ TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].offset, report.faults[0].offset);
 }
 
-// What cannot be decoded is not said again because the indices cannot be checked.
+// What cannot be decoded is not said again because the indices cannot be checked, nor for each tensor that shares it.
 TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   const TemporaryDirectory directory;
   File2 file;
-  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, "no zstd"}, {12288, elements<float>({1})}};
-  file.manifest = manifest(
-      {{text("t"), object({1, 3}, "zt.sparse_csr/1",
-                          {{text("indptr"), part("u64", 4096, 16)},
-                           {text("indices"), part("u64", 8192, 7, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(8)}})},
-                           {text("values"), part("f32", 12288, 4)}})}});
+  file.blobs = {{4096, "no zstd"}, {8192, elements<float>({1})}};
+  const auto sparse = [](std::uint64_t columns) {
+    return object({columns}, "zt.sparse_coo/1",
+                  {{text("coords"), part("u64", 4096, 7, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(8)}})},
+                   {text("values"), part("f32", 8192, 4)}});
+  };
+  file.manifest = manifest({{text("a"), sparse(5)}, {text("b"), sparse(6)}});
   store(directory / "bad.zt", file.bytes());
   const VerifyReport report = verify(directory / "bad.zt");
-  ASSERT_EQ(report.faults.size(), 1U) << report.faults[1].message;
-  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor t: indices: "));
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: coords: "));
+  EXPECT_EQ(report.faults[1].message, "tensor b: coords: these are the bytes of tensor a: coords: see there");
 }
 
 TEST(Zt2, HashBelievesNoDigestInTheFile) {
