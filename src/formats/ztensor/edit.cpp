@@ -26,7 +26,54 @@ constexpr std::uint64_t kFooterBlock = 512;  // a footer inside of one is writte
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-void apply(Attributes& attributes, const AttributeChanges& changes) {
+// The entries of a map as they are encoded: those that are not changed stay as they are to the byte.
+class EncodedMap {
+ public:
+  explicit EncodedMap(cbor::KeyOrder order) : order_(order) {}
+
+  bool empty() const { return entries_.empty(); }
+
+  // Puts it behind all others.
+  void append(std::string_view key, std::string_view encoded) { entries_.push_back({std::string(key), std::string(encoded)}); }
+
+  // Puts the entry into the place of the one with that key, or where it belongs among the others.
+  void set(const std::string& key, std::string encoded_value) {
+    cbor::Encoder begin(order_);
+    begin.text(key);
+    Entry entry{key, begin.take()};
+    const auto same = std::ranges::find(entries_, key, &Entry::key);
+    const auto at =
+        same != entries_.end() ? entries_.erase(same) : std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); });
+    entry.encoded += encoded_value;
+    entries_.insert(at, std::move(entry));
+  }
+
+  bool erase(std::string_view key) {
+    return std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; }) > 0;
+  }
+
+  std::string encode() const {
+    cbor::Encoder out(order_);
+    out.map(entries_.size());
+    for (const Entry& entry : entries_) out.encoded(entry.encoded);
+    return out.take();
+  }
+
+ private:
+  struct Entry {
+    std::string key;      // empty when it is no text
+    std::string encoded;  // with the value
+  };
+
+  bool belongs_before(const Entry& entry, const Entry& other) const {
+    return order_ == cbor::KeyOrder::by_text ? entry.key < other.key : entry.encoded < other.encoded;
+  }
+
+  cbor::KeyOrder order_;
+  std::vector<Entry> entries_;
+};
+
+void apply(EncodedMap& attributes, const AttributeChanges& changes, cbor::KeyOrder order) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
   const auto require_new = [&](const std::string& key) {
@@ -41,80 +88,54 @@ void apply(Attributes& attributes, const AttributeChanges& changes) {
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos) {
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
     }
-    attributes.set(key, text);
+    cbor::Encoder value(order);
+    value.text(text);
+    attributes.set(key, value.take());
   }
 }
 
 // The file has to open with them.
-void require_metadata(const Attributes& attributes, const Input& input) {
+void require_metadata(const std::string& encoded, cbor::Rules rules, const Input& input) {
   Model model;
   model.origin.path = input.path;
-  model.attributes = attributes;
   try {
+    model.attributes = cbor::Cursor(std::as_bytes(std::span(encoded)), 0, input.path.string(), "the new attributes", rules).attributes();
     take_text_attributes(model);
   } catch (const Error& error) {
     throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }
 }
 
-// The root map of a manifest, entry by entry as it is encoded, with other attributes.
-class RootMap {
- public:
-  RootMap(const Source& source, const ManifestRange& range, cbor::Rules rules) : bytes_(source, range) {
-    cbor::Cursor in(bytes_.bytes(), range.begin, source.name(), "zTensor: manifest", rules);
-    const std::string_view text(reinterpret_cast<const char*>(bytes_.bytes().data()), bytes_.bytes().size());
-    auto root = in.map();
-    for (std::uint64_t begin = in.position(); root.next(); begin = in.position()) {
-      const std::string key(root.key());
-      if (key == kAttributes) {
-        if (!in.null()) attributes_ = in.attributes();
-      } else {
+// The manifest in `range`, with other attributes.
+std::string edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules, const AttributeChanges& changes) {
+  const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;
+  const ManifestBytes bytes(*input.source, range);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
+  cbor::Cursor in(bytes.bytes(), range.begin, input.source->name(), "zTensor: manifest", rules);
+  const auto since = [&](std::uint64_t begin) { return text.substr(begin - range.begin, in.position() - begin); };
+  EncodedMap root(order);
+  EncodedMap attributes(order);
+  auto map = in.map();
+  for (std::uint64_t begin = in.position(); map.next(); begin = in.position()) {
+    if (map.key() != kAttributes) {
+      in.skip();
+      root.append(map.key(), since(begin));
+    } else if (!in.null()) {
+      auto old = in.map();
+      for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
         in.skip();
-        entries_.push_back({key, text.substr(begin - range.begin, in.position() - begin)});
+        attributes.append(old.key(), since(entry));
       }
     }
   }
-
-  Attributes& attributes() { return attributes_; }
-
-  std::string encode(cbor::KeyOrder order) const {
-    cbor::Encoder out(order);
-    out.map(entries_.size() + (attributes_.empty() ? 0 : 1));
-    bool written = attributes_.empty();
-    for (const Entry& entry : entries_) {
-      if (!written && belongs_before(entry, order)) {
-        encode_attributes(out);
-        written = true;
-      }
-      out.encoded(entry.encoded);
-    }
-    if (!written) encode_attributes(out);
-    return out.take();
-  }
-
- private:
-  struct Entry {
-    std::string key;  // empty when it is no text
-    std::string_view encoded;
-  };
-
-  // Version 2 sorts its keys; version 1.1 has attributes in front of objects.
-  static bool belongs_before(const Entry& entry, cbor::KeyOrder order) {
-    if (order == cbor::KeyOrder::by_text) return entry.key == "objects";
-    cbor::Encoder key(order);
-    key.text(kAttributes);
-    return key.bytes() < entry.encoded;
-  }
-
-  void encode_attributes(cbor::Encoder& out) const {
-    out.text(kAttributes);
-    out.value(attributes_);
-  }
-
-  ManifestBytes bytes_;
-  std::vector<Entry> entries_;
-  Attributes attributes_;
-};
+  apply(attributes, changes, order);
+  const std::string encoded = attributes.encode();
+  require_metadata(encoded, rules, input);
+  if (!attributes.empty()) root.set(std::string(kAttributes), encoded);
+  std::string manifest = root.encode();
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
+  return manifest;
+}
 
 std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
 
@@ -123,11 +144,7 @@ std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) { return (n
 EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) throw Error(ErrorKind::unsupported, "this is a data shard: the attributes stand in the file with the manifest", input.path.string());
-  RootMap root(*input.source, range, cbor::Rules::deterministic);
-  apply(root.attributes(), changes);
-  require_metadata(root.attributes(), input);
-  const std::string manifest = root.encode(cbor::KeyOrder::by_encoding);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  const std::string manifest = edited_manifest(input, range, cbor::Rules::deterministic, changes);
   FileTail tail(input.path);
   if (tail.size() != input.source->size()) throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
   const std::uint64_t offset = round_up(tail.size(), kLeastAlignment2);
@@ -146,11 +163,7 @@ EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
 
 EditReport edit_version_1(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest1(*input.source);
-  RootMap root(*input.source, range, cbor::Rules::lenient);
-  apply(root.attributes(), changes);
-  require_metadata(root.attributes(), input);
-  const std::string manifest = root.encode(cbor::KeyOrder::by_text);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
+  const std::string manifest = edited_manifest(input, range, cbor::Rules::lenient, changes);
   FileOutput output(input.path, true);
   output.main().copy(*input.source, 0, range.begin);
   ByteWriter end;

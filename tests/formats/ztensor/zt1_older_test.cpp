@@ -1,7 +1,15 @@
 // Files of zTensor 0.1, 1.0 and 1.2, laid out by hand from their specifications.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <poise/edit.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
@@ -193,6 +201,28 @@ TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
   const Model current = read(ztensor_test::to_string(output.take()));
   EXPECT_EQ(current.origin.format, "zt-1.1");
   EXPECT_EQ(read_all(*current.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
+}
+
+// Tags, long heads and what a NaN carries: nothing that was not asked for is written anew.
+TEST(Zt1Older, AnEditLeavesAllElseAsItIs) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("poise-edit-1.2-{}.zt", ::getpid());
+  const std::string date = hex("c0 6a") + "2026-11-22";
+  const std::string number5 = ztensor_test::long_head(0, 5, 8);
+  const auto file = [&](const Entries& attributes) {
+    const std::string manifest =
+        map({{text("attributes"), map(attributes)}, {text("later"), hex("bf ff")}, {text("objects"), map({})}, {text("version"), text("1.2.0")}});
+    return padded("ZTEN1000", 64) + manifest + u64le(manifest.size()) + "ZTEN1000";
+  };
+  std::ofstream(path) << file({{text("date"), date}, {text("gone"), number(1)}, {text("nan"), hex("f9 7e 01")}, {text("number"), number5}});
+  AttributeChanges changes;
+  changes.set = {{"note", "x"}};
+  changes.erase = {"gone"};
+  edit(path, changes);
+  std::ostringstream edited;
+  edited << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  EXPECT_EQ(to_bytes(edited.str()),
+            to_bytes(file({{text("date"), date}, {text("nan"), hex("f9 7e 01")}, {text("note"), text("x")}, {text("number"), number5}})));
 }
 
 }  // namespace
