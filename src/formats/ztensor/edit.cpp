@@ -37,7 +37,7 @@ class EncodedMap {
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({std::string(key), std::string(encoded)}); }
 
   // Puts the entry into the place of the one with that key, or where it belongs among the others.
-  void set(const std::string& key, std::string encoded_value) {
+  void set(const std::string& key, std::string_view encoded_value) {
     cbor::Encoder begin(order_);
     begin.text(key);
     Entry entry{key, begin.take()};
