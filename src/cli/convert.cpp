@@ -142,8 +142,8 @@ void add_convert(CLI::App& app) {
   command->add_option("--dtype", convert_options.dtype, "Type for floating-point tensors; without it they stay as they are where the format can hold them")
       ->transform(CLI::CheckedTransformer(kDTypes).description(""))
       ->type_name("f32|f16|bf16");
-  command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB");
-  command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB");
+  command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
+  command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");

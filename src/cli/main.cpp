@@ -60,14 +60,17 @@ int run(int argc, char** argv) {
   poise::cli::add_diff(app);
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
+  int code = 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (app.exit(error) != 0) return 2;
+  } catch (const poise::cli::ExitCode& exit) {
+    code = exit.code;
   }
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   if (std::ferror(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");  // earlier
-  return 0;
+  return code;
 }
 
 }  // namespace
@@ -78,8 +81,6 @@ int main(int argc, char** argv) {
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);
-  } catch (const poise::cli::ExitCode& exit) {
-    return exit.code;
   } catch (const poise::Error& error) {
     return report(error);
   } catch (const std::system_error& error) {  // what fmt throws when it cannot print

@@ -49,13 +49,19 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       ->group(kGroup);
   command.add_option("--align", options.align, "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")
       ->transform(CLI::AsSizeValue(true).description(""))
+      ->transform(not_negative())  // before that
       ->type_name("SIZE")
       ->group(kGroup);
   command
       .add_option("--shard-size", options.shard_size, "Spread the parts over files of at most this size, or of one part if that is larger (zt): 2GB, 500MiB")
       ->transform(CLI::AsSizeValue(true).description(""))
+      ->transform(not_negative())  // before that
       ->type_name("SIZE")
       ->group(kGroup);
+}
+
+CLI::Validator not_negative() {
+  return CLI::Validator([](const std::string& text) { return text.starts_with('-') ? text + " is below 0" : std::string(); }, "");
 }
 
 std::optional<Vocabulary> TokenizerFiles::read() const {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -206,15 +205,16 @@ void add_run(CLI::App& app) {
       command->add_option("-p,--prompt", options->prompt, "The text to continue, behind BOS where the vocabulary has one; may be empty (default: \"\")");
   auto* tokens = command->add_option("--tokens", options->tokens, "Token ids to continue instead, as they are: 1,2,3")->delimiter(',')->type_name("IDS");
   tokens->excludes(prompt);
-  const auto any_count = CLI::Range(std::size_t{0}, std::numeric_limits<std::size_t>::max()).description("");
-  command->add_option("-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier")->check(any_count)->capture_default_str();
+  command->add_option("-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier")
+      ->check(not_negative())
+      ->capture_default_str();
   SamplingOptions& sampling = options->generate.sampling;
   command->add_option("--temperature", sampling.temperature, "0 always takes the best token; 1 samples as the model was trained")->capture_default_str();
   command->add_option("--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "Sample among the k best tokens; 0: all")->capture_default_str();
-  command->add_option("--seed", sampling.seed, "The same seed gives the same text")->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "Sample among the k best tokens; 0: all")->check(not_negative())->capture_default_str();
+  command->add_option("--seed", sampling.seed, "The same seed gives the same text")->check(not_negative())->capture_default_str();
   command->add_option("--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS")->type_name("ID");
-  command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->capture_default_str();
+  command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->check(not_negative())->capture_default_str();
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
   command
       ->add_option("--perplexity", options->perplexity,

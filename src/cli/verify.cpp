@@ -22,7 +22,7 @@ struct Options {
 void print_fault(const Fault& fault, const std::string& path) {
   const char* severity = fault.severity == Fault::Severity::error ? "error" : "warning";
   const std::string& where = fault.path.empty() ? path : fault.path;
-  fmt::print("  {}: {}{}{}\n", severity, where == path ? "" : printable(where) + ": ", printable(fault.message),
+  fmt::print("  {}: {}{}{}\n", severity, where == path ? "" : printable(where) + ": ", printable_message(fault.message),
              fault.offset ? fmt::format(" (at 0x{:x})", *fault.offset) : "");
 }
 

@@ -120,7 +120,7 @@ std::vector<std::string> check_consistency(const Model& model) {
   if (model.config) {
     faults = check_config(*model.config);
     if (faults.empty() && model.card.model_type == kTinyLlama) faults = check_tiny_llama_config(*model.config);
-    if (faults.empty() && model.size() > 0) check_tensors(model, family, faults);
+    if (faults.empty() && (model.size() > 0 || model.origin.format == "huggingface")) check_tensors(model, family, faults);
   }
   if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;

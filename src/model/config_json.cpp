@@ -32,8 +32,11 @@ class Keys {
     if (value == nullptr) return std::nullopt;
     if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<float>(*positive);
     if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<float>(*negative);
-    if (const auto* fraction = value->get_if<double>()) return static_cast<float>(*fraction);
-    fail(key, "expected a number");
+    const auto* fraction = value->get_if<double>();
+    if (fraction == nullptr) fail(key, "expected a number");
+    const auto narrowed = static_cast<float>(*fraction);
+    if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is no finite number of 32 bits", *fraction));
+    return narrowed;
   }
   std::optional<bool> boolean(std::string_view key) const {
     const Value* value = find(key);

@@ -21,15 +21,6 @@ constexpr std::string_view kCard = "poise.card";
 constexpr std::string_view kConfig = "poise.config";
 constexpr std::string_view kVocabulary = "poise.vocabulary";
 
-std::string_view kind_name(VocabularyKind kind) {
-  switch (kind) {
-    case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
-    case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
-    case VocabularyKind::byte_pair: return "byte_pair";
-  }
-  return "sentencepiece_bpe";
-}
-
 // Tokens are byte strings: those that are no UTF-8 travel as lower-case hex behind a NUL, which no token text begins with.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
@@ -210,6 +201,21 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   return std::move(json).take<Attributes>();
 }
 
+// JSON would make null of them, which stands for the default.
+void require_finite(const Attributes& config) {
+  for (const auto& [key, value] : config) {
+    const auto* number = value.get_if<double>();
+    if (number != nullptr && !std::isfinite(*number))
+      throw Error(ErrorKind::unsupported, fmt::format("config: {} is {}, which JSON cannot hold", key, *number));
+  }
+}
+
+std::string config_text(const Model& model) {
+  const Attributes config = config_to_attributes(*model.config, model.card.model_type);
+  require_finite(config);
+  return to_json(config);
+}
+
 }  // namespace
 
 Attributes text_attributes(const Model& model) {
@@ -233,10 +239,19 @@ void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
 }
 
+std::string_view kind_name(VocabularyKind kind) {
+  switch (kind) {
+    case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
+    case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
+    case VocabularyKind::byte_pair: return "byte_pair";
+  }
+  return "sentencepiece_bpe";
+}
+
 Attributes metadata_attributes(const Model& model) {
   Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
-  if (model.config) result.set(std::string(kConfig), to_json(config_to_attributes(*model.config, model.card.model_type)));
+  if (model.config) result.set(std::string(kConfig), config_text(model));
   if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
   return result;
 }

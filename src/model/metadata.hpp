@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -16,6 +17,9 @@ Attributes text_attributes(const Model& model);
 
 // The names of the attributes that text_attributes() makes JSON text of.
 std::vector<std::string> attributes_that_are_no_text(const Model& model);
+
+// "sentencepiece_bpe", "sentencepiece_unigram", "byte_pair"
+std::string_view kind_name(VocabularyKind kind);
 
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);

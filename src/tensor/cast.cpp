@@ -147,8 +147,8 @@ class CastBlob final : public Blob {
     double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
     [[noreturn]] void overflow(std::uint64_t element) const {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("tensor {}: element {} is too large for {}; --dtype f32 keeps it", blob_.name_, element, to_string(blob_.to_)));
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}{}", blob_.name_, element, to_string(blob_.to_),
+                                                      blob_.to_ == DType::f32 ? "" : "; --dtype f32 keeps it"));
     }
 
     const CastBlob& blob_;

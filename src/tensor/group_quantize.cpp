@@ -31,6 +31,7 @@ constexpr std::size_t kMostGroups = kBlock / 4;           // in a block: no grou
 constexpr std::size_t kGroupsPerTask = 512;               // groups a thread looks at before it takes more
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr double kLargestHalf = 65504;
+constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
 // How the numbers of a group become codes: code = round(number / factor) + zero.
 struct GroupScale {
@@ -138,7 +139,7 @@ class GroupScales {
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
     if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
-    const std::uint16_t half = encode_f16(scale);
+    const std::uint16_t half = scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
     const auto stored = static_cast<double>(decode_f16(half));
     const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
     return {half, static_cast<std::uint8_t>(zero)};

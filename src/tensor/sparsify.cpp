@@ -171,6 +171,7 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
   if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.dtype_name));
   }
+  if (data.dtype == DType::f8_e8m0) return std::nullopt;  // powers of two: none is zero
   const std::uint64_t elements = dense.elements();
   if (dense.shape.empty() || (layout == Layout::sparse_csr && dense.shape.size() != 2) || elements == 0) return std::nullopt;
   const auto nonzeros = std::make_shared<const Nonzeros>(dense);

@@ -128,6 +128,40 @@ TEST(Diff, Float64IsComparedExactly) {
   EXPECT_FALSE(difference(tensor(1), tensor(1 + 0x1p-50)).same());
 }
 
+TEST(Diff, Float64ThatFloat32CannotHoldDiffers) {
+  const auto tensor = [](double number) { return make_dense("x", {1}, DType::f64, blob({number})); };
+  EXPECT_TRUE(difference(tensor(1e300), tensor(1e300)).same());
+  const DiffReport report = difference(tensor(1e300), tensor(2e300));
+  ASSERT_EQ(report.tensors.size(), 1U);
+  EXPECT_FALSE(report.tensors[0].values.has_value());
+}
+
+// How text becomes tokens is a field for each thing that it depends on.
+TEST(Diff, VocabulariesDifferInMoreThanTokens) {
+  const auto model = [](float score) {
+    Model made;
+    made.vocabulary.emplace().add("a", score, TokenType::normal);
+    made.vocabulary->merges = {{"a", "b"}};
+    return made;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(diff(model(nan), model(nan)).same());
+  EXPECT_FALSE(diff(model(nan), model(0)).same());
+  const auto fields = [&](auto change) {
+    Model other = model(1);
+    change(*other.vocabulary);
+    std::vector<std::string> names;
+    for (const FieldDifference& field : diff(model(1), other).fields) names.push_back(field.field);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(fields([](Vocabulary& v) { v.kind = VocabularyKind::byte_pair; }), Names{"vocabulary.kind"});
+  EXPECT_EQ(fields([](Vocabulary& v) { v.normalizer = "nfkc"; }), Names{"vocabulary.normalizer"});
+  EXPECT_EQ(fields([](Vocabulary& v) { v.add_dummy_prefix = false; }), Names{"vocabulary.add_dummy_prefix"});
+  EXPECT_EQ(fields([](Vocabulary& v) { v.remove_extra_whitespaces = true; }), Names{"vocabulary.remove_extra_whitespaces"});
+  EXPECT_EQ(fields([](Vocabulary& v) { v.merges = {{"b", "a"}}; }), Names{"vocabulary.merges"});
+}
+
 TEST(Diff, AttributesOfDenseTensorsAreFieldsAndNoNumbers) {
   const auto tensor = [](double attribute) {
     Tensor made = make_dense("x", {1}, DType::f64, blob({1.0}));

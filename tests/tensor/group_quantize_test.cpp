@@ -84,6 +84,14 @@ TEST(GroupQuantize, GroupsOfZerosAndOfTinyNumbers) {
   EXPECT_EQ(report->total().worst, static_cast<double>(1e-9F));
 }
 
+// 63 / 255 of 2^-24 would round to a scale of zero, which is no reason to lose the numbers: 2^-24 is the least that float16 holds.
+TEST(GroupQuantize, AScaleThatFloat16CannotHoldIsTheSmallestThatItCan) {
+  const float unit = 0x1p-24F;
+  const Tensor tensor = quantize_groups(matrix({1, 4}, {63 * unit, unit, 0, 7 * unit}), {8, 4}, nullptr);
+  EXPECT_THAT(values_of<std::uint16_t>(tensor.require("scales").blob), ElementsAre(1));
+  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(63 * unit, unit, 0, 7 * unit));
+}
+
 TEST(GroupQuantize, WhatHasNoScaleIsRefused) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), 1e7F}) {
     std::vector<float> values(24, 1.0F);

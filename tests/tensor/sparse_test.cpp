@@ -198,6 +198,7 @@ TEST(Sparsify, OnlyWhatHasEnoughZeros) {
   EXPECT_FALSE(sparsify(vector, Layout::sparse_csr, 0.5).has_value());
   EXPECT_TRUE(sparsify(vector, Layout::sparse_coo, 0.5).has_value());
   EXPECT_FALSE(sparsify(make_dense("w", {0, 4}, DType::f32, blob_of<float>({})), Layout::sparse_coo, 0).has_value());
+  EXPECT_FALSE(sparsify(make_dense("w", {2, 2}, DType::f8_e8m0, blob_of<std::uint8_t>({0, 0, 0, 127})), Layout::sparse_coo, 0).has_value());  // 0 is 2^-127
 }
 
 TEST(Sparsify, TheNegativeZeroIsKept) {

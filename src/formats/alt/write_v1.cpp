@@ -40,7 +40,9 @@ SectionWriter parameters_section(const Model& model) {
   out.f32(config.rms_norm_eps);
   out.i32("head_size", config.head_dim);
   out.i32("data_type", poise::info(prevailing_type(model)).alt);
-  out.i32("context_length", model.config ? config.max_position_embeddings : vocabulary_length);
+  const std::int64_t positions = model.config ? config.max_position_embeddings : vocabulary_length;
+  if (positions < 0) throw Error(ErrorKind::unsupported, fmt::format("alt1: context_length: {}, expected 0 or more", positions));
+  out.i32("context_length", positions);
   return out;
 }
 

@@ -27,6 +27,12 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
 
 Tensor to_stored_affine(const Tensor& tensor) {
   const Affine affine = tensor.affine->get();
+  for (const float number : {affine.delta, affine.min, affine.max}) {
+    if (!std::isfinite(number))
+      throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: its scale holds {}, expected finite numbers", tensor.name, number));
+  }
+  if (affine.delta < 0)
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: its scale has a delta of {}, expected at least 0", tensor.name, affine.delta));
   Part data = tensor.require("data");
   const bool packed = data.dtype == DType::qint4 && affine.packed;
   Tensor stored;
