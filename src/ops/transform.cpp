@@ -89,6 +89,13 @@ class Types {
     return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
 
+  // Does it stay as it is although its type was to change?
+  bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
+    if (!options_.dtype && !options_.quantize) return false;
+    if (is_sparse(tensor)) return wanted && wanted->quantized();
+    return tensor.layout == Layout::other || (tensor.layout == Layout::dense && !has_float_elements(tensor) && is_floating(tensor.parts.front().dtype));
+  }
+
   void require_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
       if (!used_[i]) throw Error(ErrorKind::bad_argument, fmt::format("the pattern \"{}\" matches no tensor", options_.keep[i].pattern));
@@ -217,12 +224,14 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(target, options);
+  std::vector<std::string_view> untouched;
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
       ++result.skipped;
       continue;
     }
     const auto type = types.wanted(tensor);
+    if (types.is_out_of_reach(tensor, type)) untouched.push_back(tensor.name);
     if (is_sparse(tensor) && target.layouts.sparse) {
       result.model.add(cast_values(tensor, type, result.casts));
     } else if (!type) {
@@ -235,6 +244,12 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   }
   selection.require_all_used();
   types.require_all_used();
+  if (!untouched.empty()) {
+    result.model.warnings.push_back({fmt::format("tensor {}{}: stored in a way that cannot be cast or quantized, so the type stays", untouched.front(),
+                                                 untouched.size() > 1 ? fmt::format(" and {} more", untouched.size() - 1) : ""),
+                                     {},
+                                     {}});
+  }
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_tensors.hpp"
 #include "model/roles.hpp"
+#include "model/tiny_llama.hpp"
 
 namespace poise::alt {
 namespace {
@@ -26,6 +27,7 @@ DType prevailing_type(const Model& model) {
 }
 
 SectionWriter parameters_section(const Model& model) {
+  if (model.card.model_type == kTinyLlama) throw Error(ErrorKind::unsupported, "alt1 says nothing of what makes a Tiny Llama: `--to alt` (version 2) does");
   const Config config = model.config ? *model.config : no_config();
   const std::int64_t vocabulary_length = model.vocabulary ? model.vocabulary->max_length : 0;
   SectionWriter out("parameters");
