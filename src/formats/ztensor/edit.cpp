@@ -1,6 +1,7 @@
 #include "formats/ztensor/edit.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <set>
 
 #include <fmt/format.h>
@@ -26,26 +27,26 @@ constexpr std::uint64_t kFooterBlock = 512;  // a footer inside of one is writte
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// The entries of a map as they are encoded: those that are not changed stay as they are to the byte.
+// The entries of a map as they are encoded: those that are not changed stay as they are to the byte. Keys and appended entries are
+// not copied.
 class EncodedMap {
  public:
   explicit EncodedMap(cbor::KeyOrder order) : order_(order) {}
 
   bool empty() const { return entries_.empty(); }
 
-  // Puts it behind all others.
-  void append(std::string_view key, std::string_view encoded) { entries_.push_back({std::string(key), std::string(encoded)}); }
+  // Puts it behind all others. An entry is a key, empty when it is no text, and the encoded key and value.
+  void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
   // Puts the entry into the place of the one with that key, or where it belongs among the others.
-  void set(const std::string& key, std::string_view encoded_value) {
-    cbor::Encoder begin(order_);
-    begin.text(key);
-    Entry entry{key, begin.take()};
+  void set(std::string_view key, const std::string& encoded_value) {
+    const Entry entry{key, made_.emplace_back(cbor::encode(key) + encoded_value)};
     const auto same = std::ranges::find(entries_, key, &Entry::key);
-    const auto at =
-        same != entries_.end() ? entries_.erase(same) : std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); });
-    entry.encoded += encoded_value;
-    entries_.insert(at, std::move(entry));
+    if (same != entries_.end()) {
+      *same = entry;
+    } else {
+      entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }), entry);
+    }
   }
 
   bool erase(std::string_view key) {
@@ -61,8 +62,8 @@ class EncodedMap {
 
  private:
   struct Entry {
-    std::string key;      // empty when it is no text
-    std::string encoded;  // with the value
+    std::string_view key;
+    std::string_view encoded;
   };
 
   bool belongs_before(const Entry& entry, const Entry& other) const {
@@ -71,9 +72,10 @@ class EncodedMap {
 
   cbor::KeyOrder order_;
   std::vector<Entry> entries_;
+  std::deque<std::string> made_;  // the entries that were set
 };
 
-void apply(EncodedMap& attributes, const AttributeChanges& changes, cbor::KeyOrder order) {
+void apply(EncodedMap& attributes, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
   const auto require_new = [&](const std::string& key) {
@@ -88,9 +90,7 @@ void apply(EncodedMap& attributes, const AttributeChanges& changes, cbor::KeyOrd
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos) {
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
     }
-    cbor::Encoder value(order);
-    value.text(text);
-    attributes.set(key, value.take());
+    attributes.set(key, cbor::encode(text));
   }
 }
 
@@ -128,10 +128,10 @@ std::string edited_manifest(const Input& input, const ManifestRange& range, cbor
       }
     }
   }
-  apply(attributes, changes, order);
+  apply(attributes, changes);
   const std::string encoded = attributes.encode();
   require_metadata(encoded, rules, input);
-  if (!attributes.empty()) root.set(std::string(kAttributes), encoded);
+  if (!attributes.empty()) root.set(kAttributes, encoded);
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
   return manifest;
