@@ -23,16 +23,16 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
   fail(tensor, fmt::format("{}: expected a finite number", key));
 }
 
+Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
+  const Affine affine{finite_number(tensor, map, "delta"), finite_number(tensor, map, "min"), finite_number(tensor, map, "max"), packed};
+  if (affine.delta < 0) fail(tensor, "delta: it is negative");
+  return affine;
+}
+
 }  // namespace
 
 Tensor to_stored_affine(const Tensor& tensor) {
   const Affine affine = tensor.affine->get();
-  for (const float number : {affine.delta, affine.min, affine.max}) {
-    if (!std::isfinite(number))
-      throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: its scale holds {}, expected finite numbers", tensor.name, number));
-  }
-  if (affine.delta < 0)
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: its scale has a delta of {}, expected at least 0", tensor.name, affine.delta));
   Part data = tensor.require("data");
   const bool packed = data.dtype == DType::qint4 && affine.packed;
   Tensor stored;
@@ -41,10 +41,12 @@ Tensor to_stored_affine(const Tensor& tensor) {
   stored.layout = packed ? Layout::other : Layout::dense;
   stored.layout_name = packed ? kAffineLayout : to_string(Layout::dense);
   stored.attributes = tensor.attributes;
-  stored.attributes.set(std::string(kAffineAttribute), Attributes{{"bits", data.dtype == DType::qint4 ? 4 : 8},
-                                                                  {"delta", static_cast<double>(affine.delta)},
-                                                                  {"min", static_cast<double>(affine.min)},
-                                                                  {"max", static_cast<double>(affine.max)}});
+  Attributes map{{"bits", data.dtype == DType::qint4 ? 4 : 8},
+                 {"delta", static_cast<double>(affine.delta)},
+                 {"min", static_cast<double>(affine.min)},
+                 {"max", static_cast<double>(affine.max)}};
+  read_scale(stored, map, packed);  // refuses what a reader would refuse
+  stored.attributes.set(std::string(kAffineAttribute), std::move(map));
   data.dtype = packed || affine.ranged() ? DType::u8 : DType::i8;
   data.dtype_name = to_string(data.dtype);
   stored.parts.push_back(std::move(data));
@@ -61,8 +63,7 @@ void from_stored_affine(Tensor& tensor) {
   const float bits = finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail(tensor, "bits: expected 8 or 4");
   if (packed && bits != 4.0F) fail(tensor, "bits: packed codes have 4");
-  Affine affine{finite_number(tensor, *map, "delta"), finite_number(tensor, *map, "min"), finite_number(tensor, *map, "max"), packed};
-  if (affine.delta < 0) fail(tensor, "delta: it is negative");
+  const Affine affine = read_scale(tensor, *map, packed);
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "expected the one part data");
   Part& data = tensor.parts[0];
   const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;

@@ -113,6 +113,15 @@ TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {
   EXPECT_THAT(error.what(), HasSubstr("alt1 has no scales, so it cannot hold the quantized tensor model.layers.0.self_attn.k_proj.weight"));
 }
 
+// Its reader would refuse the file.
+TEST(AltV1, ANegativeLengthIsRefused) {
+  Model model = read(read_annotated_hex("v1.hex"));
+  model.config->max_position_embeddings = -1;
+  const Error error = error_of([&] { written(model, kAltV1); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("alt1: context_length: -1, expected 0 or more"));
+}
+
 TEST(AltV1, WhatItCannotHoldIsSaid) {
   Model model = read(FileBuilder().v2());
   EXPECT_THAT(kAltV1.losses(model, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",

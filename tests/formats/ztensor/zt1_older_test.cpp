@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "formats/format.hpp"
 #include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt1.hpp"
+#include "formats/ztensor/zt2.hpp"
 
 namespace poise {
 namespace {
@@ -201,6 +203,28 @@ TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
   const Model current = read(ztensor_test::to_string(output.take()));
   EXPECT_EQ(current.origin.format, "zt-1.1");
   EXPECT_EQ(read_all(*current.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
+}
+
+// What a reader would refuse is not written, in either version.
+TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Affine affine : {Affine{.delta = nan}, Affine{.delta = -1}, Affine{.delta = 1, .min = -infinity, .max = 1}, Affine{.delta = 1, .max = infinity}}) {
+    Model model;
+    Tensor tensor = make_dense("q", {2}, DType::qint8, make_memory_blob(std::vector<std::byte>(2), "q"));
+    tensor.layout = Layout::affine;
+    tensor.affine = make_affine(affine);
+    model.add(std::move(tensor));
+    for (const Format* format : {&kZtensor1, &kZtensor2}) {
+      MemoryOutput output("test.zt");
+      try {
+        write_model(model, *format, output, {});
+        FAIL() << affine.delta;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.message(), HasSubstr("tensor q: attribute poise.affine: "));
+      }
+    }
+  }
 }
 
 // Tags, long heads and what a NaN carries: nothing that was not asked for is written anew.
