@@ -24,7 +24,7 @@ class KeySet {
       if (std::find(few_.begin(), end, key) != end) return false;
       *end = key;
     } else {
-      if (size_ == kFew) begin_table();
+      if (!more_) begin_table();
       if (!put(key, size_)) return false;
       more_->push_back(key);
     }
@@ -35,7 +35,7 @@ class KeySet {
   std::size_t size() const { return size_; }
 
   void clear() {
-    if (size_ > kFew) {
+    if (more_) {
       more_.reset();
       table_.clear();
     }

@@ -47,17 +47,15 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       ->transform(CLI::CheckedTransformer(kDigests).description(""))
       ->type_name("sha256|xxh3|crc32c|none")
       ->group(kGroup);
-  command.add_option("--align", options.align, "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")
-      ->transform(CLI::AsSizeValue(true).description(""))
-      ->transform(not_negative())  // before that
-      ->type_name("SIZE")
-      ->group(kGroup);
-  command
-      .add_option("--shard-size", options.shard_size, "Spread the parts over files of at most this size, or of one part if that is larger (zt): 2GB, 500MiB")
-      ->transform(CLI::AsSizeValue(true).description(""))
-      ->transform(not_negative())  // before that
-      ->type_name("SIZE")
-      ->group(kGroup);
+  const auto add_size = [&](const std::string& name, auto& size, const std::string& what) {
+    command.add_option(name, size, what)
+        ->transform(CLI::AsSizeValue(true).description(""))
+        ->transform(not_negative())  // which comes before that
+        ->type_name("SIZE")
+        ->group(kGroup);
+  };
+  add_size("--align", options.align, "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)");
+  add_size("--shard-size", options.shard_size, "Spread the parts over files of at most this size, or of one part if that is larger (zt): 2GB, 500MiB");
 }
 
 CLI::Validator not_negative() {

@@ -24,9 +24,15 @@ namespace {
 constexpr std::size_t kChunkElements = 1 << 18;
 
 // As ==, but NaN is the same as NaN.
+template <typename Number>
+bool same_number(Number a, Number b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+// The same for values.
 bool same_value(const Value& a, const Value& b) {
   if (a == b) return true;
-  if (const auto* x = a.get_if<double>(), *y = b.get_if<double>(); x != nullptr && y != nullptr) return std::isnan(*x) && std::isnan(*y);
+  if (const auto* x = a.get_if<double>(), *y = b.get_if<double>(); x != nullptr && y != nullptr) return same_number(*x, *y);
   if (const auto* x = a.get_if<Value::Array>(), *y = b.get_if<Value::Array>(); x != nullptr && y != nullptr) return std::ranges::equal(*x, *y, same_value);
   const auto* x = a.get_if<Attributes>();
   const auto* y = b.get_if<Attributes>();
@@ -69,8 +75,6 @@ void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>
   compare_maps("config.", map(a), map(b), out);
 }
 
-bool same_score(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
-
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
   if (!a.vocabulary || !b.vocabulary) {
     if (a.vocabulary.has_value() != b.vocabulary.has_value()) {
@@ -101,7 +105,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
     out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()), fmt::format("{}, not all the same", right.merges.size())});
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
-    if (left.text(id) != right.text(id) || !same_score(left.score(id), right.score(id)) || left.type(id) != right.type(id)) ++different;
+    if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) || left.type(id) != right.type(id)) ++different;
   }
   if (different > 0) out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
@@ -124,7 +128,7 @@ class ValueComparison {
  public:
   void add(std::span<const float> a, std::span<const float> b) {
     for (std::size_t i = 0; i < a.size(); ++i) {
-      if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+      if (same_number(a[i], b[i])) continue;
       ++result_.different;
       const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
       // NaN against a number, or infinities of two signs, are as far apart as can be.

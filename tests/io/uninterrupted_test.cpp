@@ -1,7 +1,6 @@
 // Steps that were begun come to their end, whatever happens to the process that began them.
 #include "io/uninterrupted.hpp"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
