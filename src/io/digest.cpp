@@ -2,6 +2,9 @@
 
 #include <openssl/evp.h>
 #include <xxhash.h>
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>  // XXH3 in the widest vectors of this processor
+#endif
 
 #include <array>
 #include <new>

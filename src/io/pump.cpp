@@ -93,12 +93,13 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
 
 template <typename Consume>
 void stream_serially(const Blob& blob, Consume&& consume) {
-  const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
   const auto stream = blob.stream();
+  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(stream->best_read(), blob.size()));
+  const auto chunk = std::make_unique_for_overwrite<std::byte[]>(room);
   for (std::uint64_t done = 0; done < blob.size();) {
-    const std::size_t got = stream->read(chunk.bytes());
+    const std::size_t got = stream->read({chunk.get(), room});
     if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob of {} bytes ended after {}", blob.size(), done));
-    consume(std::span<const std::byte>(chunk.bytes()).first(got));
+    consume(std::span<const std::byte>(chunk.get(), got));
     done += got;
   }
 }
@@ -138,8 +139,11 @@ void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Has
 }
 
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) {
-  if (const auto all = blob.map()) return borrow_chunks(*all, consume);
-  stream_serially(blob, consume);
+  const auto all = blob.map();
+  if (!all) return stream_serially(blob, consume);
+  borrow_chunks(*all, consume);
+  // Threads give pages back side by side; one alone would do it when the file is closed.
+  if (const auto at = blob.location()) at->source->done_with(at->offset, at->length);
 }
 
 }  // namespace poise

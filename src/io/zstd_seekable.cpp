@@ -229,7 +229,7 @@ class SeekableBlob final : public Blob {
     if (stored.size() < 5 || load_le<std::uint32_t>(stored.data()) != kFrameMagic) fail("it does not begin with zstd's magic number");
     if ((std::to_integer<unsigned>(stored[4]) & kChecksumFlag) == 0) fail("it has no checksum");
     if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) fail(fmt::format("it does not fill its {} bytes exactly", stored.size()));
-    const std::unique_ptr<ZSTD_DCtx, FreeDecoder> context(ZSTD_createDCtx());
+    thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecoder> context(ZSTD_createDCtx());
     if (!context) throw std::bad_alloc();
     const std::size_t got = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
     if (ZSTD_isError(got)) fail(ZSTD_getErrorName(got));
@@ -244,30 +244,39 @@ class SeekableBlob final : public Blob {
   mutable std::optional<SeekTable> table_;  // never changes once it is there
 };
 
-// Decodes each frame once.
+// Decodes each frame once; in place where all of it is asked for.
 class FrameStream final : public BlobStream {
  public:
-  explicit FrameStream(const SeekableBlob& blob) : blob_(blob) {}
+  explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.table().frames()) {}
+
+  std::size_t best_read() const override { return blob_.table().frame_bytes(); }
 
   std::size_t read(std::span<std::byte> out) override {
-    std::size_t done = 0;
-    while (done < out.size()) {
+    const std::size_t wanted = out.size();
+    while (!out.empty()) {
       if (position_ == content_.size()) {
-        if (next_ == blob_.table().frames().size()) break;
-        content_.resize(blob_.table().frames()[next_].content);
+        if (next_ == frames_.size()) break;
+        const std::size_t size = frames_[next_].content;
+        if (size <= out.size()) {
+          blob_.decode(next_++, out.first(size));
+          out = out.subspan(size);
+          continue;
+        }
+        content_.resize(size);
         blob_.decode(next_++, content_);
         position_ = 0;
       }
-      const std::size_t count = std::min(content_.size() - position_, out.size() - done);
-      std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(position_), count, out.begin() + static_cast<std::ptrdiff_t>(done));
+      const std::size_t count = std::min(content_.size() - position_, out.size());
+      std::copy_n(content_.begin() + static_cast<std::ptrdiff_t>(position_), count, out.begin());
       position_ += count;
-      done += count;
+      out = out.subspan(count);
     }
-    return done;
+    return wanted - out.size();
   }
 
  private:
   const SeekableBlob& blob_;
+  const std::vector<Frame>& frames_;
   std::size_t next_ = 0;
   std::vector<std::byte> content_;
   std::size_t position_ = 0;

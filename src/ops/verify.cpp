@@ -137,15 +137,9 @@ class PartCheck {
                        place_of(part_, 0).offset});
   }
 
-  // A piece at a time, so that the second look at it finds it in the nearest cache.
   void hash_and_look_at(std::span<const std::byte> bytes) {
-    constexpr std::size_t kPiece = 16 << 10;
-    while (!bytes.empty()) {
-      const auto piece = bytes.first(std::min(kPiece, bytes.size()));
-      if (hasher_ && decoded_digest_) hasher_->update(piece);
-      look_at(piece);
-      bytes = bytes.subspan(piece.size());
-    }
+    if (hasher_ && decoded_digest_) hasher_->update(bytes);
+    look_at(bytes);
   }
 
   void count_bad_values() {

@@ -73,6 +73,27 @@ TEST(ZstdSeekable, ThreadsShareFrames) {
   EXPECT_EQ(source->reads(), kReadsOfTable + 2);
 }
 
+// Whole frames are decoded in place, others by way of memory of the stream.
+TEST(ZstdSeekable, StreamsGiveTheSameByPiecesOfAnySize) {
+  const auto content = some_content(3 * kFrame + 1000);
+  const auto source = compressed(content);
+  for (const std::size_t piece : {std::size_t{300'001}, kFrame, kFrame + 7, 3 * kFrame, 5 * kFrame}) {
+    const int before = source->reads();
+    const BlobPtr blob = blob_of(source, content.size());
+    const auto stream = blob->stream();
+    EXPECT_EQ(stream->best_read(), kFrame);
+    std::vector<std::byte> joined(content.size());
+    for (std::size_t at = 0; at < joined.size(); at += piece) {
+      const auto out = std::span(joined).subspan(at, std::min(piece, joined.size() - at));
+      ASSERT_EQ(stream->read(out), out.size());
+    }
+    std::byte more{};
+    EXPECT_EQ(stream->read(std::span(&more, 1)), 0U);
+    EXPECT_EQ(joined, content) << piece;
+    EXPECT_EQ(source->reads() - before, kReadsOfTable + 4) << piece;
+  }
+}
+
 // Blobs come and go, perhaps at the same address.
 TEST(ZstdSeekable, FramesOfAnotherBlobAreNotTaken) {
   for (int i = 0; i < 20; ++i) {
