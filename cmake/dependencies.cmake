@@ -7,7 +7,6 @@ find_package(hwy REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
-pkg_check_modules(cbor REQUIRED IMPORTED_TARGET libcbor)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 # Header-only, and packaged without targets of their own in some releases.
@@ -20,4 +19,4 @@ endif()
 
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
-  PkgConfig::zstd PkgConfig::xxhash PkgConfig::cbor PkgConfig::utf8proc)
+  PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc)

@@ -4,7 +4,7 @@
 set -eu
 
 packages="g++ clang-14 clang-format-14 libclang-rt-14-dev llvm-14 cmake ninja-build pkg-config python3 python3-numpy git
-  libcli11-dev libfmt-dev nlohmann-json3-dev libcbor-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev
+  libcli11-dev libfmt-dev nlohmann-json3-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev
   libsentencepiece-dev libgtest-dev libgmock-dev libbenchmark-dev zstd openssl xxhash $*"
 
 missing=""

@@ -1,74 +1,17 @@
-// libcbor's streaming decoder takes heads and strings apart; nesting, bounds and the deterministic rules are decided here.
 #include "formats/ztensor/cbor.hpp"
 
-#include <cbor.h>
-
 #include <algorithm>
-#include <cmath>
+#include <bit>
 
 #include <fmt/format.h>
 
 #include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/ztensor/cbor_encoder.hpp"
+#include "tensor/float_formats.hpp"
 
 namespace poise::cbor {
 namespace {
-
-Item& item_of(void* context) { return *static_cast<Item*>(context); }
-
-void put_number(void* context, Kind kind, std::uint64_t argument) {
-  item_of(context).kind = kind;
-  item_of(context).argument = argument;
-}
-
-void put_string(void* context, Kind kind, const unsigned char* data, std::size_t length) {
-  Item& item = item_of(context);
-  item.kind = kind;
-  item.argument = length;
-  item.content = {reinterpret_cast<const char*>(data), length};
-}
-
-void put_indefinite(void* context, Kind kind) {
-  item_of(context).kind = kind;
-  item_of(context).indefinite = true;
-}
-
-void put_float(void* context, double number) {
-  item_of(context).kind = Kind::floating;
-  item_of(context).number = number;
-}
-
-constexpr cbor_callbacks make_callbacks() {
-  cbor_callbacks calls{};
-  calls.uint8 = [](void* c, std::uint8_t n) { put_number(c, Kind::unsigned_integer, n); };
-  calls.uint16 = [](void* c, std::uint16_t n) { put_number(c, Kind::unsigned_integer, n); };
-  calls.uint32 = [](void* c, std::uint32_t n) { put_number(c, Kind::unsigned_integer, n); };
-  calls.uint64 = [](void* c, std::uint64_t n) { put_number(c, Kind::unsigned_integer, n); };
-  calls.negint8 = [](void* c, std::uint8_t n) { put_number(c, Kind::negative_integer, n); };
-  calls.negint16 = [](void* c, std::uint16_t n) { put_number(c, Kind::negative_integer, n); };
-  calls.negint32 = [](void* c, std::uint32_t n) { put_number(c, Kind::negative_integer, n); };
-  calls.negint64 = [](void* c, std::uint64_t n) { put_number(c, Kind::negative_integer, n); };
-  calls.byte_string = [](void* c, cbor_data data, std::size_t n) { put_string(c, Kind::bytes, data, n); };
-  calls.byte_string_start = [](void* c) { put_indefinite(c, Kind::bytes); };
-  calls.string = [](void* c, cbor_data data, std::size_t n) { put_string(c, Kind::text, data, n); };
-  calls.string_start = [](void* c) { put_indefinite(c, Kind::text); };
-  calls.array_start = [](void* c, std::size_t n) { put_number(c, Kind::array, n); };
-  calls.indef_array_start = [](void* c) { put_indefinite(c, Kind::array); };
-  calls.map_start = [](void* c, std::size_t n) { put_number(c, Kind::map, n); };
-  calls.indef_map_start = [](void* c) { put_indefinite(c, Kind::map); };
-  calls.tag = [](void* c, std::uint64_t n) { put_number(c, Kind::tag, n); };
-  calls.float2 = [](void* c, float n) { put_float(c, static_cast<double>(n)); };
-  calls.float4 = [](void* c, float n) { put_float(c, static_cast<double>(n)); };
-  calls.float8 = [](void* c, double n) { put_float(c, n); };
-  calls.undefined = [](void* c) { item_of(c).kind = Kind::undefined; };
-  calls.null = [](void* c) { item_of(c).kind = Kind::null; };
-  calls.boolean = [](void* c, bool b) { put_number(c, Kind::boolean, b ? 1 : 0); };
-  calls.indef_break = [](void* c) { item_of(c).kind = Kind::end; };
-  return calls;
-}
-
-constexpr cbor_callbacks kCallbacks = make_callbacks();
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
@@ -106,6 +49,17 @@ std::size_t shortest_head(std::uint64_t argument) {
   return argument <= UINT32_MAX ? 5 : 9;
 }
 
+// By the upper three bits of an item's first byte; the last are simple values and floats.
+constexpr std::array kMajorTypes = {Kind::unsigned_integer, Kind::negative_integer, Kind::bytes, Kind::text, Kind::array, Kind::map, Kind::tag, Kind::none};
+
+bool may_be_indefinite(Kind kind) { return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map; }
+
+std::uint64_t load_be(std::span<const std::byte> bytes) {
+  std::uint64_t number = 0;
+  for (const std::byte byte : bytes) number = number << 8U | std::to_integer<std::uint64_t>(byte);
+  return number;
+}
+
 Value negative_value(std::uint64_t argument) {
   if (argument <= INT64_MAX) return Value(-1 - static_cast<std::int64_t>(argument));
   return Value(-1.0 - static_cast<double>(argument));  // below what 64 bits hold: the nearest number
@@ -133,42 +87,82 @@ std::string Cursor::describe(std::string_view problem) const {
 
 void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind) const { throw Error(kind, describe(problem), path_, offset); }
 
+// RFC 8949, section 3.
 Item Cursor::decode() {
-  const auto rest = bytes_.subspan(at_);
-  const auto begin = at_;
+  const std::size_t begin = at_;
+  const unsigned first = std::to_integer<unsigned>(take_bytes(1, begin)[0]);
+  const unsigned low = first & 0x1fU;
+  constexpr unsigned kOneByte = 24;
+  constexpr unsigned kEightBytes = 27;
+  constexpr unsigned kIndefinite = 31;
   Item item;
-  const auto* data = reinterpret_cast<const unsigned char*>(rest.data());
-  const cbor_decoder_result result = cbor_stream_decode(data, rest.size(), &kCallbacks, &item);
-  if (result.status == CBOR_DECODER_NEDATA) fail(fmt::format("CBOR: an item needs more than the {} bytes left", rest.size()), position());
-  if (result.status != CBOR_DECODER_FINISHED || item.kind == Kind::none) {
-    fail(fmt::format("CBOR: 0x{:02x} begins no item", static_cast<unsigned>(rest[0])), position());
+  item.kind = kMajorTypes[first >> 5U];
+  if (item.kind == Kind::none) return simple_or_float(low, begin);
+  item.argument = low;
+  if (low >= kOneByte) {
+    if (low <= kEightBytes) {
+      item.argument = load_be(take_bytes(std::size_t{1} << (low - kOneByte), begin));
+    } else if (low == kIndefinite && may_be_indefinite(item.kind)) {
+      item.indefinite = true;
+    } else {
+      refuse_byte(begin);
+    }
+    if (rules_ == Rules::deterministic) require_shortest(item, begin);
   }
-  at_ += result.read;
-  if (item.kind == Kind::text && !item.indefinite && !is_utf8(item.content)) fail("CBOR: text is not UTF-8", offset_ + begin);
-  if (rules_ == Rules::deterministic) require_deterministic(item, begin);
+  if (item.kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
+  if (item.indefinite || (item.kind != Kind::text && item.kind != Kind::bytes)) return item;
+  const auto content = take_bytes(item.argument, begin);
+  item.content = {reinterpret_cast<const char*>(content.data()), content.size()};
+  if (item.kind == Kind::text && !is_utf8(item.content)) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
 
-void Cursor::require_deterministic(const Item& item, std::size_t begin) const {
-  const auto refuse = [&](std::string_view problem) { fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin); };
-  if (item.indefinite) refuse("an indefinite length");
-  switch (item.kind) {
-    case Kind::tag: refuse("a tag"); break;
-    case Kind::undefined: refuse("the value undefined"); break;
-    case Kind::floating: {
-      std::array<std::byte, 9> shortest{};
-      const std::size_t length = encode_float(item.number, shortest);
-      if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin))) refuse("a float in other than its shortest form");
-      break;
-    }
-    case Kind::boolean:
-    case Kind::null:
-    case Kind::end:
-    case Kind::none: break;
-    default:
-      if (at_ - begin - item.content.size() != shortest_head(item.argument))
-        refuse(fmt::format("the number {} in other than its shortest form", item.argument));
+Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
+  const auto is_deterministic = rules_ == Rules::deterministic;
+  switch (low) {
+    case 20:
+    case 21: return {.kind = Kind::boolean, .argument = low - 20};
+    case 22: return {.kind = Kind::null};
+    case 23:
+      if (is_deterministic) refuse_form("the value undefined", begin);
+      return {.kind = Kind::undefined};
+    case 25: return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))), begin);
+    case 26: return floating(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
+    case 27: return floating(std::bit_cast<double>(load_be(take_bytes(8, begin))), begin);
+    case 31: return {.kind = Kind::end};
+    default: refuse_byte(begin);
   }
+}
+
+Item Cursor::floating(double number, std::size_t begin) const {
+  if (rules_ == Rules::deterministic) {
+    std::array<std::byte, 9> shortest{};
+    const std::size_t length = encode_float(number, shortest);
+    if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin)))
+      refuse_form("a float in other than its shortest form", begin);
+  }
+  return {.kind = Kind::floating, .number = number};
+}
+
+std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
+  if (count > bytes_.size() - at_) fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
+  const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
+  at_ += taken.size();
+  return taken;
+}
+
+void Cursor::require_shortest(const Item& item, std::size_t begin) const {
+  if (item.indefinite) refuse_form("an indefinite length", begin);
+  if (at_ - begin == shortest_head(item.argument)) return;
+  refuse_form(fmt::format("the number {} in other than its shortest form", item.argument), begin);
+}
+
+void Cursor::refuse_byte(std::size_t begin) const {
+  fail(fmt::format("CBOR: 0x{:02x} begins no item", std::to_integer<unsigned>(bytes_[begin])), offset_ + begin);
+}
+
+void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
+  fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin);
 }
 
 Item Cursor::take() {
@@ -201,10 +195,11 @@ std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_
   return item.argument;
 }
 
-KeySet& Cursor::empty_key_set() {
+KeySet* Cursor::empty_key_set() {
+  if (rules_ == Rules::deterministic) return nullptr;
   if (depth_ >= key_sets_.size()) key_sets_.resize(depth_ + 1);
   key_sets_[depth_].clear();
-  return key_sets_[depth_];
+  return &key_sets_[depth_];
 }
 
 // An indefinite string's pieces are definite strings of its kind.
@@ -347,7 +342,7 @@ bool Map::next() {
 }
 
 bool Map::is_new() {
-  if (text_key_) return keys_.insert(key_);
+  if (text_key_) return keys_->insert(key_);
   if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
   const std::string encoded = encode(other_key_);
   in_.charge(in_.budget_.take_text(encoded.size()));

@@ -25,7 +25,7 @@
 namespace poise::cbor {
 
 enum class Rules {
-  lenient,        // any well-formed item; long heads, indefinite lengths and any key order; tags are read through
+  lenient,        // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key order; tags are read through
   deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
 };
 
@@ -37,7 +37,7 @@ struct Item {
   bool indefinite = false;
   std::uint64_t argument = 0;  // the number, the count, the tag; of a negative integer n it is -1 - n
   double number = 0;
-  std::string_view content;  // of bytes and text, in place
+  std::string_view content = {};  // of bytes and text, in place
 };
 
 class Map;
@@ -81,8 +81,11 @@ class Cursor {
     bool is_map = false;
   };
 
-  Item decode();  // one head as libcbor sees it
-  Item take();    // the same behind any tags, depth checked
+  Item decode();  // one head, and the content of a string
+  Item simple_or_float(unsigned low, std::size_t begin);
+  Item floating(double number, std::size_t begin) const;
+  std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);  // of the item that begins there
+  Item take();                                                                    // the same behind any tags, depth checked
   Item take(Kind expected);
   Value to_value(const Item& item);
   Value map_value(const Item& item);
@@ -90,9 +93,11 @@ class Cursor {
   void pass(const Item& item);
   std::string_view string_content(const Item& item);
   std::string_view take_piece(Kind kind);  // of an indefinite string
-  void require_deterministic(const Item& item, std::size_t begin) const;
+  void require_shortest(const Item& item, std::size_t begin) const;
+  [[noreturn]] void refuse_byte(std::size_t begin) const;
+  [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool at_break();
-  KeySet& empty_key_set();  // for a map that is about to open
+  KeySet* empty_key_set();  // for a map that is about to open; null where keys ascend
   std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -117,6 +122,8 @@ class Array {
   ~Array() { --in_.depth_; }
 
   bool next();
+  // Items that are left; 0 where the file does not say.
+  std::uint64_t size_hint() const { return left_; }
 
  private:
   friend class Cursor;
@@ -143,6 +150,7 @@ class Map {
   // The key when it is no text.
   const Value& other_key() const { return other_key_; }
   std::uint64_t key_position() const { return key_position_; }
+  // Entries that are left; 0 where the file does not say.
   std::uint64_t size_hint() const { return left_; }
 
  private:
@@ -161,7 +169,7 @@ class Map {
   std::string_view key_;
   Value other_key_;
   std::string_view previous_;           // deterministic: the encoded key before
-  KeySet& keys_;                        // lenient
+  KeySet* keys_ = nullptr;              // lenient
   std::unique_ptr<KeySet> other_keys_;  // lenient: those that are no text, encoded
 };
 

@@ -1,5 +1,7 @@
 #include "formats/ztensor/object.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "bytes/limits.hpp"
@@ -15,7 +17,9 @@ Object& append_object(std::vector<Object>& objects, const cbor::Cursor& in) {
 
 Shape parse_shape(cbor::Cursor& in) {
   Shape shape;
-  for (auto dimensions = in.array(); dimensions.next();) {
+  auto dimensions = in.array();
+  shape.reserve(std::min<std::uint64_t>(dimensions.size_hint(), kMaxRank));
+  while (dimensions.next()) {
     if (shape.size() == kMaxRank) in.fail(fmt::format("a rank of more than {}", kMaxRank), in.position());
     shape.push_back(in.u64());
   }

@@ -10,6 +10,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/zstd.hpp"
 #include "tensor/byte_swap.hpp"
@@ -168,13 +169,6 @@ class TensorBuilder {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
 };
 
-struct Extent {
-  std::uint64_t begin = 0;
-  std::uint64_t length = 0;
-  const Object* object = nullptr;
-  const Component* component = nullptr;
-};
-
 // Where an object begins: objects without bytes stand in front of the one whose place they share.
 struct Beginning {
   std::uint64_t offset = UINT64_MAX;
@@ -212,17 +206,13 @@ void require_disjoint(const std::vector<Object>& objects, const std::vector<Begi
       if (component.length > 0) extents.push_back({component.offset, component.length, &object, &component});
     }
   }
-  const auto place = [](const Extent& extent) { return std::pair(extent.begin, extent.length); };
-  if (!std::ranges::is_sorted(extents, {}, place)) std::ranges::stable_sort(extents, {}, place);
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    const Extent& before = extents[i - 1];
-    const Extent& here = extents[i];
-    if (place(before) == place(here) || here.begin - before.begin >= before.length) continue;
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length,
-                            here.begin, before.object->name, before.component->role, before.begin),
-                source.name(), here.component->position);
-  }
+  const auto overlap = find_overlap(std::move(extents));
+  if (!overlap) return;
+  const auto& [before, here] = *overlap;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length, here.begin,
+                          before.object->name, before.component->role, before.begin),
+              source.name(), here.component->position);
 }
 
 }  // namespace

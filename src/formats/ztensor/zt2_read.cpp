@@ -17,6 +17,7 @@
 
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
+#include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/zstd_seekable.hpp"
 #include "model/metadata.hpp"
@@ -29,23 +30,29 @@ constexpr std::string_view kContext = "zt 2: manifest";
 
 // One file that parts lie in.
 struct Heap {
-  std::string shard;           // its name; empty: the file with the manifest
   SourcePtr source;            // null: the shard is not there
   std::uint64_t data_end = 0;  // where its footer begins
+  std::vector<Extent> extents = {};
 };
 
+// By the names of shards; the file with the manifest has none.
 class Heaps {
  public:
-  Heaps(const Input& input, const ReadOptions& options, const Manifest2& manifest) {
-    heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
-    for (const Shard& shard : manifest.shards)
-      heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2};
+  Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
+    heaps_[""] = {input.source, input.source->size() - kFooterBytes2};
+    for (const Shard& shard : shards) heaps_[shard.name] = {open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2};
   }
 
   // Null when the table has no such name.
   const Heap* find(const std::string& shard) const {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
+  }
+  Heap& at(const std::string& shard) { return heaps_.at(shard); }
+
+  template <typename Use>
+  void for_each(const Use& use) {
+    for (auto& [name, heap] : heaps_) use(heap);
   }
 
   void describe(Model& model, const std::filesystem::path& root) const {
@@ -78,33 +85,51 @@ class Heaps {
   std::map<std::string, Heap> heaps_;
 };
 
-struct Extent {
-  std::uint64_t begin = 0;
-  std::uint64_t length = 0;
-  const Object* object = nullptr;  // null: the manifest
-  const Component* part = nullptr;
+// Objects in the order of their bytes: by shard, offset and name.
+class FileOrder {
+ public:
+  explicit FileOrder(std::vector<Object>& objects) {
+    places_.reserve(objects.size());
+    for (Object& object : objects) {
+      const auto place = [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); };
+      if (object.components.size() > 1) std::ranges::stable_sort(object.components, {}, place);
+      places_.push_back({object.components[0].shard, object.components[0].offset, &object});
+    }
+    std::ranges::sort(places_, [](const Place& a, const Place& b) {
+      if (a.shard != b.shard) return a.shard < b.shard;
+      return a.offset != b.offset ? a.offset < b.offset : a.object->name < b.object->name;
+    });
+  }
+
+  template <typename Use>
+  void for_each(const Use& use) const {
+    for (const Place& place : places_) use(*place.object);
+  }
+
+ private:
+  struct Place {
+    std::string_view shard;
+    std::uint64_t offset;
+    Object* object;
+  };
+  std::vector<Place> places_;
 };
 
 class ModelBuilder {
  public:
   ModelBuilder(const Input& input, const ReadOptions& options, Manifest2 manifest, const ManifestRange& range)
-      : path_(input.source->name()), manifest_(std::move(manifest)), heaps_(input, options, manifest_) {
-    extents_[""].push_back({range.begin, range.end - range.begin, nullptr, nullptr});
-  }
+      : path_(input.source->name()), manifest_(std::move(manifest)), range_(range), heaps_(input, options, manifest_.shards) {}
 
   void build(Model& model, const std::filesystem::path& root) {
     for (const Object& object : manifest_.objects) {
       for (const Component& part : object.components) require_place(object, part);
     }
-    for (auto& [shard, extents] : extents_) require_disjoint(extents);
-    std::vector<std::pair<std::pair<std::string_view, std::uint64_t>, Object*>> order;
-    for (Object& object : manifest_.objects) {
-      std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
-      order.emplace_back(std::pair(std::string_view(object.components[0].shard), object.components[0].offset), &object);
-    }
-    std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second->name < b.second->name; });
-    model.reserve(order.size());
-    for (const auto& [place, object] : order) model.add(tensor(std::exchange(*object, {})));
+    const FileOrder order(manifest_.objects);
+    order.for_each([this](const Object& object) { take_extents(object); });
+    heaps_.at("").extents.push_back({range_.begin, range_.end - range_.begin});
+    heaps_.for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
+    model.reserve(manifest_.objects.size());
+    order.for_each([&](Object& object) { model.add(tensor(object)); });
     model.attributes = std::move(manifest_.attributes);
     heaps_.describe(model, root);
   }
@@ -117,7 +142,7 @@ class ModelBuilder {
     fail(object, part.position, fmt::format("parts: {}: {}", part.role, problem));
   }
 
-  void require_place(const Object& object, const Component& part) {
+  void require_place(const Object& object, const Component& part) const {
     const Heap* heap = heaps_.find(part.shard);
     if (heap == nullptr) fail(object, part, fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
     if (part.offset % kLeastAlignment2 != 0 || part.offset < kLeastAlignment2) {
@@ -126,31 +151,33 @@ class ModelBuilder {
     if (part.offset > heap->data_end || part.length > heap->data_end - part.offset) {
       fail(object, part, fmt::format("blob: {} bytes at {} reach behind the data, which end at {}", part.length, part.offset, heap->data_end));
     }
-    if (part.length > 0) extents_[part.shard].push_back({part.offset, part.length, &object, &part});
   }
 
-  // References into one file are the same range or share no byte.
-  void require_disjoint(std::vector<Extent>& extents) const {
-    const auto place = [](const Extent& extent) { return std::pair(extent.begin, extent.length); };
-    std::ranges::stable_sort(extents, {}, place);
-    for (std::size_t i = 1; i < extents.size(); ++i) {
-      const Extent& before = extents[i - 1];
-      const Extent& here = extents[i];
-      if (place(before) == place(here) || here.begin - before.begin >= before.length) continue;
-      const Extent& part = here.object != nullptr ? here : before;
-      const Extent& other = here.object != nullptr ? before : here;
-      const std::string name = other.object == nullptr ? "the manifest" : fmt::format("{}: {}", other.object->name, other.part->role);
-      fail(*part.object, *part.part, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+  void take_extents(const Object& object) {
+    for (const Component& part : object.components) {
+      if (part.length > 0) heaps_.at(part.shard).extents.push_back({part.offset, part.length, &object, &part});
     }
   }
 
-  Tensor tensor(Object object) const {
+  void require_disjoint(std::vector<Extent> extents) const {
+    const auto overlap = find_overlap(std::move(extents));
+    if (!overlap) return;
+    const auto& [before, here] = *overlap;
+    const Extent& part = here.object != nullptr ? here : before;
+    const Extent& other = here.object != nullptr ? before : here;
+    const std::string name = other.object == nullptr ? "the manifest" : fmt::format("{}: {}", other.object->name, other.component->role);
+    fail(*part.object, *part.component, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+  }
+
+  // Takes the object apart.
+  Tensor tensor(Object& object) const {
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
     tensor.layout_name = std::move(object.layout);
     tensor.attributes = std::move(object.attributes);
-    for (Component& component : object.components) {
+    tensor.parts.reserve(object.components.size());
+    for (Component& component : std::exchange(object.components, {})) {
       Part& part = tensor.parts.emplace_back();
       part.blob = blob(tensor.name, component);
       part.role = std::move(component.role);
@@ -179,8 +206,8 @@ class ModelBuilder {
 
   std::string path_;
   Manifest2 manifest_;
+  ManifestRange range_;
   Heaps heaps_;
-  std::map<std::string, std::vector<Extent>> extents_;  // by shard
 };
 
 bool sniff(const Input& input) {

@@ -112,6 +112,9 @@ TEST(Cbor, LenientReadsEveryWellFormedSpelling) {
   EXPECT_EQ(decode(hex("9f 01 82 02 03 9f 04 05 ff ff"), Rules::lenient), Value(Value::Array{1, Value::Array{2, 3}, Value::Array{4, 5}}));
   EXPECT_EQ(decode(hex("bf 63 46 75 6e f5 63 41 6d 74 21 ff"), Rules::lenient), Value(Attributes{{"Fun", true}, {"Amt", -2}}));
   EXPECT_EQ(decode(hex("c1 1a 51 4b 67 b0 | a tag"), Rules::lenient), Value(1363896240));
+  for (const char* tag : {"c0", "c6", "d4", "d7", "d8 18", "d9 d9 f7", "da 00 01 00 00", "db ff ff ff ff ff ff ff ff"}) {
+    EXPECT_EQ(decode(hex(tag) + number(7), Rules::lenient), Value(7)) << tag;
+  }
   EXPECT_EQ(decode(hex("f7 | undefined"), Rules::lenient), Value());
   EXPECT_EQ(decode(hex("fb 3f f0 00 00 00 00 00 00"), Rules::lenient), Value(1.0));
 }
@@ -171,6 +174,20 @@ TEST(Cbor, TheNumberOfValuesIsBounded) {
   const auto zeros = [](std::size_t count) { return long_head(4, count, 4) + std::string(count, '\0'); };
   EXPECT_EQ(refusal(zeros(900'000), Rules::lenient), "");
   EXPECT_THAT(refusal(zeros(2'000'000), Rules::lenient), HasSubstr("more values than a text of this size may hold"));
+}
+
+// RFC 8949, appendix B, with eight zeros behind each first byte. Simple values that have no meaning are refused, too.
+TEST(Cbor, EveryFirstByteBeginsAnItemOrIsRefused) {
+  const auto begins_none = [](unsigned first) {
+    const unsigned low = first & 0x1fU;
+    if (first >= 0xe0) return first < 0xf4 || first == 0xf8 || (first >= 0xfc && first <= 0xfe);
+    const bool no_indefinite = first < 0x40 || first >= 0xc0;
+    return (low >= 28 && low <= 30) || (low == 31 && no_indefinite);
+  };
+  for (unsigned first = 0; first < 256; ++first) {
+    const std::string why = refusal(std::string(1, static_cast<char>(first)) + std::string(8, '\0'), Rules::lenient);
+    EXPECT_EQ(why.find("begins no item") != std::string::npos, begins_none(first)) << first << ": " << why;
+  }
 }
 
 TEST(Cbor, BrokenItemsAreRefusedWithTheirPlace) {
