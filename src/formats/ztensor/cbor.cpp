@@ -111,9 +111,8 @@ Item Cursor::decode() {
   }
   if (item.kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
   if (item.indefinite || (item.kind != Kind::text && item.kind != Kind::bytes)) return item;
-  const auto content = take_bytes(item.argument, begin);
-  item.content = {reinterpret_cast<const char*>(content.data()), content.size()};
-  if (item.kind == Kind::text && !is_utf8(item.content)) fail("CBOR: text is not UTF-8", offset_ + begin);
+  take_bytes(item.argument, begin);
+  if (item.kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
 
@@ -141,7 +140,12 @@ Item Cursor::floating(double number, std::size_t begin) const {
     if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin)))
       refuse_form("a float in other than its shortest form", begin);
   }
-  return {.kind = Kind::floating, .number = number};
+  return {.kind = Kind::floating, .argument = std::bit_cast<std::uint64_t>(number)};
+}
+
+std::string_view Cursor::last_string(const Item& item) const {
+  const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument));
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
 }
 
 std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
@@ -204,7 +208,7 @@ KeySet* Cursor::empty_key_set() {
 
 // An indefinite string's pieces are definite strings of its kind.
 std::string_view Cursor::string_content(const Item& item) {
-  if (!item.indefinite) return item.content;
+  if (!item.indefinite) return last_string(item);
   std::string whole;
   while (!at_break()) whole += take_piece(item.kind);
   charge(budget_.take_text(whole.size()));
@@ -215,7 +219,7 @@ std::string_view Cursor::take_piece(Kind kind) {
   const std::uint64_t begin = position();
   const Item piece = decode();
   if (piece.kind != kind || piece.indefinite) fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
-  return piece.content;
+  return last_string(piece);
 }
 
 std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument; }
@@ -243,7 +247,7 @@ Value Cursor::to_value(const Item& item) {
     case Kind::unsigned_integer: return item.argument;
     case Kind::negative_integer: return negative_value(item.argument);
     case Kind::boolean: return item.argument != 0;
-    case Kind::floating: return item.number;
+    case Kind::floating: return std::bit_cast<double>(item.argument);
     case Kind::text: return string_content(item);
     case Kind::bytes: {
       const auto content = std::as_bytes(std::span(string_content(item)));

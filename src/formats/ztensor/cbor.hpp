@@ -31,13 +31,12 @@ enum class Rules {
 
 enum class Kind : std::uint8_t { none, unsigned_integer, negative_integer, bytes, text, array, map, boolean, null, undefined, floating, tag, end };
 
-// One head and, for strings, its content.
+// One head. Small enough to be handed on in registers: there are two million of them in a large manifest.
 struct Item {
   Kind kind = Kind::none;
   bool indefinite = false;
-  std::uint64_t argument = 0;  // the number, the count, the tag; of a negative integer n it is -1 - n
-  double number = 0;
-  std::string_view content = {};  // of bytes and text, in place
+  // The number, the count, the tag, the length of a string; of a negative integer n it is -1 - n, of a floating-point number its bits.
+  std::uint64_t argument = 0;
 };
 
 class Map;
@@ -91,8 +90,10 @@ class Cursor {
   Value map_value(const Item& item);
   void charge(bool affordable) const;
   void pass(const Item& item);
+  // Of bytes and text. Requires: the item is the last that was read.
   std::string_view string_content(const Item& item);
-  std::string_view take_piece(Kind kind);  // of an indefinite string
+  std::string_view last_string(const Item& item) const;  // the same of a definite one
+  std::string_view take_piece(Kind kind);                // of an indefinite string
   void require_shortest(const Item& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;

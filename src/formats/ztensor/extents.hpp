@@ -1,4 +1,4 @@
-// Extents: the bytes of a file that components take. Two of them are the same range, or share no byte.
+// Extents: the bytes of a file that parts take. Two of them are the same range, or share no byte.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "formats/ztensor/object.hpp"
-
 namespace poise::ztensor {
 
 struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
-  const Object* object = nullptr;  // null: the manifest
-  const Component* component = nullptr;
+  std::uint64_t position = 0;  // where the manifest says so
+  std::uint32_t tensor = 0;    // indices of who takes them: what they mean is up to who asks
+  std::uint32_t part = 0;
 };
 
 // The first two that break the rule, in the order of their beginnings. Quickest where extents come in that order. Requires: none is empty.

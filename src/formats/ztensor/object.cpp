@@ -8,9 +8,9 @@
 
 namespace poise::ztensor {
 
-Object& append_object(std::vector<Object>& objects, const cbor::Cursor& in) {
-  if (objects.size() == kMaxTensors) in.fail(fmt::format("more than {} tensors", kMaxTensors), in.position());
-  Object& object = objects.emplace_back();
+Object begin_object(std::size_t already, const cbor::Cursor& in) {
+  if (already == kMaxTensors) in.fail(fmt::format("more than {} tensors", kMaxTensors), in.position());
+  Object object;
   object.position = in.position();
   return object;
 }

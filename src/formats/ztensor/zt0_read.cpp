@@ -103,7 +103,7 @@ void read_version_0(Model& model, const SourcePtr& source) {
   cbor::Cursor in(index.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
   EntryParser parser(in);
   std::vector<Object> objects;
-  for (auto entries = in.array(); entries.next();) parser.parse(append_object(objects, in));
+  for (auto entries = in.array(); entries.next();) parser.parse(objects.emplace_back(begin_object(objects.size(), in)));
   in.finish();
   KeySet names;
   for (const Object& object : objects) {

@@ -127,7 +127,7 @@ class ManifestParser {
     objects_.reserve(std::min<std::uint64_t>(map.size_hint(), kMaxTensors));
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
-      Object& object = append_object(objects_, in_);
+      Object& object = objects_.emplace_back(begin_object(objects_.size(), in_));
       object.name = map.key();
       parse_object(object);
     }

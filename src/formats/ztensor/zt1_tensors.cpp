@@ -201,18 +201,23 @@ void require_disjoint(const std::vector<Object>& objects, const std::vector<Begi
   std::vector<Extent> extents;
   extents.reserve(order.size());
   for (const Beginning& beginning : order) {
-    const Object& object = objects[beginning.index];
-    for (const Component& component : object.components) {
-      if (component.length > 0) extents.push_back({component.offset, component.length, &object, &component});
+    const auto& components = objects[beginning.index].components;
+    for (std::size_t i = 0; i < components.size(); ++i) {
+      const Component& component = components[i];
+      if (component.length == 0) continue;
+      extents.push_back({component.offset, component.length, component.position, static_cast<std::uint32_t>(beginning.index), static_cast<std::uint32_t>(i)});
     }
   }
   const auto overlap = find_overlap(std::move(extents));
   if (!overlap) return;
   const auto& [before, here] = *overlap;
+  const auto name_of = [&](const Extent& extent) {
+    const Object& object = objects[extent.tensor];
+    return fmt::format("{}: {}", object.name, object.components[extent.part].role);
+  };
   throw Error(ErrorKind::invalid_file,
-              fmt::format("{}: {}: {}: {} bytes at {} overlap those of {}: {} at {}", context, here.object->name, here.component->role, here.length, here.begin,
-                          before.object->name, before.component->role, before.begin),
-              source.name(), here.component->position);
+              fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context, name_of(here), here.length, here.begin, name_of(before), before.begin),
+              source.name(), here.position);
 }
 
 }  // namespace

@@ -29,9 +29,17 @@ struct Shard {
 };
 
 struct Manifest2 {
-  Attributes attributes;
   std::vector<Shard> shards;
-  std::vector<Object> objects;
+  Attributes attributes;
+};
+
+// Who wants to know what stands in a manifest, in the order it stands there.
+class ManifestListener2 {
+ public:
+  virtual ~ManifestListener2() = default;
+  // Once, before the first object; there are about so many, or 0.
+  virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
+  virtual void take(Object object) = 0;
 };
 
 // Where the manifest lies; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
@@ -39,7 +47,7 @@ struct Manifest2 {
 ManifestRange find_manifest2(const Source& source);
 
 // Throws invalid_file naming the key and its offset when a rule of the manifest is broken.
-Manifest2 parse_manifest2(const Source& source, const ManifestRange& range);
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
 // The file a shard is found in: "model-00001.zt" beside "model.zt".
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
@@ -67,6 +75,9 @@ StoredTensor to_stored2(const Tensor& tensor);
 
 // The reverse, for a tensor that has been read with version 2's layout, roles and attributes.
 void from_stored2(Tensor& tensor);
+
+// What version 2 calls a part of a tensor.
+std::string_view stored_role2(const Tensor& tensor, const Part& part);
 
 // The digest that names the content of a model whatever file it lies in: of the deterministic CBOR value
 // ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Parts are named by the

@@ -207,6 +207,10 @@ void from_stored2(Tensor& tensor) {
   if (!has_unknown_type(tensor)) from_stored_affine(tensor);
 }
 
+std::string_view stored_role2(const Tensor& tensor, const Part& part) {
+  return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data") : part.role;
+}
+
 StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
@@ -215,7 +219,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
     StoredPart& target = stored.parts.emplace_back();
-    target.role = tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? "data" : part.role;
+    target.role = stored_role2(tensor, part);
     target.blob = part.blob;
     set_types(tensor, part, target);
     if (sparse && part.role != "values" && !narrow) {

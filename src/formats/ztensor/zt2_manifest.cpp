@@ -53,7 +53,7 @@ bool is_shard_name(std::string_view name) {
 
 class ManifestParser {
  public:
-  explicit ManifestParser(cbor::Cursor& in) : in_(in) {}
+  ManifestParser(cbor::Cursor& in, ManifestListener2* listener) : in_(in), listener_(listener) {}
 
   Manifest2 parse() {
     Manifest2 manifest;
@@ -61,7 +61,7 @@ class ManifestParser {
     for (auto root = in_.map(); root.next();) {
       if (root.key() == "objects") {
         has_objects = true;
-        parse_objects(manifest);
+        parse_objects(manifest.shards);  // which keys in order have put before
       } else if (root.key() == "shards") {
         parse_shards(manifest);
       } else if (root.key() == "attributes") {
@@ -133,13 +133,14 @@ class ManifestParser {
     return std::string(text);
   }
 
-  void parse_objects(Manifest2& manifest) {
+  void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
-    manifest.objects.reserve(std::min<std::uint64_t>(map.size_hint(), kMaxTensors));
-    while (map.next()) {
-      Object& object = append_object(manifest.objects, in_);
+    if (listener_ != nullptr) listener_->begin(shards, static_cast<std::size_t>(std::min<std::uint64_t>(map.size_hint(), kMaxTensors)));
+    for (std::size_t count = 0; map.next(); ++count) {
+      Object object = begin_object(count, in_);
       object.name = name(map);
       parse_object(object);
+      if (listener_ != nullptr) listener_->take(std::move(object));
     }
   }
 
@@ -239,6 +240,7 @@ class ManifestParser {
   }
 
   cbor::Cursor& in_;
+  ManifestListener2* listener_;
   std::size_t parts_ = 0;  // of all objects so far
 };
 
@@ -275,10 +277,10 @@ ManifestRange find_manifest2(const Source& source) {
   return {offset, offset + length};
 }
 
-Manifest2 parse_manifest2(const Source& source, const ManifestRange& range) {
+Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener) {
   const ManifestBytes bytes(source, range);
   cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zt 2: manifest", cbor::Rules::deterministic);
-  return ManifestParser(in).parse();
+  return ManifestParser(in, listener).parse();
 }
 
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard) {

@@ -9,6 +9,7 @@
 // name, a size and a digest.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,11 +45,10 @@ class Heaps {
   }
 
   // Null when the table has no such name.
-  const Heap* find(const std::string& shard) const {
+  Heap* find(const std::string& shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
   }
-  Heap& at(const std::string& shard) { return heaps_.at(shard); }
 
   template <typename Use>
   void for_each(const Use& use) {
@@ -85,99 +85,100 @@ class Heaps {
   std::map<std::string, Heap> heaps_;
 };
 
-// Objects in the order of their bytes: by shard, offset and name.
-class FileOrder {
+// Makes tensors of objects while they are read, and puts them into a model, in the order of their bytes, when all are there.
+class ModelBuilder final : public ManifestListener2 {
  public:
-  explicit FileOrder(std::vector<Object>& objects) {
-    places_.reserve(objects.size());
-    for (Object& object : objects) {
-      const auto place = [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); };
-      if (object.components.size() > 1) std::ranges::stable_sort(object.components, {}, place);
-      places_.push_back({object.components[0].shard, object.components[0].offset, &object});
-    }
-    std::ranges::sort(places_, [](const Place& a, const Place& b) {
-      if (a.shard != b.shard) return a.shard < b.shard;
-      return a.offset != b.offset ? a.offset < b.offset : a.object->name < b.object->name;
-    });
+  ModelBuilder(const Input& input, const ReadOptions& options, const ManifestRange& range) : input_(input), options_(options), range_(range) {}
+
+  void begin(const std::vector<Shard>& shards, std::size_t objects) override {
+    heaps_.emplace(input_, options_, shards);
+    tensors_.reserve(objects);
+    places_.reserve(objects);
+    heaps_->find("")->extents.reserve(objects + 1);
   }
 
-  template <typename Use>
-  void for_each(const Use& use) const {
-    for (const Place& place : places_) use(*place.object);
+  void take(Object object) override {
+    if (object.components.size() > 1) {
+      std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
+    }
+    const auto index = static_cast<std::uint32_t>(tensors_.size());
+    for (std::uint32_t i = 0; i < object.components.size(); ++i) {
+      const Component& part = object.components[i];
+      Heap& heap = place(object, part);
+      if (i == 0) places_.push_back({&heap, part.offset, index});
+      if (part.length > 0) heap.extents.push_back({part.offset, part.length, part.position, index, i});
+    }
+    tensors_.push_back(tensor(std::move(object)));
+  }
+
+  // Requires: the manifest has been read.
+  void build(Model& model) {
+    sort_places();
+    heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, range_.begin, kManifest, 0});
+    heaps_->for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
+    model.reserve(tensors_.size());
+    for (const Place& place : places_) model.add(std::move(tensors_[place.tensor]));
+    heaps_->describe(model, input_.path);
   }
 
  private:
+  static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
+
+  // Where a tensor's first part lies.
   struct Place {
-    std::string_view shard;
+    const Heap* heap;
     std::uint64_t offset;
-    Object* object;
+    std::uint32_t tensor;
   };
-  std::vector<Place> places_;
-};
 
-class ModelBuilder {
- public:
-  ModelBuilder(const Input& input, const ReadOptions& options, Manifest2 manifest, const ManifestRange& range)
-      : path_(input.source->name()), manifest_(std::move(manifest)), range_(range), heaps_(input, options, manifest_.shards) {}
-
-  void build(Model& model, const std::filesystem::path& root) {
-    for (const Object& object : manifest_.objects) {
-      for (const Component& part : object.components) require_place(object, part);
-    }
-    const FileOrder order(manifest_.objects);
-    order.for_each([this](const Object& object) { take_extents(object); });
-    heaps_.at("").extents.push_back({range_.begin, range_.end - range_.begin});
-    heaps_.for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
-    model.reserve(manifest_.objects.size());
-    order.for_each([&](Object& object) { model.add(tensor(object)); });
-    model.attributes = std::move(manifest_.attributes);
-    heaps_.describe(model, root);
+  [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem), input_.source->name(), position);
   }
 
- private:
-  [[noreturn]] void fail(const Object& object, std::uint64_t position, std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: {}", kContext, object.name, problem), path_, position);
-  }
-  [[noreturn]] void fail(const Object& object, const Component& part, std::string_view problem) const {
-    fail(object, part.position, fmt::format("parts: {}: {}", part.role, problem));
-  }
-
-  void require_place(const Object& object, const Component& part) const {
-    const Heap* heap = heaps_.find(part.shard);
-    if (heap == nullptr) fail(object, part, fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
+  Heap& place(const Object& object, const Component& part) {
+    const auto fail_here = [&](std::string_view problem) { fail(object.name, part.role, part.position, problem); };
+    Heap* const heap = heaps_->find(part.shard);
+    if (heap == nullptr) fail_here(fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
     if (part.offset % kLeastAlignment2 != 0 || part.offset < kLeastAlignment2) {
-      fail(object, part, fmt::format("blob: offset {} is no positive multiple of {}", part.offset, kLeastAlignment2));
+      fail_here(fmt::format("blob: offset {} is no positive multiple of {}", part.offset, kLeastAlignment2));
     }
     if (part.offset > heap->data_end || part.length > heap->data_end - part.offset) {
-      fail(object, part, fmt::format("blob: {} bytes at {} reach behind the data, which end at {}", part.length, part.offset, heap->data_end));
+      fail_here(fmt::format("blob: {} bytes at {} reach behind the data, which end at {}", part.length, part.offset, heap->data_end));
     }
+    return *heap;
   }
 
-  void take_extents(const Object& object) {
-    for (const Component& part : object.components) {
-      if (part.length > 0) heaps_.at(part.shard).extents.push_back({part.offset, part.length, &object, &part});
-    }
+  void sort_places() {
+    std::map<const Heap*, std::size_t> ranks;
+    heaps_->for_each([&](const Heap& heap) { ranks.emplace(&heap, ranks.size()); });
+    std::ranges::sort(places_, [&](const Place& a, const Place& b) {
+      if (a.heap != b.heap) return ranks.at(a.heap) < ranks.at(b.heap);
+      return a.offset != b.offset ? a.offset < b.offset : tensors_[a.tensor].name < tensors_[b.tensor].name;
+    });
   }
 
   void require_disjoint(std::vector<Extent> extents) const {
     const auto overlap = find_overlap(std::move(extents));
     if (!overlap) return;
     const auto& [before, here] = *overlap;
-    const Extent& part = here.object != nullptr ? here : before;
-    const Extent& other = here.object != nullptr ? before : here;
-    const std::string name = other.object == nullptr ? "the manifest" : fmt::format("{}: {}", other.object->name, other.component->role);
-    fail(*part.object, *part.component, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+    const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
+    const std::string name = other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensors_[other.tensor].name, role_of(other));
+    fail(tensors_[part.tensor].name, role_of(part), part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
-  // Takes the object apart.
-  Tensor tensor(Object& object) const {
+  std::string_view role_of(const Extent& extent) const {
+    const Tensor& tensor = tensors_[extent.tensor];
+    return stored_role2(tensor, tensor.parts[extent.part]);
+  }
+
+  Tensor tensor(Object object) {
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
     tensor.layout_name = std::move(object.layout);
     tensor.attributes = std::move(object.attributes);
     tensor.parts.reserve(object.components.size());
-    for (Component& component : std::exchange(object.components, {})) {
+    for (Component& component : object.components) {
       Part& part = tensor.parts.emplace_back();
       part.blob = blob(tensor.name, component);
       part.role = std::move(component.role);
@@ -188,13 +189,13 @@ class ModelBuilder {
     try {
       from_stored2(tensor);
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), path_, object.position);
+      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(), object.position);
     }
     return tensor;
   }
 
-  BlobPtr blob(const std::string& name, const Component& part) const {
-    const Heap& heap = *heaps_.find(part.shard);
+  BlobPtr blob(const std::string& name, const Component& part) {
+    const Heap& heap = *heaps_->find(part.shard);
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
@@ -204,10 +205,12 @@ class ModelBuilder {
                             fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, short_name(name)));
   }
 
-  std::string path_;
-  Manifest2 manifest_;
+  const Input& input_;
+  const ReadOptions& options_;
   ManifestRange range_;
-  Heaps heaps_;
+  std::optional<Heaps> heaps_;
+  std::vector<Tensor> tensors_;  // as the manifest names them
+  std::vector<Place> places_;
 };
 
 bool sniff(const Input& input) {
@@ -223,7 +226,9 @@ Model read(const Input& input, const ReadOptions& options) {
     model.warnings.push_back({"this is a data shard: what its bytes mean stands in another file", input.path.string(), std::nullopt});
     return model;
   }
-  ModelBuilder(input, options, parse_manifest2(*input.source, range), range).build(model, input.path);
+  ModelBuilder builder(input, options, range);
+  model.attributes = parse_manifest2(*input.source, range, &builder).attributes;
+  builder.build(model);
   take_text_attributes(model);
   return model;
 }
