@@ -1,5 +1,10 @@
 // The kernels alone, in the cache: what a core does when memory does not limit it, and what it could do.
+//
+//   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, as Highway names it, instead of the best
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include <benchmark/benchmark.h>
@@ -103,8 +108,25 @@ BENCHMARK_CAPTURE(multiply, i4, Storage::i4, 0.5)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group8, Storage::group8, 1.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(256);
 
+bool choose(std::string_view name) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    if (name != hwy::TargetName(target)) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (argc > 1 && !choose(argv[1])) {
+    std::fprintf(stderr, "this processor, or this build, has no %s\n", argv[1]);
+    return 2;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+}
 
 #endif
