@@ -5,18 +5,19 @@
 
 namespace poise {
 
-void attend(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, std::size_t offset, std::size_t size, const float* query, float* out,
-            std::vector<float>& scores) {
-  scores.resize(std::max(scores.size(), last - first));
-  const KvCache::Runs keys = cache.keys(layer, first, last, offset);
-  const KvCache::Runs values = cache.values(layer, first, last, offset);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(size));
-  attention_scores(query, keys[0], size, scale, scores.data());
-  attention_scores(query, keys[1], size, scale, scores.data() + keys[0].count);
-  softmax(scores.data(), last - first);
-  std::fill_n(out, size, 0.0F);
-  add_weighted_rows(scores.data(), values[0], size, out);
-  add_weighted_rows(scores.data() + values[0].count, values[1], size, out);
+void attend(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out, std::vector<float>& scores) {
+  const std::size_t positions = head.last - head.first;
+  scores.resize(std::max(scores.size(), count * positions));
+  const Queries all = {queries, count, head.size};
+  const auto keys = cache.keys(head);
+  const auto values = cache.values(head);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(head.size));
+  attention_scores(all, keys[0], scale, scores.data(), positions);
+  attention_scores(all, keys[1], scale, scores.data() + keys[0].count, positions);
+  for (std::size_t q = 0; q < count; ++q) softmax(scores.data() + q * positions, positions);
+  std::fill_n(out, count * head.size, 0.0F);
+  add_weighted_rows({scores.data(), count, positions}, values[0], head.size, out);
+  add_weighted_rows({scores.data() + values[0].count, count, positions}, values[1], head.size, out);
 }
 
 }  // namespace poise

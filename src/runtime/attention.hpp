@@ -1,15 +1,15 @@
-// Attention of one query head over cached positions.
+// Attention of query heads over cached positions.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "runtime/kv_cache.hpp"
 
 namespace poise {
 
-// out [size] = softmax(query . keys / sqrt(size)) values over positions [first, last) of a layer, whose head begins at column
-// `offset`. `scores` is scratch memory.
-void attend(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, std::size_t offset, std::size_t size, const float* query, float* out,
-            std::vector<float>& scores);
+// out[q] = softmax(queries[q] . keys / sqrt(size)) values, for `count` query heads that share a head of keys and values; queries and out
+// [count, head.size]. `scores` is scratch memory. Each result is the same to the bit whatever other queries come with it.
+void attend(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out, std::vector<float>& scores);
 
 }  // namespace poise

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/kernels.hpp"
 
@@ -16,30 +17,57 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 using hn::MulAdd;
 
-void AttentionScores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores) {
+// As many queries share what is loaded of keys or values as there are registers for sums.
+constexpr std::size_t kQueriesTogether = 4;
+
+// Calls f for each four queries, and then for each of those that are left, with their number as a constant.
+template <typename F>
+HWY_INLINE void ForQueries(std::size_t count, const F& f) {
+  std::size_t q = 0;
+  for (; q + kQueriesTogether <= count; q += kQueriesTogether) f(q, std::integral_constant<std::size_t, kQueriesTogether>());
+  for (; q < count; ++q) f(q, std::integral_constant<std::size_t, 1>());
+}
+
+// out [kCount, kKeysTogether] = scale * (queries times the keys of a block)
+template <std::size_t kCount>
+HWY_INLINE void ScoreBlock(const float* queries, std::size_t size, const float* keys, float scale, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
-  for (std::size_t i = 0; i < keys.count; i += 4) {
-    const auto row = [&](std::size_t k) { return keys.data + std::min(i + k, keys.count - 1) * keys.stride; };
-    const float* row0 = row(0);
-    const float* row1 = row(1);
-    const float* row2 = row(2);
-    const float* row3 = row(3);
-    auto a = hn::Zero(Floats());
-    auto b = a, c = a, d = a;
-    const auto step = [&](auto x, auto k0, auto k1, auto k2, auto k3) HWY_ATTR {
-      a = MulAdd(x, k0, a);
-      b = MulAdd(x, k1, b);
-      c = MulAdd(x, k2, c);
-      d = MulAdd(x, k3, d);
-    };
-    std::size_t at = 0;
-    for (; at + lanes <= size; at += lanes) step(Load(query + at), Load(row0 + at), Load(row1 + at), Load(row2 + at), Load(row3 + at));
-    if (const std::size_t rest = size - at; rest > 0) {
-      step(LoadTail(query + at, rest), LoadTail(row0 + at, rest), LoadTail(row1 + at, rest), LoadTail(row2 + at, rest), LoadTail(row3 + at, rest));
+  for (std::size_t at = 0; at < kKeysTogether; at += 2 * lanes) {
+    hn::Vec<Floats> sums[kCount][2];
+    for (auto& sum : sums) sum[0] = sum[1] = hn::Zero(Floats());
+    for (std::size_t e = 0; e < size; ++e) {
+      const auto key0 = Load(keys + e * kKeysTogether + at);
+      const auto key1 = Load(keys + e * kKeysTogether + at + lanes);
+      HWY_UNROLL(4)
+      for (std::size_t q = 0; q < kCount; ++q) {
+        const auto x = hn::Set(Floats(), queries[q * size + e]);
+        sums[q][0] = MulAdd(x, key0, sums[q][0]);
+        sums[q][1] = MulAdd(x, key1, sums[q][1]);
+      }
     }
-    FourSums::of(Floats(), a, b, c, d).store(scores + i, keys.count - i);
+    const auto factor = hn::Set(Floats(), scale);
+    for (std::size_t q = 0; q < kCount; ++q) {
+      hn::StoreU(hn::Mul(sums[q][0], factor), Floats(), out + q * kKeysTogether + at);
+      hn::StoreU(hn::Mul(sums[q][1], factor), Floats(), out + q * kKeysTogether + at + lanes);
+    }
   }
-  for (std::size_t i = 0; i < keys.count; ++i) scores[i] *= scale;
+}
+
+void AttentionScores(const Queries& queries, const CachedKeys& keys, float scale, float* scores, std::size_t stride) {
+  static_assert(kKeysTogether % (2 * kMaxLanes) == 0);
+  const std::size_t end = keys.begin + keys.count;
+  for (std::size_t from = keys.begin; from < end;) {
+    const std::size_t first = from % kKeysTogether;  // of the block's keys
+    const std::size_t count = std::min(kKeysTogether - first, end - from);
+    const float* const block = keys.data + from / kKeysTogether * keys.stride;
+    ForQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
+      HWY_ALIGN float all[kQueriesTogether * kKeysTogether];
+      ScoreBlock<together()>(queries.data + q * queries.size, queries.size, block, scale, all);
+      for (std::size_t i = 0; i < together(); ++i)
+        std::memcpy(scores + (q + i) * stride + (from - keys.begin), all + i * kKeysTogether + first, sizeof(float) * count);
+    });
+    from += count;
+  }
 }
 
 // Applies `f` to vectors of `data`, the last one filled up with zeros.
@@ -95,35 +123,56 @@ void Softmax(float* scores, std::size_t count) {
   Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return hn::Mul(score, factor); });
 }
 
-void AddWeightedRows(const float* weights, const CachedRows& values, std::size_t size, float* out) {
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kVectorsTogether = 4;  // of values: 16 sums for 4 queries, of 32 registers
+#else
+constexpr std::size_t kVectorsTogether = 2;
+#endif
+
+// Adds to some vectors of each of kCount results; `weights` and `out` are those of the first query.
+template <std::size_t kCount, std::size_t kVectors>
+HWY_INLINE void AddToVectors(const float* weights, std::size_t weight_stride, const CachedRows& values, std::size_t size, std::size_t at, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
-  std::size_t at = 0;
-  for (; at + 4 * lanes <= size; at += 4 * lanes) {
-    auto a = Load(out + at);
-    auto b = Load(out + at + lanes);
-    auto c = Load(out + at + 2 * lanes);
-    auto d = Load(out + at + 3 * lanes);
-    for (std::size_t i = 0; i < values.count; ++i) {
-      const float* row = values.data + i * values.stride + at;
-      const auto weight = hn::Set(Floats(), weights[i]);
-      a = MulAdd(weight, Load(row), a);
-      b = MulAdd(weight, Load(row + lanes), b);
-      c = MulAdd(weight, Load(row + 2 * lanes), c);
-      d = MulAdd(weight, Load(row + 3 * lanes), d);
+  hn::Vec<Floats> sums[kCount][kVectors];
+  for (std::size_t q = 0; q < kCount; ++q) {
+    for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = Load(out + q * size + at + v * lanes);
+  }
+  for (std::size_t i = 0; i < values.count; ++i) {
+    const float* const row = values.data + i * values.stride + at;
+    hn::Vec<Floats> value[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) value[v] = Load(row + v * lanes);
+    HWY_UNROLL(4)
+    for (std::size_t q = 0; q < kCount; ++q) {
+      const auto weight = hn::Set(Floats(), weights[q * weight_stride + i]);
+      for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = MulAdd(weight, value[v], sums[q][v]);
     }
-    hn::StoreU(a, Floats(), out + at);
-    hn::StoreU(b, Floats(), out + at + lanes);
-    hn::StoreU(c, Floats(), out + at + 2 * lanes);
-    hn::StoreU(d, Floats(), out + at + 3 * lanes);
   }
-  for (; at < size; at += lanes) {
-    const std::size_t count = std::min(lanes, size - at);
-    auto sum = LoadTail(out + at, count);
-    for (std::size_t i = 0; i < values.count; ++i) sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
-    HWY_ALIGN float buffer[kMaxLanes];
-    hn::Store(sum, Floats(), buffer);
-    std::memcpy(out + at, buffer, sizeof(float) * count);
+  for (std::size_t q = 0; q < kCount; ++q) {
+    for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(sums[q][v], Floats(), out + q * size + at + v * lanes);
   }
+}
+
+// Adds to the last numbers of one result, which are no whole vector.
+HWY_INLINE void AddToTail(const float* weights, const CachedRows& values, std::size_t count, std::size_t at, float* out) {
+  auto sum = LoadTail(out + at, count);
+  for (std::size_t i = 0; i < values.count; ++i) sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
+  HWY_ALIGN float buffer[kMaxLanes];
+  hn::Store(sum, Floats(), buffer);
+  std::memcpy(out + at, buffer, sizeof(float) * count);
+}
+
+void AddWeightedRows(const Queries& weights, const CachedRows& values, std::size_t size, float* out) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  ForQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
+    const float* const first = weights.data + q * weights.size;
+    float* const to = out + q * size;
+    std::size_t at = 0;
+    for (; at + kVectorsTogether * lanes <= size; at += kVectorsTogether * lanes)
+      AddToVectors<together(), kVectorsTogether>(first, weights.size, values, size, at, to);
+    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(first, weights.size, values, size, at, to);
+    if (at == size) return;
+    for (std::size_t i = 0; i < together(); ++i) AddToTail(first + i * weights.size, values, size - at, at, to + i * size);
+  });
 }
 
 void SiluProduct(float* gate, const float* up, std::size_t count) {
@@ -151,13 +200,13 @@ HWY_EXPORT(SiluProduct);
 
 }  // namespace
 
-void attention_scores(const float* query, const CachedRows& keys, std::size_t size, float scale, float* scores) {
-  HWY_DYNAMIC_DISPATCH(AttentionScores)(query, keys, size, scale, scores);
+void attention_scores(const Queries& queries, const CachedKeys& keys, float scale, float* scores, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(AttentionScores)(queries, keys, scale, scores, stride);
 }
 
 void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
 
-void add_weighted_rows(const float* weights, const CachedRows& values, std::size_t size, float* out) {
+void add_weighted_rows(const Queries& weights, const CachedRows& values, std::size_t size, float* out) {
   HWY_DYNAMIC_DISPATCH(AddWeightedRows)(weights, values, size, out);
 }
 

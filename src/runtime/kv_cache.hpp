@@ -1,6 +1,7 @@
 // KvCache: the keys and values of the positions that later ones may look at.
 //
-// A ring of `capacity` positions: position p lies in slot p % capacity. Memory is taken as positions come.
+// A ring: position p lies in slot p % capacity. Values of a slot lie one behind the other. Keys of kKeysTogether slots lie side by side,
+// so that one vector holds the same element of several: scores then need no sums across lanes. Memory is taken as positions come.
 #pragma once
 
 #include <array>
@@ -11,33 +12,45 @@
 
 namespace poise {
 
+// A head of a layer's keys and values, from column `offset` on, at positions [first, last).
+struct CachedHead {
+  std::size_t layer = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
 class KvCache {
  public:
-  // `width` floats of keys, and as many of values, per layer and position.
-  KvCache(std::size_t layers, std::size_t width, std::size_t capacity);
+  // `width` floats of keys, and as many of values, per layer and position; for `positions` positions or a few more.
+  KvCache(std::size_t layers, std::size_t width, std::size_t positions);
 
-  // Makes room for positions up to `end`. Call it before key() and value() of new positions.
+  // Makes room for positions up to `end`. Call it before put() of new positions.
   void reserve(std::size_t end);
 
-  float* key(std::size_t layer, std::size_t position) { return at(keys_[layer], position); }
-  float* value(std::size_t layer, std::size_t position) { return at(values_[layer], position); }
+  // key, value [width]
+  void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // Columns from `offset` on of positions [first, last), in order, as two runs; the second is empty unless the ring wraps
-  // between them. Requires: last - first <= capacity.
-  using Runs = std::array<CachedRows, 2>;
-  Runs keys(std::size_t layer, std::size_t first, std::size_t last, std::size_t offset) const { return runs(keys_[layer], first, last, offset); }
-  Runs values(std::size_t layer, std::size_t first, std::size_t last, std::size_t offset) const { return runs(values_[layer], first, last, offset); }
+  // What lies in consecutive slots, in the order of positions: the second of two is empty unless the ring wraps between them. Requires: no more
+  // positions than the cache is for.
+  std::array<CachedKeys, 2> keys(const CachedHead& head) const;
+  std::array<CachedRows, 2> values(const CachedHead& head) const;
 
  private:
-  using Rows = std::vector<float>;
-  float* at(Rows& rows, std::size_t position) const { return rows.data() + position % capacity_ * width_; }
-  Runs runs(const Rows& rows, std::size_t first, std::size_t last, std::size_t offset) const;
+  using Numbers = std::vector<float>;
+
+  struct Slots {
+    std::size_t begin;
+    std::size_t count;
+  };
+  std::array<Slots, 2> slots(const CachedHead& head) const;
 
   std::size_t width_;
-  std::size_t capacity_;
+  std::size_t capacity_;  // a multiple of kKeysTogether
   std::size_t reserved_ = 0;
-  std::vector<Rows> keys_;
-  std::vector<Rows> values_;
+  std::vector<Numbers> keys_;
+  std::vector<Numbers> values_;
 };
 
 }  // namespace poise

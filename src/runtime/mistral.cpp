@@ -166,25 +166,24 @@ class Mistral final : public Transformer {
     for (std::size_t t = 0; t < count; ++t) {
       rotation_.apply(t, heads_, q_.data() + t * heads_ * head_size_);
       rotation_.apply(t, kv_heads_, k_.data() + t * width);
-      std::copy_n(k_.data() + t * width, width, cache_.key(index, position + t));
-      std::copy_n(v_.data() + t * width, width, cache_.value(index, position + t));
+      cache_.put(index, position + t, k_.data() + t * width, v_.data() + t * width);
     }
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * heads_), [&](const tbb::blocked_range<std::size_t>& range) {
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * kv_heads_), [&](const tbb::blocked_range<std::size_t>& range) {
       thread_local std::vector<float> scores;
-      for (std::size_t i = range.begin(); i < range.end(); ++i) attend(index, i / heads_, i % heads_, position, scores);
+      for (std::size_t i = range.begin(); i < range.end(); ++i) attend(index, i / kv_heads_, i % kv_heads_, position, scores);
     });
     multiply(*layer.o, attended_.data(), count, projected_.data());
     add(projected_);
   }
 
-  // One head of the t-th token.
-  void attend(std::size_t index, std::size_t t, std::size_t head, std::size_t position, std::vector<float>& scores) {
+  // The query heads of the t-th token that share a head of keys and values.
+  void attend(std::size_t index, std::size_t t, std::size_t kv_head, std::size_t position, std::vector<float>& scores) {
     const std::size_t last = position + t + 1;
     const std::size_t first = window_ == 0 || last <= window_ ? 0 : last - window_;
-    const std::size_t offset = head / (heads_ / kv_heads_) * head_size_;
-    const float* query = q_.data() + (t * heads_ + head) * head_size_;
-    float* out = attended_.data() + (t * heads_ + head) * head_size_;
-    poise::attend(cache_, index, first, last, offset, head_size_, query, out, scores);
+    const std::size_t sharing = heads_ / kv_heads_;
+    const std::size_t at = (t * heads_ + kv_head * sharing) * head_size_;
+    const CachedHead head = {index, first, last, kv_head * head_size_, head_size_};
+    poise::attend(cache_, head, q_.data() + at, sharing, attended_.data() + at, scores);
   }
 
   void feed_forward(const Layer& layer, std::size_t count) {

@@ -64,7 +64,7 @@ class InOutMatrix {
         } else {
           std::copy_n(bias + begin, count, to);
         }
-        add_weighted_rows(x + t * in_, {weights_ + begin, out_, in_}, count, to);
+        add_weighted_rows({x + t * in_, 1, in_}, {weights_ + begin, out_, in_}, count, to);
       }
     });
   }
@@ -180,8 +180,7 @@ class TinyLlama final : public Transformer {
     layer.key.multiply(normed_.data(), count, nullptr, k_.data());
     layer.value.multiply(normed_.data(), count, nullptr, v_.data());
     for (std::size_t t = 0; t < count; ++t) {
-      std::copy_n(k_.data() + t * size_, size_, cache_.key(index, position + t));
-      std::copy_n(v_.data() + t * size_, size_, cache_.value(index, position + t));
+      cache_.put(index, position + t, k_.data() + t * size_, v_.data() + t * size_);
     }
     const std::size_t head_size = size_ / heads_;
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * heads_), [&](const tbb::blocked_range<std::size_t>& range) {
@@ -189,7 +188,7 @@ class TinyLlama final : public Transformer {
       for (std::size_t i = range.begin(); i < range.end(); ++i) {
         const std::size_t offset = i % heads_ * head_size;
         const std::size_t at = i / heads_ * size_ + offset;
-        attend(cache_, index, 0, position + i / heads_ + 1, offset, head_size, q_.data() + at, attended_.data() + at, scores);
+        attend(cache_, {index, 0, position + i / heads_ + 1, offset, head_size}, q_.data() + at, 1, attended_.data() + at, scores);
       }
     });
     layer.output.multiply(attended_.data(), count, nullptr, projected_.data());

@@ -404,32 +404,67 @@ TEST_P(Kernels, NumbersAreSplitInTwo) {
   }
 }
 
-TEST_P(Kernels, AttentionOverStridedRows) {
+// Against sums in double; and whatever comes with a query, what it comes to is the same.
+TEST_P(Kernels, ScoresAreProductsWithKeysSideBySide) {
+  std::mt19937 random(4);
+  for (const std::size_t size : kAwkwardSizes) {
+    const std::size_t begin = random() % 70;
+    const std::size_t count = random() % 100;
+    const std::size_t blocks = (begin + count + kKeysTogether - 1) / kKeysTogether;
+    const std::size_t stride = (size + random() % 5) * kKeysTogether;
+    const std::size_t several = 1 + random() % 9;
+    const std::vector<float> numbers = random_floats(blocks * stride + size * kKeysTogether, random);
+    const std::vector<float> queries = random_floats(several * size, random);
+    const CachedKeys keys = {numbers.data(), stride, begin, count};
+    const std::size_t apart = count + 3;
+    std::vector<float> scores(several * apart, 7.0F);
+    attention_scores({queries.data(), several, size}, keys, 0.5F, scores.data(), apart);
+    for (std::size_t q = 0; q < several; ++q) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t slot = begin + i;
+        double score = 0;
+        for (std::size_t e = 0; e < size; ++e) {
+          const float key = numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether];
+          score += static_cast<double>(queries[q * size + e]) * static_cast<double>(key) / 2;
+        }
+        ASSERT_NEAR(static_cast<double>(scores[q * apart + i]), score, 1e-3);
+      }
+      for (std::size_t i = count; i < apart; ++i) ASSERT_EQ(scores[q * apart + i], 7.0F);
+      std::vector<float> alone(count);
+      attention_scores({queries.data() + q * size, 1, size}, keys, 0.5F, alone.data(), count);
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), scores.begin() + static_cast<std::ptrdiff_t>(q * apart)));
+    }
+  }
+}
+
+TEST_P(Kernels, WeightedRowsAreAdded) {
   std::mt19937 random(4);
   for (const std::size_t size : kAwkwardSizes) {
     const std::size_t count = random() % 70;
     const std::size_t stride = size + random() % 5;
-    const std::vector<float> cache = random_floats(count * stride + size, random);
-    const std::vector<float> query = random_floats(size, random);
-    const CachedRows rows = {cache.data(), stride, count};
-    std::vector<float> scores(count);
-    attention_scores(query.data(), rows, size, 0.5F, scores.data());
-    std::vector<float> sums = random_floats(size, random);
-    const std::vector<float> before = sums;
-    add_weighted_rows(scores.data(), rows, size, sums.data());
-    std::vector<double> expected(before.begin(), before.end());
-    std::vector<double> magnitude(size, 1);
-    for (std::size_t i = 0; i < count; ++i) {
-      double score = 0;
-      for (std::size_t d = 0; d < size; ++d) score += static_cast<double>(query[d]) * static_cast<double>(cache[i * stride + d]) / 2;
-      ASSERT_NEAR(static_cast<double>(scores[i]), score, 1e-3);
+    const std::size_t several = 1 + random() % 9;
+    const std::size_t apart = count + random() % 3;
+    const std::vector<float> numbers = random_floats(count * stride + size, random);
+    const std::vector<float> weights = random_floats(several * apart, random);
+    const CachedRows rows = {numbers.data(), stride, count};
+    const std::vector<float> before = random_floats(several * size, random);
+    std::vector<float> sums = before;
+    add_weighted_rows({weights.data(), several, apart}, rows, size, sums.data());
+    for (std::size_t q = 0; q < several; ++q) {
       for (std::size_t d = 0; d < size; ++d) {
-        const double product = static_cast<double>(scores[i]) * static_cast<double>(cache[i * stride + d]);
-        expected[d] += product;
-        magnitude[d] += std::abs(product);
+        double expected = static_cast<double>(before[q * size + d]);
+        double magnitude = 1;
+        for (std::size_t i = 0; i < count; ++i) {
+          const double product = static_cast<double>(weights[q * apart + i]) * static_cast<double>(numbers[i * stride + d]);
+          expected += product;
+          magnitude += std::abs(product);
+        }
+        ASSERT_NEAR(static_cast<double>(sums[q * size + d]), expected, 1e-5 * magnitude);
       }
+      std::vector<float> alone(before.begin() + static_cast<std::ptrdiff_t>(q * size), before.begin() + static_cast<std::ptrdiff_t>((q + 1) * size));
+      add_weighted_rows({weights.data() + q * apart, 1, apart}, rows, size, alone.data());
+      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), sums.begin() + static_cast<std::ptrdiff_t>(q * size)));
     }
-    for (std::size_t d = 0; d < size; ++d) ASSERT_NEAR(static_cast<double>(sums[d]), expected[d], 1e-5 * magnitude[d]);
   }
 }
 
