@@ -30,7 +30,7 @@ class BlobStream {
   virtual ~BlobStream() = default;
   // Fills `out` from the current position; returns less than asked for only at the end.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  // How many bytes are best asked for at once. At least 1.
+  // How many bytes are best asked for at once: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
 };
 

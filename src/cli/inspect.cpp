@@ -184,7 +184,8 @@ void print_table(const Model& model, const Options& options) {
 }
 
 void inspect(const Options& options) {
-  // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here.
+  // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here. (Static, so that this is
+  // no leak.)
   static const Model& model = *new Model(open(options.path, options.read));
   if (options.json) {
     print_json(model, options);

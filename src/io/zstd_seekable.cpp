@@ -67,6 +67,8 @@ class SeekTable {
     entry_bytes_ = (descriptor & 0x80U) != 0 ? 12 : 8;
     count_ = load_le<std::uint32_t>(footer.data());
     const std::uint64_t table = count_ * entry_bytes_ + kFooterBytes;
+    // Every frame but the last has content.
+    if (count_ > 1 && count_ - 1 > size_) fail(fmt::format("{} frames for {} bytes", count_, size_));
     if (table > at_.length - kSkippableHeaderBytes) fail(fmt::format("a seek table of {} frames does not fit into {} bytes", count_, at_.length));
     table_begin_ = at_.length - table;
     std::array<std::byte, kSkippableHeaderBytes> header{};
@@ -229,7 +231,8 @@ class SeekableBlob final : public Blob {
     if (stored.size() < 5 || load_le<std::uint32_t>(stored.data()) != kFrameMagic) fail("it does not begin with zstd's magic number");
     if ((std::to_integer<unsigned>(stored[4]) & kChecksumFlag) == 0) fail("it has no checksum");
     if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) fail(fmt::format("it does not fill its {} bytes exactly", stored.size()));
-    thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecoder> context(ZSTD_createDCtx());
+    thread_local std::unique_ptr<ZSTD_DCtx, FreeDecoder> context;
+    if (!context) context.reset(ZSTD_createDCtx());
     if (!context) throw std::bad_alloc();
     const std::size_t got = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
     if (ZSTD_isError(got)) fail(ZSTD_getErrorName(got));
@@ -249,7 +252,10 @@ class FrameStream final : public BlobStream {
  public:
   explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.table().frames()) {}
 
-  std::size_t best_read() const override { return blob_.table().frame_bytes(); }
+  std::size_t best_read() const override {
+    const std::size_t frame = blob_.table().frame_bytes();
+    return frame > BlobStream::best_read() && frame % 16 == 0 ? frame : BlobStream::best_read();
+  }
 
   std::size_t read(std::span<std::byte> out) override {
     const std::size_t wanted = out.size();

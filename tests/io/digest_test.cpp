@@ -55,7 +55,7 @@ TEST(Digest, IsWhatOtherProgramsSay) {
 TEST(Digest, DoesNotDependOnPieces) {
   for (const Known& known : kKnown) {
     const auto bytes = bytes_of(known.length);
-    for (const std::size_t piece : {1, 63, 256, 1000, 16384}) {
+    for (const std::size_t piece : {1U, 63U, 256U, 1000U, 16384U}) {
       EXPECT_EQ(in_pieces(*make_xxh3(), bytes, piece), known.xxh3) << known.length << " by " << piece;
       EXPECT_EQ(in_pieces(*make_sha256(), bytes, piece), known.sha256) << known.length << " by " << piece;
     }

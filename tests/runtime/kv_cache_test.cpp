@@ -55,7 +55,7 @@ class KvCacheRing : public testing::Test {
 };
 
 TEST_F(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
-  for (const std::size_t end : {1, 31, 32, 33, 64, 65, 100}) {
+  for (const std::size_t end : {1U, 31U, 32U, 33U, 64U, 65U, 100U}) {
     put_until(end);
     expect_all({0, 0, end, 0, kWidth});
     expect_all({1, end / 2, end, 2, 3});
@@ -64,7 +64,7 @@ TEST_F(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
 }
 
 TEST_F(KvCacheRing, HoldsTheLastPositionsWhenItWraps) {
-  for (const std::size_t end : {101, 127, 128, 129, 160, 200, 300, 1000}) {
+  for (const std::size_t end : {101U, 127U, 128U, 129U, 160U, 200U, 300U, 1000U}) {
     put_until(end);
     expect_all({0, end - kPositions, end, 0, kWidth});
     expect_all({1, end - 1, end, 3, 3});

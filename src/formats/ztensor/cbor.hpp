@@ -65,6 +65,7 @@ class Cursor {
 
   // Where the next item begins, in the file.
   std::uint64_t position() const { return offset_ + at_; }
+  std::uint64_t bytes_left() const { return bytes_.size() - at_; }
 
   // "zt 1.1: manifest: objects: norm.weight: <problem>", kind invalid_file unless another is given.
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset, ErrorKind kind = ErrorKind::invalid_file) const;
@@ -81,11 +82,12 @@ class Cursor {
   };
 
   Item decode();  // one head, and the content of a string
+  Item take();    // the same behind any tags, depth checked
+  Item take(Kind expected);
+  // Parts of decode(): `begin` is where the item begins.
   Item simple_or_float(unsigned low, std::size_t begin);
   Item floating(double number, std::size_t begin) const;
-  std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);  // of the item that begins there
-  Item take();                                                                    // the same behind any tags, depth checked
-  Item take(Kind expected);
+  std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);
   Value to_value(const Item& item);
   Value map_value(const Item& item);
   void charge(bool affordable) const;

@@ -29,15 +29,15 @@ struct Shard {
 };
 
 struct Manifest2 {
-  std::vector<Shard> shards;
   Attributes attributes;
+  std::vector<Shard> shards;
 };
 
 // Who wants to know what stands in a manifest, in the order it stands there.
 class ManifestListener2 {
  public:
   virtual ~ManifestListener2() = default;
-  // Once, before the first object; there are about so many, or 0.
+  // Once, before the first object. There are so many, if they are not too many.
   virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
   virtual void take(Object object) = 0;
 };

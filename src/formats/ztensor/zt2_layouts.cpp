@@ -196,6 +196,7 @@ void from_stored2(Tensor& tensor) {
     tensor.layout = Layout::sparse_coo;
   } else if (tensor.layout_name == kQuantGroup) {
     tensor.layout = Layout::quantized_group;
+    if (tensor.part("packed_weight") != nullptr) fail(tensor, "the part packed_weight is none of this layout's: codes are called data");
     for (Part& part : tensor.parts) {
       if (part.role == "data") part.role = "packed_weight";
     }

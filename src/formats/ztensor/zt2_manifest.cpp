@@ -27,6 +27,8 @@ namespace {
 constexpr std::array kStorageTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
                                       DType::i16, DType::i8,  DType::u64, DType::u32,  DType::u16, DType::u8};
 
+constexpr std::uint64_t kLeastObjectBytes = 48;  // with its name: shape, layout and a part with blob and dtype
+
 bool is_storage_type(std::string_view name) {
   return std::ranges::any_of(kStorageTypes, [&](DType dtype) { return info(dtype).zt2 == name; });
 }
@@ -61,7 +63,7 @@ class ManifestParser {
     for (auto root = in_.map(); root.next();) {
       if (root.key() == "objects") {
         has_objects = true;
-        parse_objects(manifest.shards);  // which keys in order have put before
+        parse_objects(manifest.shards);  // which are all there: "shards" stands before "objects" where keys ascend
       } else if (root.key() == "shards") {
         parse_shards(manifest);
       } else if (root.key() == "attributes") {
@@ -135,7 +137,7 @@ class ManifestParser {
 
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
-    if (listener_ != nullptr) listener_->begin(shards, static_cast<std::size_t>(std::min<std::uint64_t>(map.size_hint(), kMaxTensors)));
+    if (listener_ != nullptr) listener_->begin(shards, static_cast<std::size_t>(std::min(map.size_hint(), in_.bytes_left() / kLeastObjectBytes)));
     for (std::size_t count = 0; map.next(); ++count) {
       Object object = begin_object(count, in_);
       object.name = name(map);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -200,7 +201,11 @@ class ModelBuilder final : public ManifestListener2 {
     if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
     Location location{heap.source, part.offset, part.length, part.encoding};
-    if (part.encoding == kZstdSeekable) return make_zstd_seekable_blob(std::move(location), size);
+    if (part.encoding == kZstdSeekable) {
+      BlobPtr& shared = seekable_[{&heap, part.offset, part.length, size}];
+      if (!shared) shared = make_zstd_seekable_blob(std::move(location), size);
+      return shared;
+    }
     return make_opaque_blob(std::move(location), size,
                             fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, short_name(name)));
   }
@@ -209,6 +214,8 @@ class ModelBuilder final : public ManifestListener2 {
   const ReadOptions& options_;
   ManifestRange range_;
   std::optional<Heaps> heaps_;
+  // By place and size: many tensors may share one table of frames.
+  std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
   std::vector<Tensor> tensors_;  // as the manifest names them
   std::vector<Place> places_;
 };

@@ -308,10 +308,13 @@ def zstd(corpus):
         table += struct.pack("<IBI", len(frames), descriptor, magic)
         return b"".join(data for data, _ in frames) + struct.pack("<II", skippable, len(table)) + table
 
-    def encoded(blob, decoded, length=None):
-        described = part(length=len(blob), encoding="zt.zstd-seekable/1", decoded_length=len(decoded) if length is None else length,
+    def encoded(blob, decoded, length=None, dtype="u8", width=1):
+        described = part(dtype, length=len(blob), encoding="zt.zstd-seekable/1", decoded_length=len(decoded) if length is None else length,
                          digest="xxh3:" + xxh3(decoded))
-        return one(dense([len(decoded)], described), blobs={4096: blob}, at=(4096 + len(blob) + 4095) // 4096 * 4096)
+        return one(dense([len(decoded) // width], described), blobs={4096: blob}, at=(4096 + len(blob) + 4095) // 4096 * 4096)
+
+    def cut(decoded, size):
+        return seekable([(frame(decoded[at:at + size]), len(decoded[at:at + size])) for at in range(0, len(decoded), size)])
 
     data = bytes(range(200)) * 10
     whole = frame(data)
@@ -322,6 +325,13 @@ def zstd(corpus):
     corpus.valid("zstd: one frame", encoded(seekable([(whole, 2000)]), data))
     corpus.valid("zstd: three frames", encoded(seekable([(frame(data[:900]), 900), (frame(data[900:1800]), 900), (frame(data[1800:]), 200)]), data))
     corpus.valid("zstd: nothing", encoded(seekable([]), b""))
+    corpus.valid("zstd: nothing in a frame", encoded(seekable([(frame(b""), 0)]), b""))
+    corpus.refused("zstd: nothing in two frames", encoded(seekable([(frame(b""), 0)] * 2), b""), "2 frames for 0 bytes", lambda data: 4096)
+    tiny = b"\x7f\x00\x00\x80" * 500  # read from another byte on, these numbers are infinite or no numbers
+    for size in (3, 1001, 1999):
+        corpus.valid(f"zstd: f32 in frames of {size}", encoded(cut(tiny, size), tiny, dtype="f32", width=4))
+    nan = tiny[:1600] + b"\x00\x00\xc0\x7f" + tiny[1604:]
+    corpus.broken("zstd: the 400th number in frames of 1001", encoded(cut(nan, 1001), nan, dtype="f32", width=4), "element 400 is not finite")
     corpus.refused("zstd: decoded_length is another", encoded(seekable([(whole, 2000)]), data, 1999), "data", TENSOR)
     flipped = bytearray(seekable([(whole, 2000)]))
     flipped[len(whole) - 1] ^= 1

@@ -1,0 +1,42 @@
+#include "formats/ztensor/extents.hpp"
+
+#include <gtest/gtest.h>
+
+namespace poise::ztensor {
+namespace {
+
+// Indices of the two that overlap, the first of which begins before the other.
+using Two = std::optional<std::pair<std::uint32_t, std::uint32_t>>;
+
+Two overlap(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
+  std::vector<Extent> extents;
+  for (const auto& [begin, length] : ranges) extents.push_back({begin, length, 0, static_cast<std::uint32_t>(extents.size()), 0});
+  const auto found = find_overlap(std::move(extents));
+  if (!found) return std::nullopt;
+  return std::pair(found->first.tensor, found->second.tensor);
+}
+
+TEST(Extents, TouchAndRepeat) {
+  EXPECT_EQ(overlap({}), Two());
+  EXPECT_EQ(overlap({{64, 8}}), Two());
+  EXPECT_EQ(overlap({{64, 8}, {72, 8}}), Two());
+  EXPECT_EQ(overlap({{72, 8}, {64, 8}}), Two());
+  EXPECT_EQ(overlap({{64, 8}, {72, 8}, {64, 8}, {64, 8}}), Two());
+  EXPECT_EQ(overlap({{UINT64_MAX - 8, 8}, {0, 8}}), Two());
+}
+
+TEST(Extents, OverlapIsFoundWhereverItIs) {
+  EXPECT_EQ(overlap({{64, 8}, {71, 8}}), Two({0, 1}));
+  EXPECT_EQ(overlap({{71, 8}, {64, 8}}), Two({1, 0}));
+  EXPECT_EQ(overlap({{64, 8}, {64, 9}}), Two({0, 1}));
+  EXPECT_EQ(overlap({{64, 9}, {64, 8}}), Two({1, 0}));
+  EXPECT_EQ(overlap({{0, 4}, {64, 100}, {80, 4}, {200, 4}}), Two({1, 2}));
+  EXPECT_EQ(overlap({{64, 8}, {64, 8}, {70, 2}}), Two({1, 2}));
+  EXPECT_EQ(overlap({{0, UINT64_MAX}, {UINT64_MAX - 1, 1}}), Two({0, 1}));
+}
+
+// Only neighbours are compared: a long one reaches its neighbour before it reaches anybody else.
+TEST(Extents, ALongOneAroundRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4}, {80, 4}}), Two({0, 1})); }
+
+}  // namespace
+}  // namespace poise::ztensor
