@@ -20,41 +20,46 @@ using hn::MulAdd;
 // As many queries share what is loaded of keys or values as there are registers for sums.
 constexpr std::size_t kQueriesTogether = 4;
 
-// Calls f for each four queries, and then for each of those that are left, with their number as a constant.
+// Calls f for each four queries, and for the two and the one that are left, with their number as a constant.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   std::size_t q = 0;
-  for (; q + kQueriesTogether <= count; q += kQueriesTogether) f(q, std::integral_constant<std::size_t, kQueriesTogether>());
-  for (; q < count; ++q) f(q, std::integral_constant<std::size_t, 1>());
+  for (; q + 4 <= count; q += 4) f(q, std::integral_constant<std::size_t, 4>());
+  if (q + 2 <= count) {
+    f(q, std::integral_constant<std::size_t, 2>());
+    q += 2;
+  }
+  if (q < count) f(q, std::integral_constant<std::size_t, 1>());
 }
 
 // out [kCount, kKeysTogether] = scale * (queries times the keys of a block)
 template <std::size_t kCount>
-HWY_INLINE void ScoreBlock(const float* queries, std::size_t size, const float* keys, float scale, float* out) {
+HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const float* keys, float scale, float* out) {
+  constexpr std::size_t kVectors = kCount == 1 ? 4 : 2;  // a sum waits for itself: at least four go side by side
   const std::size_t lanes = hn::Lanes(Floats());
-  for (std::size_t at = 0; at < kKeysTogether; at += 2 * lanes) {
-    hn::Vec<Floats> sums[kCount][2];
-    for (auto& sum : sums) sum[0] = sum[1] = hn::Zero(Floats());
+  for (std::size_t at = 0; at < kKeysTogether; at += kVectors * lanes) {
+    hn::Vec<Floats> sums[kCount][kVectors];
+    for (std::size_t q = 0; q < kCount; ++q) {
+      for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = hn::Zero(Floats());
+    }
     for (std::size_t e = 0; e < size; ++e) {
-      const auto key0 = Load(keys + e * kKeysTogether + at);
-      const auto key1 = Load(keys + e * kKeysTogether + at + lanes);
+      hn::Vec<Floats> key[kVectors];
+      for (std::size_t v = 0; v < kVectors; ++v) key[v] = Load(keys + e * kKeysTogether + at + v * lanes);
       HWY_UNROLL(4)
       for (std::size_t q = 0; q < kCount; ++q) {
-        const auto x = hn::Set(Floats(), queries[q * size + e]);
-        sums[q][0] = MulAdd(x, key0, sums[q][0]);
-        sums[q][1] = MulAdd(x, key1, sums[q][1]);
+        const auto x = hn::Set(Floats(), queries.data[q * queries.stride + e]);
+        for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = MulAdd(x, key[v], sums[q][v]);
       }
     }
     const auto factor = hn::Set(Floats(), scale);
     for (std::size_t q = 0; q < kCount; ++q) {
-      hn::StoreU(hn::Mul(sums[q][0], factor), Floats(), out + q * kKeysTogether + at);
-      hn::StoreU(hn::Mul(sums[q][1], factor), Floats(), out + q * kKeysTogether + at + lanes);
+      for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(hn::Mul(sums[q][v], factor), Floats(), out + q * kKeysTogether + at + v * lanes);
     }
   }
 }
 
-void AttentionScores(const Queries& queries, const CachedKeys& keys, float scale, float* scores, std::size_t stride) {
-  static_assert(kKeysTogether % (2 * kMaxLanes) == 0);
+void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride) {
+  static_assert(kKeysTogether % (4 * kMaxLanes) == 0);
   const std::size_t end = keys.begin + keys.count;
   for (std::size_t from = keys.begin; from < end;) {
     const std::size_t first = from % kKeysTogether;  // of the block's keys
@@ -62,7 +67,7 @@ void AttentionScores(const Queries& queries, const CachedKeys& keys, float scale
     const float* const block = keys.data + from / kKeysTogether * keys.stride;
     ForQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
       HWY_ALIGN float all[kQueriesTogether * kKeysTogether];
-      ScoreBlock<together()>(queries.data + q * queries.size, queries.size, block, scale, all);
+      ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, block, scale, all);
       for (std::size_t i = 0; i < together(); ++i)
         std::memcpy(scores + (q + i) * stride + (from - keys.begin), all + i * kKeysTogether + first, sizeof(float) * count);
     });
@@ -129,9 +134,9 @@ constexpr std::size_t kVectorsTogether = 4;  // of values: 16 sums for 4 queries
 constexpr std::size_t kVectorsTogether = 2;
 #endif
 
-// Adds to some vectors of each of kCount results; `weights` and `out` are those of the first query.
+// Adds to some vectors of each of kCount results; `weights` and `out` are those of the first.
 template <std::size_t kCount, std::size_t kVectors>
-HWY_INLINE void AddToVectors(const float* weights, std::size_t weight_stride, const CachedRows& values, std::size_t size, std::size_t at, float* out) {
+HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, std::size_t size, std::size_t at, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   hn::Vec<Floats> sums[kCount][kVectors];
   for (std::size_t q = 0; q < kCount; ++q) {
@@ -143,7 +148,7 @@ HWY_INLINE void AddToVectors(const float* weights, std::size_t weight_stride, co
     for (std::size_t v = 0; v < kVectors; ++v) value[v] = Load(row + v * lanes);
     HWY_UNROLL(4)
     for (std::size_t q = 0; q < kCount; ++q) {
-      const auto weight = hn::Set(Floats(), weights[q * weight_stride + i]);
+      const auto weight = hn::Set(Floats(), weights.data[q * weights.stride + i]);
       for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = MulAdd(weight, value[v], sums[q][v]);
     }
   }
@@ -153,7 +158,7 @@ HWY_INLINE void AddToVectors(const float* weights, std::size_t weight_stride, co
 }
 
 // Adds to the last numbers of one result, which are no whole vector.
-HWY_INLINE void AddToTail(const float* weights, const CachedRows& values, std::size_t count, std::size_t at, float* out) {
+HWY_INLINE void AddToTail(const float* weights, const FloatRows& values, std::size_t count, std::size_t at, float* out) {
   auto sum = LoadTail(out + at, count);
   for (std::size_t i = 0; i < values.count; ++i) sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
   HWY_ALIGN float buffer[kMaxLanes];
@@ -161,17 +166,17 @@ HWY_INLINE void AddToTail(const float* weights, const CachedRows& values, std::s
   std::memcpy(out + at, buffer, sizeof(float) * count);
 }
 
-void AddWeightedRows(const Queries& weights, const CachedRows& values, std::size_t size, float* out) {
+void AddWeightedRows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   ForQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
-    const float* const first = weights.data + q * weights.size;
+    constexpr std::size_t kVectors = together() == 1 ? 4 : kVectorsTogether;
+    const FloatRows some = {weights.data + q * weights.stride, weights.stride, together()};
     float* const to = out + q * size;
     std::size_t at = 0;
-    for (; at + kVectorsTogether * lanes <= size; at += kVectorsTogether * lanes)
-      AddToVectors<together(), kVectorsTogether>(first, weights.size, values, size, at, to);
-    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(first, weights.size, values, size, at, to);
+    for (; at + kVectors * lanes <= size; at += kVectors * lanes) AddToVectors<together(), kVectors>(some, values, size, at, to);
+    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(some, values, size, at, to);
     if (at == size) return;
-    for (std::size_t i = 0; i < together(); ++i) AddToTail(first + i * weights.size, values, size - at, at, to + i * size);
+    for (std::size_t i = 0; i < together(); ++i) AddToTail(some.data + i * some.stride, values, size - at, at, to + i * size);
   });
 }
 
@@ -200,13 +205,13 @@ HWY_EXPORT(SiluProduct);
 
 }  // namespace
 
-void attention_scores(const Queries& queries, const CachedKeys& keys, float scale, float* scores, std::size_t stride) {
-  HWY_DYNAMIC_DISPATCH(AttentionScores)(queries, keys, scale, scores, stride);
+void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(AttentionScores)(queries, keys, size, scale, scores, stride);
 }
 
 void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
 
-void add_weighted_rows(const Queries& weights, const CachedRows& values, std::size_t size, float* out) {
+void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
   HWY_DYNAMIC_DISPATCH(AddWeightedRows)(weights, values, size, out);
 }
 

@@ -149,15 +149,8 @@ std::size_t rows_at_once(std::size_t tokens);
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
-// Rows of numbers [count, size], one behind the other: queries, or the weights that each of them gives to positions.
-struct Queries {
-  const float* data = nullptr;
-  std::size_t count = 0;
-  std::size_t size = 0;
-};
-
-// Values of consecutive positions: those of position i begin at data + i * stride.
-struct CachedRows {
+// Rows of numbers: the i-th begins at data + i * stride.
+struct FloatRows {
   const float* data = nullptr;
   std::size_t stride = 0;
   std::size_t count = 0;
@@ -165,7 +158,7 @@ struct CachedRows {
 
 // Keys of consecutive positions, kKeysTogether of them side by side: element e of the i-th is
 // data[s / kKeysTogether * stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are there as a whole.
-inline constexpr std::size_t kKeysTogether = 32;
+inline constexpr std::size_t kKeysTogether = 64;
 struct CachedKeys {
   const float* data = nullptr;
   std::size_t stride = 0;
@@ -173,12 +166,12 @@ struct CachedKeys {
   std::size_t count = 0;
 };
 
-// scores[q * stride + i] = scale * (query q times key i)
-void attention_scores(const Queries& queries, const CachedKeys& keys, float scale, float* scores, std::size_t stride);
+// scores[q * stride + i] = scale * (row q of the queries times key i), both of `size` numbers
+void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride);
 // In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.
 void softmax(float* scores, std::size_t count);
-// out[q * size + j] += sum of weights[q][i] * row i[j]. Requires: each of `weights` is as long as there are values, or longer.
-void add_weighted_rows(const Queries& weights, const CachedRows& values, std::size_t size, float* out);
+// out[q * size + j] += sum of weights[q][i] * values[i][j]; each of `weights` is as long as there are values.
+void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
 
 // gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
 void silu_product(float* gate, const float* up, std::size_t count);

@@ -18,8 +18,8 @@ void KvCache::reserve(std::size_t end) {
   const std::size_t needed = std::min(whole_blocks(end), capacity_);
   if (needed <= reserved_) return;
   const std::size_t grown = std::min(std::max({needed, 2 * reserved_, kFirst}), capacity_);
-  for (std::vector<Numbers>* cache : {&keys_, &values_}) {
-    for (Numbers& numbers : *cache) numbers.resize(grown * width_);
+  for (std::vector<AlignedFloats>* cache : {&keys_, &values_}) {
+    for (AlignedFloats& numbers : *cache) numbers.resize(grown * width_);
   }
   reserved_ = grown;
 }
@@ -38,10 +38,10 @@ std::array<CachedKeys, 2> KvCache::keys(const CachedHead& head) const {
   return {CachedKeys{data, stride, before.begin, before.count}, CachedKeys{data, stride, after.begin, after.count}};
 }
 
-std::array<CachedRows, 2> KvCache::values(const CachedHead& head) const {
+std::array<FloatRows, 2> KvCache::values(const CachedHead& head) const {
   const auto [before, after] = slots(head);
   const float* const data = values_[head.layer].data() + head.offset;
-  return {CachedRows{data + before.begin * width_, width_, before.count}, CachedRows{data + after.begin * width_, width_, after.count}};
+  return {FloatRows{data + before.begin * width_, width_, before.count}, FloatRows{data + after.begin * width_, width_, after.count}};
 }
 
 std::array<KvCache::Slots, 2> KvCache::slots(const CachedHead& head) const {

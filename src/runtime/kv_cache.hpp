@@ -35,11 +35,9 @@ class KvCache {
   // What lies in consecutive slots, in the order of positions: the second of two is empty unless the ring wraps between them. Requires: no more
   // positions than the cache is for.
   std::array<CachedKeys, 2> keys(const CachedHead& head) const;
-  std::array<CachedRows, 2> values(const CachedHead& head) const;
+  std::array<FloatRows, 2> values(const CachedHead& head) const;
 
  private:
-  using Numbers = std::vector<float>;
-
   struct Slots {
     std::size_t begin;
     std::size_t count;
@@ -49,8 +47,8 @@ class KvCache {
   std::size_t width_;
   std::size_t capacity_;  // a multiple of kKeysTogether
   std::size_t reserved_ = 0;
-  std::vector<Numbers> keys_;
-  std::vector<Numbers> values_;
+  std::vector<AlignedFloats> keys_;
+  std::vector<AlignedFloats> values_;
 };
 
 }  // namespace poise

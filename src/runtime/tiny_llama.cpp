@@ -64,7 +64,7 @@ class InOutMatrix {
         } else {
           std::copy_n(bias + begin, count, to);
         }
-        add_weighted_rows({x + t * in_, 1, in_}, {weights_ + begin, out_, in_}, count, to);
+        add_weighted_rows({x + t * in_, in_, 1}, {weights_ + begin, out_, in_}, count, to);
       }
     });
   }

@@ -408,17 +408,21 @@ TEST_P(Kernels, NumbersAreSplitInTwo) {
 TEST_P(Kernels, ScoresAreProductsWithKeysSideBySide) {
   std::mt19937 random(4);
   for (const std::size_t size : kAwkwardSizes) {
-    const std::size_t begin = random() % 70;
+    const std::size_t begin = random() % 140;
     const std::size_t count = random() % 100;
     const std::size_t blocks = (begin + count + kKeysTogether - 1) / kKeysTogether;
     const std::size_t stride = (size + random() % 5) * kKeysTogether;
     const std::size_t several = 1 + random() % 9;
-    const std::vector<float> numbers = random_floats(blocks * stride + size * kKeysTogether, random);
+    std::vector<float> numbers = random_floats(blocks * stride + size * kKeysTogether, random);
+    for (std::size_t slot = 0; slot < blocks * kKeysTogether; ++slot) {
+      if (slot >= begin && slot < begin + count) continue;
+      for (std::size_t e = 0; e < size; ++e) numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether] = NAN;  // of nobody
+    }
     const std::vector<float> queries = random_floats(several * size, random);
     const CachedKeys keys = {numbers.data(), stride, begin, count};
     const std::size_t apart = count + 3;
     std::vector<float> scores(several * apart, 7.0F);
-    attention_scores({queries.data(), several, size}, keys, 0.5F, scores.data(), apart);
+    attention_scores({queries.data(), size, several}, keys, size, 0.5F, scores.data(), apart);
     for (std::size_t q = 0; q < several; ++q) {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t slot = begin + i;
@@ -431,7 +435,7 @@ TEST_P(Kernels, ScoresAreProductsWithKeysSideBySide) {
       }
       for (std::size_t i = count; i < apart; ++i) ASSERT_EQ(scores[q * apart + i], 7.0F);
       std::vector<float> alone(count);
-      attention_scores({queries.data() + q * size, 1, size}, keys, 0.5F, alone.data(), count);
+      attention_scores({queries.data() + q * size, size, 1}, keys, size, 0.5F, alone.data(), count);
       ASSERT_TRUE(std::equal(alone.begin(), alone.end(), scores.begin() + static_cast<std::ptrdiff_t>(q * apart)));
     }
   }
@@ -446,10 +450,10 @@ TEST_P(Kernels, WeightedRowsAreAdded) {
     const std::size_t apart = count + random() % 3;
     const std::vector<float> numbers = random_floats(count * stride + size, random);
     const std::vector<float> weights = random_floats(several * apart, random);
-    const CachedRows rows = {numbers.data(), stride, count};
+    const FloatRows rows = {numbers.data(), stride, count};
     const std::vector<float> before = random_floats(several * size, random);
     std::vector<float> sums = before;
-    add_weighted_rows({weights.data(), several, apart}, rows, size, sums.data());
+    add_weighted_rows({weights.data(), apart, several}, rows, size, sums.data());
     for (std::size_t q = 0; q < several; ++q) {
       for (std::size_t d = 0; d < size; ++d) {
         double expected = static_cast<double>(before[q * size + d]);
@@ -462,7 +466,7 @@ TEST_P(Kernels, WeightedRowsAreAdded) {
         ASSERT_NEAR(static_cast<double>(sums[q * size + d]), expected, 1e-5 * magnitude);
       }
       std::vector<float> alone(before.begin() + static_cast<std::ptrdiff_t>(q * size), before.begin() + static_cast<std::ptrdiff_t>((q + 1) * size));
-      add_weighted_rows({weights.data() + q * apart, 1, apart}, rows, size, alone.data());
+      add_weighted_rows({weights.data() + q * apart, apart, 1}, rows, size, alone.data());
       ASSERT_TRUE(std::equal(alone.begin(), alone.end(), sums.begin() + static_cast<std::ptrdiff_t>(q * size)));
     }
   }

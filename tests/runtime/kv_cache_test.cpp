@@ -41,7 +41,7 @@ class KvCacheRing : public testing::Test {
     }
     EXPECT_EQ(position, head.last);
     position = head.first;
-    for (const CachedRows& values : cache_.values(head)) {
+    for (const FloatRows& values : cache_.values(head)) {
       for (std::size_t i = 0; i < values.count; ++i, ++position) {
         for (std::size_t e = 0; e < head.size; ++e) ASSERT_EQ(values.data[i * values.stride + e], -key_of(head.layer, position, head.offset + e));
       }
@@ -49,13 +49,13 @@ class KvCacheRing : public testing::Test {
     EXPECT_EQ(position, head.last);
   }
 
-  static constexpr std::size_t kPositions = 100;  // no whole number of blocks
+  static constexpr std::size_t kPositions = 150;  // no whole number of blocks
   KvCache cache_{kLayers, kWidth, kPositions};
   std::size_t next_ = 0;
 };
 
 TEST_F(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
-  for (const std::size_t end : {1U, 31U, 32U, 33U, 64U, 65U, 100U}) {
+  for (const std::size_t end : {1U, 63U, 64U, 65U, 128U, 129U, 150U}) {
     put_until(end);
     expect_all({0, 0, end, 0, kWidth});
     expect_all({1, end / 2, end, 2, 3});
@@ -64,10 +64,25 @@ TEST_F(KvCacheRing, GivesBackWhatWasPutWhileItGrows) {
 }
 
 TEST_F(KvCacheRing, HoldsTheLastPositionsWhenItWraps) {
-  for (const std::size_t end : {101U, 127U, 128U, 129U, 160U, 200U, 300U, 1000U}) {
+  for (const std::size_t end : {151U, 191U, 192U, 193U, 256U, 300U, 500U, 1000U}) {
     put_until(end);
     expect_all({0, end - kPositions, end, 0, kWidth});
     expect_all({1, end - 1, end, 3, 3});
+  }
+}
+
+TEST(KvCache, HoldsAsFewPositionsAsAreAskedFor) {
+  for (const std::size_t positions : {1U, 5U, 64U}) {
+    KvCache cache(1, 1, positions);
+    cache.reserve(1000);  // what there is
+    for (std::size_t position = 0; position < 300; ++position) {
+      const auto number = static_cast<float>(position);
+      cache.put(0, position, &number, &number);
+      const std::size_t first = position + 1 - std::min(position + 1, positions);
+      const auto values = cache.values({0, first, position + 1, 0, 1});
+      ASSERT_EQ(values[0].count + values[1].count, position + 1 - first);
+      ASSERT_EQ(values[0].data[0], static_cast<float>(first));
+    }
   }
 }
 

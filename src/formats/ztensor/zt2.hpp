@@ -37,7 +37,7 @@ struct Manifest2 {
 class ManifestListener2 {
  public:
   virtual ~ManifestListener2() = default;
-  // Once, before the first object. There are so many, if they are not too many.
+  // Once, before the first object. There are `objects` of them, unless the manifest claims more than there can be.
   virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
   virtual void take(Object object) = 0;
 };

@@ -137,7 +137,8 @@ class ManifestParser {
 
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
-    if (listener_ != nullptr) listener_->begin(shards, static_cast<std::size_t>(std::min(map.size_hint(), in_.bytes_left() / kLeastObjectBytes)));
+    if (listener_ != nullptr)
+      listener_->begin(shards, static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
     for (std::size_t count = 0; map.next(); ++count) {
       Object object = begin_object(count, in_);
       object.name = name(map);

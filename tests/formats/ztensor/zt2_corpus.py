@@ -330,6 +330,8 @@ def zstd(corpus):
     tiny = b"\x7f\x00\x00\x80" * 500  # read from another byte on, these numbers are infinite or no numbers
     for size in (3, 1001, 1999):
         corpus.valid(f"zstd: f32 in frames of {size}", encoded(cut(tiny, size), tiny, dtype="f32", width=4))
+    large = tiny * 1000
+    corpus.valid("zstd: f32 in large frames that are no whole numbers", encoded(cut(large, 300_001), large, dtype="f32", width=4))
     nan = tiny[:1600] + b"\x00\x00\xc0\x7f" + tiny[1604:]
     corpus.broken("zstd: the 400th number in frames of 1001", encoded(cut(nan, 1001), nan, dtype="f32", width=4), "element 400 is not finite")
     corpus.refused("zstd: decoded_length is another", encoded(seekable([(whole, 2000)]), data, 1999), "data", TENSOR)
@@ -403,8 +405,10 @@ def quantized(corpus):
              "zero_point": {"form": "none"}}
     tensor_zeros = {"form": "tensor", "packing": "plain"}
 
-    def group(shape=(2, 32), data=32, scales=8, zeros=None, word="u8", scale=("f16", None), drop=None, **changes):
+    def group(shape=(2, 32), data=32, scales=8, zeros=None, word="u8", scale=("f16", None), drop=None, more=None, **changes):
         roles = {"data": part(word, 4096, data), "scales": part(scale[0], 8192, scales, **({"type": scale[1]} if scale[1] else {}))}
+        if more:
+            roles[more] = roles["data"]
         blobs = {4096: bytes(data), 8192: bytes(scales)}
         if zeros is not None:
             roles["zeros"] = part("f16", 12288, zeros)
@@ -435,7 +439,8 @@ def quantized(corpus):
             ("another zero_point", {"zero_point": {"form": "x"}}, "zero_point"), ("implied without value", {"zero_point": {"form": "implied"}}, "zero_point"),
             ("zeros without packing", {"zero_point": {"form": "tensor"}, "zeros": 8}, "packing"), ("zeros missing", {"zero_point": tensor_zeros}, "zeros"),
             ("zeros too many", {"zeros": 8}, "zeros"), ("zeros too short", {"zero_point": tensor_zeros, "zeros": 6}, "zeros"),
-            ("scales too short", {"scales": 6}, "scales"), ("data too short", {"data": 31}, "packed_weight"), ("scales of u16", {"scale": ("u16", None)}, "scales")):
+            ("scales too short", {"scales": 6}, "scales"), ("data too short", {"data": 31}, "packed_weight"),
+            ("version 1's role, too", {"more": "packed_weight"}, "packed_weight"), ("scales of u16", {"scale": ("u16", None)}, "scales")):
         corpus.refused("groups: " + name, group(**changes), word, TENSOR)
 
     def mx(shape=(2, 32), data=64, scales=2, kind="f8_e4m3fn", exponent="f8_e8m0", drop=None, **changes):
