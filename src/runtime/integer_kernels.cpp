@@ -30,6 +30,7 @@ HWY_INLINE FourSums Scaled(const StoredRows& matrix, FourSums sums, const float*
 template <bool kVnni, class Unpack>
 void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t ahead = BytesAhead(row_bytes);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     FourSums total;
@@ -37,8 +38,8 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
       FourExactSums<kVnni, Words> sums;
-      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, 4 * row_bytes,
-                                      in.integers(b), in.integers_of(b) / Unpack::kPlanes);
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, ahead, in.integers(b),
+                                      in.integers_of(b) / Unpack::kPlanes);
       total.add_product(in.scale(b), sums.sums());
     }
     Scaled(matrix, total, in.sums()).store(y + r, last - r);
@@ -48,6 +49,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
 template <bool kVnni, class Unpack, class D>
 void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t ahead = BytesAhead(row_bytes);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
   for (std::size_t r = first; r < last; r += 4) {
@@ -69,8 +71,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       for (std::size_t i = 0; i < words; i += group_words, ++g) {
         const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
         FourExactSums<kVnni, D> group;
-        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, 4 * row_bytes, x + i,
-                                         run);
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, ahead, x + i, run);
         block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
       }
       total.add_product(in.scale(b), block.sums());

@@ -289,6 +289,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
+  const std::size_t ahead = BytesAhead(row_bytes);
   const std::size_t lanes = hn::Lanes(Floats());
   const float* x = in.one();
   for (std::size_t r = first; r < last; r += 4) {
@@ -302,7 +303,7 @@ void MultiplyOne(const StoredRows& matrix, std::size_t first, std::size_t last, 
       const std::size_t end = std::min(columns, i + kOneBlock);
       FourRows block;
       for (; i + lanes <= end; i += lanes) {
-        PrefetchAhead(row0 + Loader::bytes(i), row1 + Loader::bytes(i), row2 + Loader::bytes(i), row3 + Loader::bytes(i), 4 * row_bytes);
+        PrefetchAhead(row0 + Loader::bytes(i), row1 + Loader::bytes(i), row2 + Loader::bytes(i), row3 + Loader::bytes(i), ahead);
         block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
       }
       if (const std::size_t rest = end - i; rest > 0) {

@@ -6,6 +6,9 @@
 #define POISE_RUNTIME_VECTORS
 #endif
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include <hwy/cache_control.h>
@@ -25,6 +28,13 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   HWY_ALIGN float buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, sizeof(float) * count);
   return hn::Load(Floats(), buffer);
+}
+
+// How far behind a row lie those to ask for while it is multiplied: some fours of rows, as memory takes its time.
+HWY_INLINE std::size_t BytesAhead(std::size_t row_bytes) {
+  constexpr std::size_t kLeast = 8 << 10;
+  const std::size_t four = std::max<std::size_t>(1, 4 * row_bytes);
+  return (kLeast + four - 1) / four * four;
 }
 
 // Four rows at a time are too short a run of memory for the processor to see where it goes on: asks for what lies `ahead` bytes
