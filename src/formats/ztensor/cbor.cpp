@@ -98,8 +98,9 @@ Item Cursor::decode() {
   Item item;
   item.kind = kMajorTypes[first >> 5U];
   if (item.kind == Kind::none) return simple_or_float(low, begin);
-  item.argument = low;
-  if (low >= kOneByte) {
+  if (low < kOneByte) {
+    item.argument = low;
+  } else {
     if (low <= kEightBytes) {
       item.argument = load_be(take_bytes(std::size_t{1} << (low - kOneByte), begin));
     } else if (low == kIndefinite && may_be_indefinite(item.kind)) {
@@ -117,13 +118,12 @@ Item Cursor::decode() {
 }
 
 Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
-  const auto is_deterministic = rules_ == Rules::deterministic;
   switch (low) {
     case 20:
     case 21: return {.kind = Kind::boolean, .argument = low - 20};
     case 22: return {.kind = Kind::null};
     case 23:
-      if (is_deterministic) refuse_form("the value undefined", begin);
+      if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
       return {.kind = Kind::undefined};
     case 25: return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))), begin);
     case 26: return floating(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
