@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
 
 namespace poise {
+namespace {
 
-void attend(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out, std::vector<float>& scores) {
+// Queries and out [count, head.size], of query heads that share a head of keys and values.
+void attend_to(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out) {
+  thread_local std::vector<float> scores;
   const std::size_t positions = head.last - head.first;
   scores.resize(std::max(scores.size(), count * positions));
   const FloatRows all = {queries, head.size, count};
@@ -18,6 +25,26 @@ void attend(const KvCache& cache, const CachedHead& head, const float* queries, 
   std::fill_n(out, count * head.size, 0.0F);
   add_weighted_rows({scores.data(), positions, count}, values[0], head.size, out);
   add_weighted_rows({scores.data() + values[0].count, positions, count}, values[1], head.size, out);
+}
+
+}  // namespace
+
+void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position, std::size_t tokens, const float* queries, float* out) {
+  // A task has no more heads than the kernels take at once, so that there are enough of them for a token alone.
+  const std::size_t sharing = heads.count / heads.kv_count;
+  const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
+  const std::size_t tasks = heads.kv_count * tasks_of_kv_head;  // of a token
+  const auto run = [&](std::size_t t, std::size_t task) {
+    const std::size_t last = position + t + 1;
+    const std::size_t first = heads.window == 0 || last <= heads.window ? 0 : last - heads.window;
+    const std::size_t kv_head = task / tasks_of_kv_head;
+    const std::size_t begin = task % tasks_of_kv_head * kQueriesTogether;  // of those that share
+    const std::size_t at = (t * heads.count + kv_head * sharing + begin) * heads.size;
+    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, queries + at, std::min(kQueriesTogether, sharing - begin), out + at);
+  };
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens * tasks), [&](const tbb::blocked_range<std::size_t>& range) {
+    for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);
+  });
 }
 
 }  // namespace poise

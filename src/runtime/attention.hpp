@@ -1,15 +1,22 @@
-// Attention of query heads over cached positions.
+// Attention of the query heads of some tokens over cached positions.
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "runtime/kv_cache.hpp"
 
 namespace poise {
 
-// out[q] = softmax(queries[q] . keys / sqrt(size)) values, for `count` query heads that share a head of keys and values; queries and out
-// [count, head.size]. `scores` is scratch memory. Each result is the same to the bit whatever other queries come with it.
-void attend(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out, std::vector<float>& scores);
+// Heads of a layer. Several query heads, one behind the other, share one of keys and values.
+struct AttentionHeads {
+  std::size_t count = 0;     // of queries
+  std::size_t kv_count = 0;  // of keys and values; divides count
+  std::size_t size = 0;
+  std::size_t window = 0;  // positions that a token sees, itself among them; 0: all before it
+};
+
+// out[t, h] = softmax(queries[t, h] . keys / sqrt(size)) values for tokens at `position` and behind it, whose keys and values are in the cache;
+// queries and out [tokens, heads.count, heads.size]. Each result is the same to the bit whatever other tokens and heads come with it.
+void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position, std::size_t tokens, const float* queries, float* out);
 
 }  // namespace poise

@@ -17,12 +17,10 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 using hn::MulAdd;
 
-// As many queries share what is loaded of keys or values as there are registers for sums.
-constexpr std::size_t kQueriesTogether = 4;
-
 // Calls f for each four queries, and for the two and the one that are left, with their number as a constant.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
+  static_assert(kQueriesTogether == 4);
   std::size_t q = 0;
   for (; q + 4 <= count; q += 4) f(q, std::integral_constant<std::size_t, 4>());
   if (q + 2 <= count) {

@@ -166,6 +166,9 @@ struct CachedKeys {
   std::size_t count = 0;
 };
 
+// So many queries share what is loaded of keys and values.
+inline constexpr std::size_t kQueriesTogether = 4;
+
 // scores[q * stride + i] = scale * (row q of the queries times key i), both of `size` numbers
 void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride);
 // In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.

@@ -14,10 +14,9 @@ KvCache::KvCache(std::size_t layers, std::size_t width, std::size_t positions)
 
 void KvCache::reserve(std::size_t end) {
   // While the ring grows it has not wrapped yet, so that every slot stays where it is.
-  constexpr std::size_t kFirst = 64;
   const std::size_t needed = std::min(whole_blocks(end), capacity_);
   if (needed <= reserved_) return;
-  const std::size_t grown = std::min(std::max({needed, 2 * reserved_, kFirst}), capacity_);
+  const std::size_t grown = std::min(std::max(needed, 2 * reserved_), capacity_);
   for (std::vector<AlignedFloats>* cache : {&keys_, &values_}) {
     for (AlignedFloats& numbers : *cache) numbers.resize(grown * width_);
   }

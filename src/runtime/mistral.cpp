@@ -168,28 +168,9 @@ class Mistral final : public Transformer {
       rotation_.apply(t, kv_heads_, k_.data() + t * width);
       cache_.put(index, position + t, k_.data() + t * width, v_.data() + t * width);
     }
-    const std::size_t tasks = kv_heads_ * tasks_of_kv_head();  // of a token
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * tasks), [&](const tbb::blocked_range<std::size_t>& range) {
-      thread_local std::vector<float> scores;
-      for (std::size_t i = range.begin(); i < range.end(); ++i) attend(index, i / tasks, i % tasks, position, scores);
-    });
+    attend(cache_, index, {heads_, kv_heads_, head_size_, window_}, position, count, q_.data(), attended_.data());
     multiply(*layer.o, attended_.data(), count, projected_.data());
     add(projected_);
-  }
-
-  // Query heads that share a head of keys and values are attended to together, but no more than the kernels take at once.
-  static constexpr std::size_t kHeadsTogether = 4;
-  std::size_t tasks_of_kv_head() const { return (heads_ / kv_heads_ + kHeadsTogether - 1) / kHeadsTogether; }
-
-  void attend(std::size_t index, std::size_t t, std::size_t task, std::size_t position, std::vector<float>& scores) {
-    const std::size_t last = position + t + 1;
-    const std::size_t first = window_ == 0 || last <= window_ ? 0 : last - window_;
-    const std::size_t sharing = heads_ / kv_heads_;
-    const std::size_t kv_head = task / tasks_of_kv_head();
-    const std::size_t begin = task % tasks_of_kv_head() * kHeadsTogether;  // of those that share
-    const std::size_t at = (t * heads_ + kv_head * sharing + begin) * head_size_;
-    const CachedHead head = {index, first, last, kv_head * head_size_, head_size_};
-    poise::attend(cache_, head, q_.data() + at, std::min(kHeadsTogether, sharing - begin), attended_.data() + at, scores);
   }
 
   void feed_forward(const Layer& layer, std::size_t count) {

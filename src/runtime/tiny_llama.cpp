@@ -182,15 +182,7 @@ class TinyLlama final : public Transformer {
     for (std::size_t t = 0; t < count; ++t) {
       cache_.put(index, position + t, k_.data() + t * size_, v_.data() + t * size_);
     }
-    const std::size_t head_size = size_ / heads_;
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, count * heads_), [&](const tbb::blocked_range<std::size_t>& range) {
-      thread_local std::vector<float> scores;
-      for (std::size_t i = range.begin(); i < range.end(); ++i) {
-        const std::size_t offset = i % heads_ * head_size;
-        const std::size_t at = i / heads_ * size_ + offset;
-        attend(cache_, {index, 0, position + i / heads_ + 1, offset, head_size}, q_.data() + at, 1, attended_.data() + at, scores);
-      }
-    });
+    attend(cache_, index, {heads_, heads_, size_ / heads_}, position, count, q_.data(), attended_.data());
     layer.output.multiply(attended_.data(), count, nullptr, projected_.data());
     add(projected_);
   }

@@ -32,17 +32,17 @@ constexpr std::string_view kContext = "zt 2: manifest";
 
 // One file that parts lie in.
 struct Heap {
+  std::string shard;           // its name; empty: the file with the manifest
   SourcePtr source;            // null: the shard is not there
   std::uint64_t data_end = 0;  // where its footer begins
   std::vector<Extent> extents = {};
 };
 
-// By the names of shards; the file with the manifest has none.
 class Heaps {
  public:
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
-    heaps_[""] = {input.source, input.source->size() - kFooterBytes2};
-    for (const Shard& shard : shards) heaps_[shard.name] = {open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2};
+    heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
+    for (const Shard& shard : shards) heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2};
   }
 
   // Null when the table has no such name.
@@ -103,13 +103,24 @@ class ModelBuilder final : public ManifestListener2 {
       std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
     }
     const auto index = static_cast<std::uint32_t>(tensors_.size());
+    Tensor& tensor = tensors_.emplace_back();
+    tensor.name = std::move(object.name);
+    tensor.shape = std::move(object.shape);
+    tensor.layout_name = std::move(object.layout);
+    tensor.attributes = std::move(object.attributes);
+    tensor.parts.reserve(object.components.size());
     for (std::uint32_t i = 0; i < object.components.size(); ++i) {
-      const Component& part = object.components[i];
-      Heap& heap = place(object, part);
-      if (i == 0) places_.push_back({&heap, part.offset, index});
-      if (part.length > 0) heap.extents.push_back({part.offset, part.length, part.position, index, i});
+      Component& component = object.components[i];
+      Heap& heap = place(tensor.name, component);
+      if (i == 0) places_.push_back({&heap, component.offset, index});
+      if (component.length > 0) heap.extents.push_back({component.offset, component.length, component.position, index, i});
+      tensor.parts.push_back(part(tensor.name, heap, component));
     }
-    tensors_.push_back(tensor(std::move(object)));
+    try {
+      from_stored2(tensor);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(), object.position);
+    }
   }
 
   // Requires: the manifest has been read.
@@ -136,8 +147,8 @@ class ModelBuilder final : public ManifestListener2 {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem), input_.source->name(), position);
   }
 
-  Heap& place(const Object& object, const Component& part) {
-    const auto fail_here = [&](std::string_view problem) { fail(object.name, part.role, part.position, problem); };
+  Heap& place(const std::string& tensor, const Component& part) {
+    const auto fail_here = [&](std::string_view problem) { fail(tensor, part.role, part.position, problem); };
     Heap* const heap = heaps_->find(part.shard);
     if (heap == nullptr) fail_here(fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
     if (part.offset % kLeastAlignment2 != 0 || part.offset < kLeastAlignment2) {
@@ -150,10 +161,8 @@ class ModelBuilder final : public ManifestListener2 {
   }
 
   void sort_places() {
-    std::map<const Heap*, std::size_t> ranks;
-    heaps_->for_each([&](const Heap& heap) { ranks.emplace(&heap, ranks.size()); });
     std::ranges::sort(places_, [&](const Place& a, const Place& b) {
-      if (a.heap != b.heap) return ranks.at(a.heap) < ranks.at(b.heap);
+      if (a.heap != b.heap) return a.heap->shard < b.heap->shard;
       return a.offset != b.offset ? a.offset < b.offset : tensors_[a.tensor].name < tensors_[b.tensor].name;
     });
   }
@@ -172,31 +181,17 @@ class ModelBuilder final : public ManifestListener2 {
     return stored_role2(tensor, tensor.parts[extent.part]);
   }
 
-  Tensor tensor(Object object) {
-    Tensor tensor;
-    tensor.name = std::move(object.name);
-    tensor.shape = std::move(object.shape);
-    tensor.layout_name = std::move(object.layout);
-    tensor.attributes = std::move(object.attributes);
-    tensor.parts.reserve(object.components.size());
-    for (Component& component : object.components) {
-      Part& part = tensor.parts.emplace_back();
-      part.blob = blob(tensor.name, component);
-      part.role = std::move(component.role);
-      part.dtype = component.dtype;
-      part.dtype_name = std::move(component.dtype_name);
-      if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), false};
-    }
-    try {
-      from_stored2(tensor);
-    } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(), object.position);
-    }
-    return tensor;
+  Part part(const std::string& tensor, const Heap& heap, Component& component) {
+    Part part;
+    part.blob = blob(tensor, heap, component);
+    part.role = std::move(component.role);
+    part.dtype = component.dtype;
+    part.dtype_name = std::move(component.dtype_name);
+    if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), false};
+    return part;
   }
 
-  BlobPtr blob(const std::string& name, const Component& part) {
-    const Heap& heap = *heaps_->find(part.shard);
+  BlobPtr blob(const std::string& name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);

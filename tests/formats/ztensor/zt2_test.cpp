@@ -467,6 +467,21 @@ TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].offset, report.faults[0].offset);
 }
 
+TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
+  const TemporaryDirectory directory;
+  File2 file;
+  file.blobs = {{4096, "frames, perhaps"}};
+  const auto tensor = [](std::uint64_t elements) {
+    return object({elements}, "dense",
+                  {{text("data"), part("u8", 4096, 15, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(elements)}})}});
+  };
+  file.manifest = manifest({{text("a"), tensor(8)}, {text("b"), tensor(8)}, {text("c"), tensor(9)}});
+  store(directory / "shared.zt", file.bytes());
+  const Model model = open(directory / "shared.zt");
+  EXPECT_EQ(model.find("a")->parts[0].blob, model.find("b")->parts[0].blob);
+  EXPECT_NE(model.find("a")->parts[0].blob, model.find("c")->parts[0].blob);
+}
+
 // What cannot be decoded is not said again because the indices cannot be checked, nor for each tensor that shares it.
 TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   const TemporaryDirectory directory;

@@ -1,0 +1,92 @@
+#include "runtime/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <span>
+#include <vector>
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kSize = 20;
+constexpr std::size_t kPositions = 200;
+
+std::vector<float> random_floats(std::size_t count, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = normal(random);
+  return numbers;
+}
+
+// Keys, values and queries of kPositions tokens.
+struct Tokens {
+  Tokens(const AttentionHeads& its_heads, std::mt19937& random)
+      : heads(its_heads),
+        keys(random_floats(kPositions * heads.kv_count * heads.size, random)),
+        values(random_floats(keys.size(), random)),
+        queries(random_floats(kPositions * heads.count * heads.size, random)) {}
+
+  // The last `batch` tokens at once, in a cache for `positions`.
+  std::vector<float> attended(std::size_t batch, std::size_t positions) const {
+    const std::size_t width = heads.kv_count * heads.size;
+    KvCache cache(1, width, positions);
+    cache.reserve(kPositions);
+    for (std::size_t p = 0; p < kPositions; ++p) cache.put(0, p, keys.data() + p * width, values.data() + p * width);
+    std::vector<float> out(batch * heads.count * heads.size);
+    attend(cache, 0, heads, kPositions - batch, batch, queries.data() + (kPositions - batch) * heads.count * heads.size, out.data());
+    return out;
+  }
+
+  // In double, for element e of a head of a token.
+  double expected(std::size_t token, std::size_t head, std::size_t e) const {
+    const std::size_t kv_head = head / (heads.count / heads.kv_count);
+    const std::size_t first = heads.window == 0 || token + 1 <= heads.window ? 0 : token + 1 - heads.window;
+    double sum = 0;
+    double weights = 0;
+    for (std::size_t p = first; p <= token; ++p) {
+      const std::size_t at = (p * heads.kv_count + kv_head) * heads.size;
+      double score = 0;
+      for (std::size_t i = 0; i < heads.size; ++i)
+        score += static_cast<double>(queries[(token * heads.count + head) * heads.size + i]) * static_cast<double>(keys[at + i]);
+      const double weight = std::exp(score / std::sqrt(static_cast<double>(heads.size)));
+      weights += weight;
+      sum += weight * static_cast<double>(values[at + e]);
+    }
+    return sum / weights;
+  }
+
+  AttentionHeads heads;
+  std::vector<float> keys;
+  std::vector<float> values;
+  std::vector<float> queries;
+};
+
+TEST(Attention, HeadsThatShareKeysAttendAsTheyWouldAlone) {
+  std::mt19937 random(7);
+  for (const std::size_t sharing : {1U, 2U, 3U, 4U, 5U, 8U}) {
+    for (const std::size_t window : {0U, 70U}) {
+      const Tokens tokens({2 * sharing, 2, kSize, window}, random);
+      constexpr std::size_t kBatch = 3;
+      const std::vector<float> out = tokens.attended(kBatch, kPositions);
+      for (std::size_t t = 0; t < kBatch; ++t) {
+        for (std::size_t head = 0; head < 2 * sharing; ++head) {
+          for (std::size_t e = 0; e < kSize; ++e) {
+            const float found = out[(t * 2 * sharing + head) * kSize + e];
+            ASSERT_NEAR(static_cast<double>(found), tokens.expected(kPositions - kBatch + t, head, e), 1e-5) << sharing << " " << window;
+          }
+        }
+      }
+      const std::vector<float> alone = tokens.attended(1, kPositions);
+      EXPECT_TRUE(std::ranges::equal(alone, std::span(out).last(alone.size())));
+      if (window != 0) {
+        EXPECT_EQ(out, tokens.attended(kBatch, window + kBatch)) << "in a ring that wraps elsewhere";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace poise
