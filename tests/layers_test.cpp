@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/directories.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -36,7 +38,7 @@ const std::map<std::string, std::string> kPublic = {
     {"tokenizer.hpp", "runtime"},  {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"}, {"edit.hpp", "formats"},
 };
 
-fs::path root() { return POISE_SOURCE_DIRECTORY; }
+fs::path root() { return poise::source_directory(); }
 
 // The layer of an included name: "io/sink.hpp" or "poise/blob.hpp". Empty for what is not ours.
 std::string layer_of_include(const std::string& name) {

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <random>
 
+#include "support/directories.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,7 +131,7 @@ TEST_F(TinyLlamaApi, TokensHaveToBeKnownAndFit) {
 }
 
 TEST_F(TinyLlamaApi, TellsTheExamplesStory) {
-  const fs::path example = fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-tiny-llama";
+  const fs::path example = poise::source_directory() / "examples/nano-tiny-llama";
   TinyLlamaModel model = TinyLlamaModel::from_file(example / "weights.tllm");
   model.load_tokenizer(example / "vocab.txt", example / "merges.txt");
   EXPECT_THAT(model.generate("Once upon a time, a little fox named Pip", 60), HasSubstr(" lived in "));

@@ -22,6 +22,8 @@
 #include <poise/tokenizer.hpp>
 #include <poise/verify.hpp>
 
+#include "support/directories.hpp"
+
 namespace poise {
 namespace {
 
@@ -34,7 +36,7 @@ class Concurrency : public testing::Test {
  protected:
   Concurrency() : directory_(fs::temp_directory_path() / fmt::format("poise-concurrency-{}", ::getpid())) {
     fs::create_directories(directory_);
-    const fs::path example = fs::path(POISE_SOURCE_DIRECTORY) / "examples" / "nano-mistral";
+    const fs::path example = source_directory() / "examples" / "nano-mistral";
     ConvertOptions compressed;
     compressed.write.zstd_level = 3;
     files_ = {example, make(example, "m.alt", {}), make(example, "m.zt", {}), make(example, "compressed.zt", compressed)};

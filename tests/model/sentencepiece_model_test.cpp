@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "model/sentencepiece_bytes.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -126,7 +127,7 @@ TEST(SentencePieceModel, EveryTruncationIsAnErrorOrAShorterVocabulary) {
 
 // The expected values come from the SentencePiece library itself.
 TEST(SentencePieceModel, AgreesWithSentencePieceAboutARealModel) {
-  const std::filesystem::path path = std::filesystem::path(POISE_SHARED_DIRECTORY) / "data/mistral-7b-v0.1/tokenizer.model";
+  const std::filesystem::path path = shared_directory() / "data/mistral-7b-v0.1/tokenizer.model";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
   sentencepiece::SentencePieceProcessor reference;
   ASSERT_TRUE(reference.Load(path.string()).ok());

@@ -14,6 +14,8 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "support/directories.hpp"
+
 namespace poise {
 namespace {
 
@@ -30,7 +32,7 @@ TEST(Edit, SeveralAtOnceAreAllKept) {
     const fs::path file = directory / (format + ".zt");
     ConvertOptions options;
     options.format = format;
-    convert(fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral", file, options);
+    convert(source_directory() / "examples/nano-mistral", file, options);
     std::vector<std::thread> threads;
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
@@ -60,7 +62,7 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
     const fs::path link = directory / (format + ".link.zt");
     ConvertOptions options;
     options.format = format;
-    convert(fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral", file, options);
+    convert(source_directory() / "examples/nano-mistral", file, options);
     fs::create_symlink(file, link);
     edit(link, {.set = {{"note", "x"}}, .erase = {}});
     EXPECT_TRUE(fs::is_symlink(link));

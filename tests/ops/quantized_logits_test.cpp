@@ -14,6 +14,7 @@
 #include <poise/session.hpp>
 
 #include "ops/transform.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -44,7 +45,7 @@ struct Errors {
 };
 
 TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
-  const auto path = std::filesystem::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral";
+  const auto path = source_directory() / "examples/nano-mistral";
   const Format& format = format_by_name("zt");
   const std::vector<float> exact = logits(open(path));
   struct Type {

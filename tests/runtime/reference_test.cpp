@@ -14,6 +14,7 @@
 #include <poise/tiny_llama.hpp>
 
 #include "runtime/tiles.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -49,7 +50,7 @@ class NanoMistral : public ::testing::Test {
     reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
   }
 
-  const fs::path kDirectory = fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral";
+  const fs::path kDirectory = source_directory() / "examples/nano-mistral";
   Attributes reference_;
 };
 
@@ -119,7 +120,7 @@ class NanoTinyLlama : public ::testing::Test {
     return model;
   }
 
-  const fs::path kDirectory = fs::path(POISE_SOURCE_DIRECTORY) / "examples/nano-tiny-llama";
+  const fs::path kDirectory = source_directory() / "examples/nano-tiny-llama";
   const Attributes reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
 };
 

@@ -20,6 +20,7 @@
 #include "model/sentencepiece_bytes.hpp"
 #include "model/sentencepiece_model.hpp"
 #include "runtime/utf8.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -166,13 +167,9 @@ void compare_with_model(const std::filesystem::path& path) {
   }
 }
 
-TEST(Tokenizer, AgreesWithSentencePieceOnMistral) {
-  compare_with_model(std::filesystem::path(POISE_SHARED_DIRECTORY) / "data/mistral-7b-v0.1/tokenizer.model");
-}
+TEST(Tokenizer, AgreesWithSentencePieceOnMistral) { compare_with_model(shared_directory() / "data/mistral-7b-v0.1/tokenizer.model"); }
 
-TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) {
-  compare_with_model(std::filesystem::path(POISE_SOURCE_DIRECTORY) / "examples/nano-mistral/tokenizer.model");
-}
+TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) { compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model"); }
 
 // A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces.
 std::string random_model(std::mt19937& random) {

@@ -1,4 +1,5 @@
 #include "formats/alt/annotated_hex.hpp"
+#include "support/directories.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 namespace poise {
 
 std::vector<std::byte> read_annotated_hex(const std::string& name) {
-  std::ifstream file(std::string(POISE_SOURCE_DIRECTORY) + "/tests/formats/alt/" + name);
+  std::ifstream file(source_directory() / "tests/formats/alt" / name);
   if (!file) throw std::runtime_error("cannot open " + name);
   std::vector<std::byte> bytes;
   for (std::string line; std::getline(file, line);) {

@@ -16,6 +16,7 @@
 #include "formats/alt/annotated_hex.hpp"
 #include "formats/alt/file_builder.hpp"
 #include "model/sentencepiece_model.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -212,7 +213,7 @@ TEST(AltRobustness, TheWorkedTokenizerExample) {
 }
 
 TEST(AltRobustness, TheVocabularyOfMistralSurvives) {
-  const std::filesystem::path path = std::filesystem::path(POISE_SHARED_DIRECTORY) / "data/mistral-7b-v0.1/tokenizer.model";
+  const std::filesystem::path path = shared_directory() / "data/mistral-7b-v0.1/tokenizer.model";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
   Model model;
   model.vocabulary = read_sentencepiece(*Source::open(path));

@@ -16,6 +16,8 @@
 #include <poise/hash.hpp>
 #include <poise/verify.hpp>
 
+#include "support/directories.hpp"
+
 namespace poise {
 namespace {
 
@@ -32,7 +34,7 @@ class Zt2Corpus : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = std::filesystem::temp_directory_path() / fmt::format("poise-zt2-corpus-{}", getpid());
-    const std::string command = "python3 '" POISE_SOURCE_DIRECTORY "/tests/formats/ztensor/zt2_corpus.py' '" + directory_.string() + "'";
+    const std::string command = "python3 '" + (source_directory() / "tests/formats/ztensor/zt2_corpus.py").string() + "' '" + directory_.string() + "'";
     made_ = std::system(command.c_str()) == 0;
     std::ifstream list(directory_ / "cases.txt");
     for (std::string line; std::getline(list, line);) {
