@@ -9,7 +9,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels.cpp"

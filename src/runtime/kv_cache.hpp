@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace poise {
 

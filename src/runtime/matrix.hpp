@@ -11,7 +11,7 @@
 
 #include <poise/tensor.hpp>
 
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace poise {
 

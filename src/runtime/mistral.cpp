@@ -17,7 +17,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/attention.hpp"
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
 #include "runtime/transformer.hpp"

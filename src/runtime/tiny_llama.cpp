@@ -16,7 +16,7 @@
 
 #include "model/tiny_llama.hpp"
 #include "runtime/attention.hpp"
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
 #include "runtime/transformer.hpp"

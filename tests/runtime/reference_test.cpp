@@ -13,7 +13,7 @@
 #include <poise/session.hpp>
 #include <poise/tiny_llama.hpp>
 
-#include "runtime/tiles.hpp"
+#include "kernels/tiles.hpp"
 #include "support/directories.hpp"
 
 namespace poise {

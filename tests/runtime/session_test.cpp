@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/random_model.hpp"
-#include "runtime/tiles.hpp"
+#include "kernels/tiles.hpp"
 #include "runtime/transformer.hpp"
 #include "tensor/cast.hpp"
 

@@ -2,11 +2,11 @@
 //
 // Codes are taken 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifting brings one of them after
 // another ("planes") into place as 16-bit numbers.
-#if defined(POISE_RUNTIME_INTEGER_SUMS) == defined(HWY_TARGET_TOGGLE)
-#ifdef POISE_RUNTIME_INTEGER_SUMS
-#undef POISE_RUNTIME_INTEGER_SUMS
+#if defined(POISE_KERNELS_INTEGER_SUMS) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_INTEGER_SUMS
+#undef POISE_KERNELS_INTEGER_SUMS
 #else
-#define POISE_RUNTIME_INTEGER_SUMS
+#define POISE_KERNELS_INTEGER_SUMS
 #endif
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
-#include "runtime/kernels.hpp"
-#include "runtime/vectors-inl.hpp"
+#include "kernels/kernels.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // What the files of product kernels offer each other; kernels.hpp is for everyone else.
 #pragma once
 
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 namespace poise {
 

@@ -17,7 +17,7 @@
 
 #include <oneapi/tbb/cache_aligned_allocator.h>
 
-#include "runtime/tiles.hpp"
+#include "kernels/tiles.hpp"
 
 namespace poise {
 

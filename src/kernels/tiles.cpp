@@ -1,4 +1,4 @@
-#include "runtime/tiles.hpp"
+#include "kernels/tiles.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 
 #include <hwy/cache_control.h>
 
-#include "runtime/product_kernels.hpp"
-#include "runtime/tiles.hpp"
+#include "kernels/product_kernels.hpp"
+#include "kernels/tiles.hpp"
 
 namespace poise {
 namespace {

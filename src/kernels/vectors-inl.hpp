@@ -1,9 +1,9 @@
 // What the kernels' files share, once for each kind of processor.
-#if defined(POISE_RUNTIME_VECTORS) == defined(HWY_TARGET_TOGGLE)
-#ifdef POISE_RUNTIME_VECTORS
-#undef POISE_RUNTIME_VECTORS
+#if defined(POISE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_VECTORS
+#undef POISE_KERNELS_VECTORS
 #else
-#define POISE_RUNTIME_VECTORS
+#define POISE_KERNELS_VECTORS
 #endif
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one. Where there is no matrix
 // unit, its products are those of ordinary code.
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 #include <hwy/targets.h>
 
 #include "bytes/instruction_set.hpp"
-#include "runtime/product_kernels.hpp"
-#include "runtime/tiles.hpp"
+#include "kernels/product_kernels.hpp"
+#include "kernels/tiles.hpp"
 
 namespace poise {
 namespace {

@@ -3,14 +3,14 @@
 #include <cstring>
 #include <limits>
 
-#include "runtime/product_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runtime/integer_input.cpp"
+#define HWY_TARGET_INCLUDE "kernels/integer_input.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "runtime/vectors-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

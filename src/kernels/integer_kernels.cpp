@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <memory>
 
-#include "runtime/product_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runtime/integer_kernels.cpp"
+#define HWY_TARGET_INCLUDE "kernels/integer_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "runtime/integer_sums-inl.hpp"
+#include "kernels/integer_sums-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

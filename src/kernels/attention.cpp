@@ -2,16 +2,16 @@
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/kernels.hpp"
+#include "kernels/kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runtime/attention_kernels.cpp"
+#define HWY_TARGET_INCLUDE "kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <hwy/contrib/math/math-inl.h>
 
-#include "runtime/vectors-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {

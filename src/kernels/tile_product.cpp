@@ -2,8 +2,8 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/product_kernels.hpp"
-#include "runtime/tiles.hpp"
+#include "kernels/product_kernels.hpp"
+#include "kernels/tiles.hpp"
 
 namespace poise {
 namespace {

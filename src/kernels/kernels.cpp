@@ -2,14 +2,14 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/product_kernels.hpp"
+#include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runtime/kernels.cpp"
+#define HWY_TARGET_INCLUDE "kernels/kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "runtime/vectors-inl.hpp"
+#include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
