@@ -9,7 +9,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "kernels/kernels.hpp"
+#include "kernels/product.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels.cpp"

@@ -1,16 +1,15 @@
+#include "kernels/attention.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
-
-#include "kernels/kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <hwy/contrib/math/math-inl.h>
-
+#include "kernels/elementwise-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -71,26 +70,6 @@ void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size
     });
     from += count;
   }
-}
-
-// Applies `f` to vectors of `data`, the last one filled up with zeros.
-template <typename F>
-HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(f(Load(data + i), i), Floats(), data + i);
-  if (i == count) return;
-  HWY_ALIGN float buffer[kMaxLanes];
-  hn::Store(f(LoadTail(data + i, count - i), i), Floats(), buffer);
-  std::memcpy(data + i, buffer, sizeof(float) * (count - i));
-}
-
-// exp(x), where x is at most 88; NaN stays NaN. Highway's Exp is not defined for NaN and far outside.
-template <typename V>
-HWY_INLINE V Exponential(V x) {
-  const auto nan = hn::IsNaN(x);
-  const auto inside = hn::Max(hn::IfThenZeroElse(nan, x), hn::Set(Floats(), -110.0F));  // exp(-110) is 0 in float32
-  return hn::IfThenElse(nan, x, hn::Exp(Floats(), inside));
 }
 
 // Whole vectors first, then one number after the other. A NaN may get lost.
@@ -178,17 +157,6 @@ void AddWeightedRows(const FloatRows& weights, const FloatRows& values, std::siz
   });
 }
 
-void SiluProduct(float* gate, const float* up, std::size_t count) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  const auto one = hn::Set(Floats(), 1.0F);
-  const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is as good as zero
-  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
-    const auto other = i + lanes <= count ? Load(up + i) : LoadTail(up + i, count - i);
-    const auto exponential = Exponential(hn::Min(hn::Neg(x), most));
-    return hn::Mul(hn::Div(x, hn::Add(one, exponential)), other);
-  });
-}
-
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -199,7 +167,6 @@ namespace {
 HWY_EXPORT(AttentionScores);
 HWY_EXPORT(Softmax);
 HWY_EXPORT(AddWeightedRows);
-HWY_EXPORT(SiluProduct);
 
 }  // namespace
 
@@ -212,8 +179,6 @@ void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(s
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
   HWY_DYNAMIC_DISPATCH(AddWeightedRows)(weights, values, size, out);
 }
-
-void silu_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count); }
 
 }  // namespace poise
 #endif

@@ -16,7 +16,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
-#include "kernels/kernels.hpp"
+#include "kernels/product.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,7 +1,7 @@
-// What the files of product kernels offer each other; kernels.hpp is for everyone else.
+// What the files of product kernels offer each other; product.hpp is for everyone else.
 #pragma once
 
-#include "kernels/kernels.hpp"
+#include "kernels/product.hpp"
 
 namespace poise {
 

@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/kernels.hpp"
+#include "kernels/aligned_floats.hpp"
+#include "kernels/attention.hpp"
 
 namespace poise {
 

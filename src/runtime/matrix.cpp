@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "kernels/product.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_scheme.hpp"
 

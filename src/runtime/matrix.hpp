@@ -11,7 +11,7 @@
 
 #include <poise/tensor.hpp>
 
-#include "kernels/kernels.hpp"
+#include "kernels/stored_rows.hpp"
 
 namespace poise {
 

@@ -7,7 +7,6 @@
 // sees the positions j with i - sliding_window < j <= i.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,8 +15,10 @@
 
 #include <poise/error.hpp>
 
+#include "kernels/activation.hpp"
+#include "kernels/norm.hpp"
+#include "kernels/rotation.hpp"
 #include "runtime/attention.hpp"
-#include "kernels/kernels.hpp"
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
 #include "runtime/transformer.hpp"
@@ -49,62 +50,6 @@ Layer load_layer(const Model& model, std::int64_t index) {
           load_matrix(tensor("self_attn.v_proj")), load_matrix(tensor("self_attn.o_proj")), load_vector(tensor("post_attention_layernorm")),
           load_matrix(tensor("mlp.gate_proj")),    load_matrix(tensor("mlp.up_proj")),      load_matrix(tensor("mlp.down_proj"))};
 }
-
-// out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
-void rms_norm(const float* x, std::size_t tokens, const std::vector<float>& weight, float eps, float* out) {
-  const std::size_t size = weight.size();
-  for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-    double squares = 0;
-    for (std::size_t i = 0; i < size; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    const auto factor = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(eps)));
-    for (std::size_t i = 0; i < size; ++i) out[i] = x[i] * factor * weight[i];
-  }
-}
-
-// Rotary embedding: element i of a head's first half turns with element i of its second half, by position * frequency[i].
-class Rotation {
- public:
-  Rotation(std::size_t head_size, float theta) : half_(head_size / 2) {
-    for (std::size_t i = 0; i < half_; ++i) {
-      const double exponent = static_cast<double>(2 * i) / static_cast<double>(head_size);
-      frequencies_.push_back(static_cast<float>(1.0 / std::pow(static_cast<double>(theta), exponent)));
-    }
-  }
-
-  // Gets ready for positions [position, position + tokens).
-  void prepare(std::size_t position, std::size_t tokens) {
-    cosines_.resize(tokens * half_);
-    sines_.resize(tokens * half_);
-    for (std::size_t t = 0; t < tokens; ++t) {
-      for (std::size_t i = 0; i < half_; ++i) {
-        // The product in float32, as the models were trained with.
-        const float angle = static_cast<float>(position + t) * frequencies_[i];
-        cosines_[t * half_ + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-        sines_[t * half_ + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
-      }
-    }
-  }
-
-  // Turns the `heads` heads of the t-th prepared position in place.
-  void apply(std::size_t t, std::size_t heads, float* x) const {
-    const float* cosines = cosines_.data() + t * half_;
-    const float* sines = sines_.data() + t * half_;
-    for (std::size_t head = 0; head < heads; ++head, x += 2 * half_) {
-      for (std::size_t i = 0; i < half_; ++i) {
-        const float a = x[i];
-        const float b = x[i + half_];
-        x[i] = a * cosines[i] - b * sines[i];
-        x[i + half_] = b * cosines[i] + a * sines[i];
-      }
-    }
-  }
-
- private:
-  std::size_t half_;
-  std::vector<float> frequencies_;
-  std::vector<float> cosines_;  // [tokens, half]
-  std::vector<float> sines_;
-};
 
 class Mistral final : public Transformer {
  public:
@@ -154,7 +99,7 @@ class Mistral final : public Transformer {
     attended_.resize(count * heads_ * head_size_);
     gate_.resize(count * inner_);
     up_.resize(count * inner_);
-    rotation_.prepare(position, count);
+    rotation_.prepare(position, count, angles_);
     cache_.reserve(position + count);
   }
 
@@ -164,8 +109,8 @@ class Mistral final : public Transformer {
     multiply(std::array{Product{layer.q.get(), q_.data()}, Product{layer.k.get(), k_.data()}, Product{layer.v.get(), v_.data()}}, normed_.data(), count);
     const std::size_t width = kv_heads_ * head_size_;
     for (std::size_t t = 0; t < count; ++t) {
-      rotation_.apply(t, heads_, q_.data() + t * heads_ * head_size_);
-      rotation_.apply(t, kv_heads_, k_.data() + t * width);
+      rotation_.apply(angles_, t, heads_, q_.data() + t * heads_ * head_size_);
+      rotation_.apply(angles_, t, kv_heads_, k_.data() + t * width);
       cache_.put(index, position + t, k_.data() + t * width, v_.data() + t * width);
     }
     attend(cache_, index, {heads_, kv_heads_, head_size_, window_}, position, count, q_.data(), attended_.data());
@@ -199,6 +144,7 @@ class Mistral final : public Transformer {
   std::vector<float> norm_;
   std::unique_ptr<Matrix> lm_head_;  // null: the embedding
   Rotation rotation_;
+  Rotation::Angles angles_;
   KvCache cache_;
 
   std::vector<float> x_;          // [tokens, hidden]

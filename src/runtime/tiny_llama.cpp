@@ -5,7 +5,6 @@
 //
 // and in the end logits = output_projection(x). Weights are [in, out]: y = x W.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
@@ -14,9 +13,11 @@
 
 #include <poise/error.hpp>
 
+#include "kernels/activation.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/norm.hpp"
 #include "model/tiny_llama.hpp"
 #include "runtime/attention.hpp"
-#include "kernels/kernels.hpp"
 #include "runtime/kv_cache.hpp"
 #include "runtime/matrix.hpp"
 #include "runtime/transformer.hpp"
@@ -81,26 +82,8 @@ struct Norm {
   std::vector<float> weight;
   std::vector<float> bias;
 
-  // out [tokens, D] = (x - mean) / sqrt(variance + eps) * weight + bias
-  void apply(const float* x, std::size_t tokens, float* out) const {
-    const std::size_t size = weight.size();
-    for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-      double sum = 0;
-      for (std::size_t i = 0; i < size; ++i) sum += static_cast<double>(x[i]);
-      const double mean = sum / static_cast<double>(size);
-      double squares = 0;
-      for (std::size_t i = 0; i < size; ++i) squares += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
-      const double factor = 1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(kTinyLlamaNormEps));
-      for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<float>((static_cast<double>(x[i]) - mean) * factor) * weight[i] + bias[i];
-    }
-  }
+  void apply(const float* x, std::size_t tokens, float* out) const { layer_norm(x, tokens, weight, bias, kTinyLlamaNormEps, out); }
 };
-
-// The approximation by tanh.
-float gelu(float x) {
-  const auto value = static_cast<double>(x);
-  return static_cast<float>(0.5 * value * (1 + std::tanh(0.7978845608028654 * (value + 0.044715 * value * value * value))));
-}
 
 const Tensor& require_tensor(const Model& model, const std::string& name) {
   const Tensor* tensor = model.find(name);
@@ -191,7 +174,7 @@ class TinyLlama final : public Transformer {
     layer.norm2.apply(x_.data(), count, normed_.data());
     inner_.resize(count * layer.linear1.out());
     layer.linear1.multiply(normed_.data(), count, layer.bias1.data(), inner_.data());
-    std::ranges::transform(inner_, inner_.begin(), gelu);
+    gelu(inner_.data(), inner_.size());
     layer.linear2.multiply(inner_.data(), count, layer.bias2.data(), projected_.data());
     add(projected_);
   }

@@ -1,7 +1,5 @@
 // Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one. Where there is no matrix
 // unit, its products are those of ordinary code.
-#include "kernels/kernels.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +14,9 @@
 #include <hwy/targets.h>
 
 #include "bytes/instruction_set.hpp"
+#include "kernels/activation.hpp"
+#include "kernels/attention.hpp"
+#include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
 

@@ -8,8 +8,8 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/random_model.hpp"
 #include "kernels/tiles.hpp"
+#include "runtime/random_model.hpp"
 #include "runtime/transformer.hpp"
 #include "tensor/cast.hpp"
 

@@ -1,12 +1,11 @@
-// The loops that take the time: products with weights as they are stored, attention, activation. Chosen for the processor
-// at run time.
+// Products of weights with x, straight from how the weights are stored. Chosen for the processor at run time.
 //
-// Weights may lie at any address. Every product is summed in an order that depends on the columns only, and on whether tokens come
+// Weights may be at any address. Every product is summed in an order that depends on the columns only, and on whether tokens come
 // alone or with others: whichever thread computes it and whatever comes with it, the result is the same to the bit.
 //
 // Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
 // error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
-// are integer codes stay as they are and x is made integers too: 15 bits and a sign, with one float32 scale for each 1024
+// are integer codes stay integers and x becomes integers too: 15 bits and a sign, with one float32 scale for each 1024
 // columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of the
 // block, for each weight, times that weight.
 #pragma once
@@ -15,62 +14,11 @@
 #include <cstdint>
 #include <vector>
 
-#include <oneapi/tbb/cache_aligned_allocator.h>
-
+#include "kernels/aligned_floats.hpp"
+#include "kernels/stored_rows.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
-
-// Numbers at an address that suits vectors: one that crossed lines of the cache would be read twice.
-using AlignedFloats = std::vector<float, tbb::cache_aligned_allocator<float>>;
-
-// How a weight is stored.
-enum class Storage : std::uint8_t {
-  f32,
-  f16,
-  bf16,
-  i8,
-  u8,
-  i4,        // two codes a byte, the even element in the low nibble; two's complement
-  u4,        // the same, unsigned
-  i4_bytes,  // one code a byte, in the low nibble
-  u4_bytes,
-  group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
-  group4,  // the same, two codes a byte, the even element in the low nibble
-};
-
-constexpr unsigned bits_of(Storage storage) {
-  switch (storage) {
-    case Storage::f32: return 32;
-    case Storage::f16:
-    case Storage::bf16: return 16;
-    case Storage::i8:
-    case Storage::u8:
-    case Storage::group8:
-    case Storage::i4_bytes:
-    case Storage::u4_bytes: return 8;
-    case Storage::i4:
-    case Storage::u4:
-    case Storage::group4: break;
-  }
-  return 4;
-}
-
-// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
-// the columns and is a multiple of 16.
-struct StoredRows {
-  Storage storage = Storage::f32;
-  const std::byte* data = nullptr;
-  std::size_t columns = 0;
-  float scale = 1;
-  float offset = 0;
-  std::size_t group_size = 0;         // of group8 and group4
-  const std::byte* scales = nullptr;  // one a group, row by row
-  const std::byte* zeros = nullptr;
-};
-
-// Rows [first, first + count) as float32: out [count, columns].
-void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);
 
 // Whether the product with one token takes x as integers: weights are codes, in groups (if any) that the kernels know.
 bool takes_integers(const StoredRows& matrix);
@@ -148,35 +96,5 @@ std::size_t rows_at_once(std::size_t tokens);
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
-
-// Rows of numbers: the i-th begins at data + i * stride.
-struct FloatRows {
-  const float* data = nullptr;
-  std::size_t stride = 0;
-  std::size_t count = 0;
-};
-
-// Keys of consecutive positions, kKeysTogether of them side by side: element e of the i-th is
-// data[s / kKeysTogether * stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are there as a whole.
-inline constexpr std::size_t kKeysTogether = 64;
-struct CachedKeys {
-  const float* data = nullptr;
-  std::size_t stride = 0;
-  std::size_t begin = 0;
-  std::size_t count = 0;
-};
-
-// So many queries share what is loaded of keys and values.
-inline constexpr std::size_t kQueriesTogether = 4;
-
-// scores[q * stride + i] = scale * (row q of the queries times key i), both of `size` numbers
-void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride);
-// In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.
-void softmax(float* scores, std::size_t count);
-// out[q * size + j] += sum of weights[q][i] * values[i][j]; each of `weights` is as long as there are values.
-void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
-
-// gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
-void silu_product(float* gate, const float* up, std::size_t count);
 
 }  // namespace poise

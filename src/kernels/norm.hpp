@@ -1,0 +1,15 @@
+// Norms: each token's numbers brought to one size.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace poise {
+
+// out [tokens, weight.size()] = x / sqrt(mean(x^2) + eps) * weight
+void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out);
+
+// out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
+void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias, float eps, float* out);
+
+}  // namespace poise

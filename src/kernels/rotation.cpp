@@ -1,0 +1,42 @@
+#include "kernels/rotation.hpp"
+
+#include <cmath>
+
+namespace poise {
+
+Rotation::Rotation(std::size_t head_size, float theta) {
+  for (std::size_t i = 0; i < head_size / 2; ++i) {
+    const double exponent = static_cast<double>(2 * i) / static_cast<double>(head_size);
+    frequencies_.push_back(static_cast<float>(1.0 / std::pow(static_cast<double>(theta), exponent)));
+  }
+}
+
+void Rotation::prepare(std::size_t position, std::size_t tokens, Angles& angles) const {
+  const std::size_t half = frequencies_.size();
+  angles.cosines.resize(tokens * half);
+  angles.sines.resize(tokens * half);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t i = 0; i < half; ++i) {
+      // The product in float32, as the models were trained with.
+      const float angle = static_cast<float>(position + t) * frequencies_[i];
+      angles.cosines[t * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
+      angles.sines[t * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    }
+  }
+}
+
+void Rotation::apply(const Angles& angles, std::size_t t, std::size_t heads, float* x) const {
+  const std::size_t half = frequencies_.size();
+  const float* cosines = angles.cosines.data() + t * half;
+  const float* sines = angles.sines.data() + t * half;
+  for (std::size_t head = 0; head < heads; ++head, x += 2 * half) {
+    for (std::size_t i = 0; i < half; ++i) {
+      const float a = x[i];
+      const float b = x[i + half];
+      x[i] = a * cosines[i] - b * sines[i];
+      x[i + half] = b * cosines[i] + a * sines[i];
+    }
+  }
+}
+
+}  // namespace poise

@@ -1,0 +1,57 @@
+// Rows of weights as files store them, and what makes them float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+// How a weight is stored.
+enum class Storage : std::uint8_t {
+  f32,
+  f16,
+  bf16,
+  i8,
+  u8,
+  i4,        // two codes a byte, the even element in the low nibble; two's complement
+  u4,        // the same, unsigned
+  i4_bytes,  // one code a byte, in the low nibble
+  u4_bytes,
+  group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
+  group4,  // the same, two codes a byte, the even element in the low nibble
+};
+
+constexpr unsigned bits_of(Storage storage) {
+  switch (storage) {
+    case Storage::f32: return 32;
+    case Storage::f16:
+    case Storage::bf16: return 16;
+    case Storage::i8:
+    case Storage::u8:
+    case Storage::group8:
+    case Storage::i4_bytes:
+    case Storage::u4_bytes: return 8;
+    case Storage::i4:
+    case Storage::u4:
+    case Storage::group4: break;
+  }
+  return 4;
+}
+
+// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
+// the columns and is a multiple of 16.
+struct StoredRows {
+  Storage storage = Storage::f32;
+  const std::byte* data = nullptr;
+  std::size_t columns = 0;
+  float scale = 1;
+  float offset = 0;
+  std::size_t group_size = 0;         // of group8 and group4
+  const std::byte* scales = nullptr;  // one a group, row by row
+  const std::byte* zeros = nullptr;
+};
+
+// Rows [first, first + count) as float32: out [count, columns].
+void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);
+
+}  // namespace poise
