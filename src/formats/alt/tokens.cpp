@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -79,16 +80,16 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   vocabulary.add(reader.text("token_data"), score, code);
 }
 
-Vocabulary with_types(const Vocabulary& with_codes, TypeNumbering numbering) {
+// The same tokens, of the types that `type_of` gives their ids.
+template <typename TypeOf>
+Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary;
-  vocabulary.bos_id = with_codes.bos_id;
-  vocabulary.eos_id = with_codes.eos_id;
-  vocabulary.pad_id = with_codes.pad_id;
-  vocabulary.unk_id = with_codes.unk_id;
-  vocabulary.max_length = with_codes.max_length;
-  for (std::size_t id = 0; id < with_codes.size(); ++id) {
-    vocabulary.add(with_codes.text(id), with_codes.score(id), token_type(numbering, static_cast<std::int32_t>(with_codes.type(id))));
-  }
+  vocabulary.bos_id = tokens.bos_id;
+  vocabulary.eos_id = tokens.eos_id;
+  vocabulary.pad_id = tokens.pad_id;
+  vocabulary.unk_id = tokens.unk_id;
+  vocabulary.max_length = tokens.max_length;
+  for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;
 }
 
@@ -98,13 +99,27 @@ void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t
   if (reading.record == TokenRecord::alt_c) reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
 }
 
-void settle_types(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
+void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
   const NumberingVerdict verdict = find_numbering(vocabulary, record);
   if (verdict.contradictory) reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
   if (verdict.numbering == TypeNumbering::canonical) return;
   reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8", begin);
   reader.dialect().types = verdict.numbering;
-  vocabulary = with_types(vocabulary, verdict.numbering);
+  const auto type_of = [&](std::size_t id) { return token_type(verdict.numbering, static_cast<std::int32_t>(vocabulary.type(id))); };
+  vocabulary = with_types(vocabulary, type_of);
+}
+
+// The tokens at bos_id, eos_id and pad_id get the types that they are written with, so that the same tokens are the same vocabulary.
+void settle_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
+  bool any = false;
+  for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
+    const auto id = static_cast<std::size_t>(special);
+    if (special < 0 || id >= vocabulary.size() || written_type(vocabulary, id) == vocabulary.type(id)) continue;
+    any = true;
+    reader.warn("token_type", fmt::format("token {}: expected {}, found {}", id, to_string(written_type(vocabulary, id)), to_string(vocabulary.type(id))),
+                begin);
+  }
+  if (any) vocabulary = with_types(vocabulary, [&](std::size_t id) { return written_type(vocabulary, id); });
 }
 
 Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
@@ -124,7 +139,8 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   reader.require_marker();
   reader.dialect().tokens = reading.record;
   reader.dialect().seq_len = reading.seq_len;
-  settle_types(reader, vocabulary, reading.record, begin);
+  settle_numbering(reader, vocabulary, reading.record, begin);
+  settle_special_types(reader, vocabulary, begin);
   return vocabulary;
 }
 

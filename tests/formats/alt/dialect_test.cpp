@@ -132,6 +132,20 @@ TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
   EXPECT_THAT(model.warnings, warns("different numberings", 304));
 }
 
+// What the canonical form of the same tokens says.
+TEST(AltDialects, TokensAtSpecialIdsGetTheTypesOfThese) {
+  FileBuilder canonical;
+  FileBuilder builder;
+  builder.tokens[1].type = 2;  // control, as SentencePiece has it
+  builder.tokens[2].type = 0;
+  const Model model = read(builder.v2());
+  EXPECT_EQ(model.vocabulary, read(canonical.v2()).vocabulary);
+  EXPECT_THAT(model.warnings, warns("token_type: token 1: expected bos, found control", 304));
+  EXPECT_THAT(model.warnings, warns("token_type: token 2: expected eos, found normal", 304));
+  builder.tokens[2].type = 4;  // unused ones stay that
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::unused);
+}
+
 TEST(AltDialects, TimestampsBecomeDatesAndNegativeWindowsNone) {
   FileBuilder builder;
   builder.created_at = "2023-09-20T13:03:50+00:00";
