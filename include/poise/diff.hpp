@@ -22,7 +22,8 @@ struct TensorDifference {
   std::string name;
   std::string a;  // "f16 [4096, 4096]"; "-" when absent
   std::string b;
-  // Over elements, where both have the same shape and can be compared as numbers.
+  // Over elements, where both have the same shape and real numbers, complex ones or integers. Floating-point numbers are compared
+  // in the precision of the wider type, integers exactly.
   struct Values {
     std::uint64_t different = 0;  // elements
     double max_absolute = 0;
@@ -39,8 +40,9 @@ struct DiffReport {
   bool same() const { return fields.empty() && tensors.empty(); }
 };
 
-// Tensors are equal when name, shape, layout, element type and elements are. NaN equals NaN. Throws what reading the
-// blobs throws, and cancelled.
+// Tensors are equal when name, shape, layout, element type and elements are. Of a layout the meaning counts, not the attributes and
+// index types that spell it. NaN equals NaN. Maps are equal when they have equal values under the same keys, in any order. Of two
+// sparse tensors only stored elements are compared. Throws what reading the blobs throws, and cancelled.
 DiffReport diff(const Model& a, const Model& b, const Progress& progress = {});
 
 }  // namespace poise

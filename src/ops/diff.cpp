@@ -1,8 +1,8 @@
 #include <poise/diff.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <unordered_map>
 
@@ -10,38 +10,18 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
-#include "bytes/little_endian.hpp"
+#include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/same_bytes.hpp"
 #include "model/metadata.hpp"
+#include "ops/compare_numbers.hpp"
+#include "ops/same_value.hpp"
 #include "tensor/dense.hpp"
+#include "tensor/group_scheme.hpp"
+#include "tensor/sparse.hpp"
 
 namespace poise {
 namespace {
-
-constexpr std::size_t kChunkElements = 1 << 18;
-
-// As ==, but NaN is the same as NaN.
-template <typename Number>
-bool same_number(Number a, Number b) {
-  return a == b || (std::isnan(a) && std::isnan(b));
-}
-
-// The same for values.
-bool same_value(const Value& a, const Value& b) {
-  if (a == b) return true;
-  if (const auto* x = a.get_if<double>(), *y = b.get_if<double>(); x != nullptr && y != nullptr) return same_number(*x, *y);
-  if (const auto* x = a.get_if<Value::Array>(), *y = b.get_if<Value::Array>(); x != nullptr && y != nullptr) return std::ranges::equal(*x, *y, same_value);
-  const auto* x = a.get_if<Attributes>();
-  const auto* y = b.get_if<Attributes>();
-  if (x == nullptr || y == nullptr) return false;
-  const auto same_entry = [](const Attributes::Entry& one, const Attributes::Entry& other) {
-    return one.first == other.first && same_value(one.second, other.second);
-  };
-  return std::equal(x->begin(), x->end(), y->begin(), y->end(), same_entry);
-}
 
 // JSON makes null of infinities, and text of bytes.
 std::string text_of(const Value& value) {
@@ -110,102 +90,86 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   if (different > 0) out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
 
-std::string describe(const Tensor& tensor) {
+// The type of a part as diff shows it.
+std::string type_name(const Tensor&, const Part& part) { return part.dtype == DType::unknown ? part.dtype_name : std::string(to_string(part.dtype)); }
+
+// What the type of a part means: that of indices says nothing about elements, and words of codes have no sign.
+std::string type_meaning(const Tensor& tensor, const Part& part) {
+  if (is_sparse(tensor) && part.role != "values") return {};
+  if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype)) return fmt::format("{}", info(part.dtype).bits);
+  return type_name(tensor, part);
+}
+
+template <typename TypeOf>
+std::string describe(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;
   for (const Part& part : tensor.parts) parts.push_back(&part);
   std::ranges::sort(parts, {}, &Part::role);  // formats have orders of their own
   std::string types;
-  for (const Part* part : parts)
-    types += fmt::format("{}{}", types.empty() ? "" : "+", part->dtype == DType::unknown ? part->dtype_name : to_string(part->dtype));
+  for (const Part* part : parts) types += fmt::format("{}{}", types.empty() ? "" : "+", type_of(tensor, *part));
   const std::string_view layout = tensor.layout == Layout::dense   ? ""
                                   : tensor.layout == Layout::other ? std::string_view(tensor.layout_name)
                                                                    : to_string(tensor.layout);
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
-// Differences of two runs of float32, chunk by chunk.
-class ValueComparison {
- public:
-  void add(std::span<const float> a, std::span<const float> b) {
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (same_number(a[i], b[i])) continue;
-      ++result_.different;
-      const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-      // NaN against a number, or infinities of two signs, are as far apart as can be.
-      result_.max_absolute = std::isnan(difference) ? INFINITY : std::max(result_.max_absolute, difference);
-      squares_ += std::isnan(difference) ? INFINITY : difference * difference;
-    }
-    elements_ += a.size();
-  }
-  TensorDifference::Values result() const {
-    TensorDifference::Values values = result_;
-    if (elements_ > 0) values.rms = std::sqrt(squares_ / static_cast<double>(elements_));
-    return values;
-  }
-
- private:
-  TensorDifference::Values result_;
-  double squares_ = 0;
-  std::uint64_t elements_ = 0;
-};
-
-template <typename Advance>
-TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, Advance&& advance) {
-  const BlobPtr left = dense_blob(a, DType::f32);
-  const BlobPtr right = dense_blob(b, DType::f32);
-  std::array<std::vector<float>, 2> chunks = {std::vector<float>(kChunkElements), std::vector<float>(kChunkElements)};
-  ValueComparison comparison;
-  for (std::uint64_t done = 0; done < a.elements();) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, a.elements() - done));
-    left->read(done * sizeof(float), std::as_writable_bytes(std::span(chunks[0]).first(count)));
-    right->read(done * sizeof(float), std::as_writable_bytes(std::span(chunks[1]).first(count)));
-    comparison.add(std::span<const float>(chunks[0]).first(count), std::span<const float>(chunks[1]).first(count));
-    advance(count * sizeof(float));
-    done += count;
-  }
-  return comparison.result();
-}
+// Layout, element type and shape, however they are spelled.
+bool same_kind(const Tensor& a, const Tensor& b) { return describe(a, type_meaning) == describe(b, type_meaning); }
 
 bool same_parts(const Tensor& a, const Tensor& b) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
     const Part* other = b.part(part.role);
-    return other != nullptr && other->dtype == part.dtype && same_bytes(*part.blob, *other->blob);
+    return other != nullptr && type_meaning(b, *other) == type_meaning(a, part) && same_bytes(*part.blob, *other->blob);
   });
+}
+
+bool are_groups(const Tensor& a, const Tensor& b) {
+  return a.layout == Layout::quantized_group && b.layout == Layout::quantized_group && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
 }
 
 // Do equal bytes stand for equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
-  if (a.layout == Layout::affine) return a.affine->get() == b.affine->get();
-  return a.layout != Layout::quantized_group || a.attributes == b.attributes;
+  if (a.layout == Layout::affine && b.layout == Layout::affine) return a.affine->get() == b.affine->get();
+  return !are_groups(a, b) || same_meaning(group_scheme(a), group_scheme(b));
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.
-template <typename Advance>
-std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, Advance&& advance) {
-  TensorDifference difference{a.name, describe(a), describe(b), std::nullopt};
-  const bool same_kind = difference.a == difference.b;
-  const bool have_numbers = a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
-  if (same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
-    advance(a.elements() * sizeof(float));
+std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+  const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
+  const bool is_same_kind = same_kind(a, b);
+  if (is_same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
+    compared(a.elements());
     return std::nullopt;
   }
-  if (!have_numbers) return difference;
-  try {
-    difference.values = compare_numbers(a, b, advance);
-  } catch (const Error& error) {  // numbers of float64 may be too large
-    if (error.kind() != ErrorKind::unsupported) throw;
-    return difference;
-  }
-  // Numbers are compared as float32, which hides small differences of float64.
-  const bool exact = element_type(a) != DType::f64;
-  if (same_kind && exact && difference.values->different == 0) return std::nullopt;
+  TensorDifference difference{a.name, describe(a, type_name), describe(b, type_name), std::nullopt};
+  if (have_numbers) difference.values = compare_numbers(a, b, compared);
+  if (is_same_kind && have_numbers && difference.values->different == 0) return std::nullopt;
   return difference;
 }
 
-std::uint64_t bytes_to_compare(const Model& model) {
+// Attributes, but for those that spell a scheme that is the same.
+void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
+  const bool one_scheme = are_groups(a, b) && same_meaning(group_scheme(a), group_scheme(b));
+  const auto rest = [&](const Tensor& tensor) {
+    if (!one_scheme) return tensor.attributes;
+    std::vector<Attributes::Entry> entries;
+    for (const auto& entry : tensor.attributes) {
+      if (!spells_group_scheme(entry.first)) entries.push_back(entry);
+    }
+    return Attributes::from_unique(std::move(entries));
+  };
+  compare_maps(fmt::format("tensors.{}.", a.name), rest(a), rest(b), out);
+}
+
+std::uint64_t compared_bytes(std::uint64_t elements) { return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX); }
+
+// How much work a tensor is, in bytes.
+std::uint64_t work(const Tensor& tensor) { return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements()); }
+
+std::uint64_t work(const Model& model) {
   std::uint64_t sum = 0;
-  for (const Tensor& tensor : model.tensors()) sum += tensor.elements() * sizeof(float);
+  for (const Tensor& tensor : model.tensors()) sum = saturating_add(sum, work(tensor));
   return sum;
 }
 
@@ -215,20 +179,23 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
   for (const Tensor& tensor : b.tensors()) names.insert(tensor.name);
   const std::vector<std::string> ordered(names.begin(), names.end());
   std::vector<std::optional<TensorDifference>> found(ordered.size());
-  Meter meter(progress, bytes_to_compare(a));
+  Meter meter(progress, work(a));
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
     if (left == nullptr || right == nullptr) {
-      found[i] = TensorDifference{ordered[i], left == nullptr ? "-" : describe(*left), right == nullptr ? "-" : describe(*right), std::nullopt};
+      const auto text = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor, type_name); };
+      found[i] = TensorDifference{ordered[i], text(left), text(right), std::nullopt};
       return;
     }
-    found[i] = compare(*left, *right, [&](std::uint64_t bytes) { meter.advance(bytes, ordered[i]); });
+    const bool sparse = is_sparse(*left);  // how far its elements are through its bytes is not known
+    found[i] = compare(*left, *right, [&](std::uint64_t elements) { meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]); });
+    if (sparse) meter.advance(work(*left), ordered[i]);
   });
   for (const std::string& name : ordered) {
     const Tensor* left = a.find(name);
     const Tensor* right = b.find(name);
-    if (left != nullptr && right != nullptr) compare_maps(fmt::format("tensors.{}.", name), left->attributes, right->attributes, report.fields);
+    if (left != nullptr && right != nullptr) compare_attributes(*left, *right, report.fields);
   }
   for (auto& difference : found) {
     if (difference) {

@@ -210,7 +210,29 @@ class SchemeReader {
   std::uint64_t groups_ = 0;
 };
 
+// The same scheme without what says nothing in it.
+void reduce(GroupScheme& scheme) {
+  scheme.word = DType::unknown;  // its width is that of the parts; a sign means nothing
+  if (scheme.zeros != Zeros::fixed) scheme.zero = 0;
+  if (scheme.zeros == Zeros::fixed && scheme.zero == 0) scheme.zeros = Zeros::none;
+  if (scheme.per_word == 1) {
+    scheme.packing_axis = 0;
+    scheme.high_bits_first = false;
+  }
+}
+
 }  // namespace
+
+bool same_meaning(GroupScheme a, GroupScheme b) {
+  reduce(a);
+  reduce(b);
+  return a == b;
+}
+
+bool spells_group_scheme(std::string_view attribute) {
+  constexpr std::array<std::string_view, 6> kKeys = {"bits", "group_size", "axis", "packing", "scale_form", "zero_point"};
+  return std::ranges::find(kKeys, attribute) != kKeys.end();
+}
 
 GroupScheme group_scheme(const Tensor& tensor) { return SchemeReader(tensor).read(); }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <poise/tensor.hpp>
 
@@ -32,10 +33,18 @@ struct GroupScheme {
   bool power_of_two = false;     // a scale is a byte e that stands for 2^(e - 127)
   Zeros zeros = Zeros::none;
   std::int64_t zero = 0;
+
+  friend bool operator==(const GroupScheme&, const GroupScheme&) = default;
 };
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
 // make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.
 GroupScheme group_scheme(const Tensor& tensor);
+
+// True when codes of equal bytes stand for equal numbers, however the two are spelled. Requires: of tensors of one shape.
+bool same_meaning(GroupScheme a, GroupScheme b);
+
+// True for the attributes that a scheme is read from.
+bool spells_group_scheme(std::string_view attribute);
 
 }  // namespace poise

@@ -6,8 +6,10 @@
 // Indices are of any integer type. No cell may stand twice.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <poise/tensor.hpp>
 
@@ -31,6 +33,16 @@ SparseRules sparse_rules(const Tensor& tensor);
 // Memory: the index parts, unless they are mapped; for coordinates in no order 8 bytes an element more.
 // Requires: Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
+
+// A stored element: its cell in row-major numbering, and its place among the values.
+struct SparseEntry {
+  std::uint64_t cell = 0;
+  std::uint64_t place = 0;
+};
+
+// The stored elements by cell, each cell once. Throws what validate_sparse() throws. Memory: 16 bytes an element.
+// Requires: Layout::sparse_csr or sparse_coo.
+std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
 
 // The same matrix with the columns of every row ascending, as zt.sparse_csr/1 has them; throws what validate_sparse() throws,
 // and unsupported for values of less than a byte. Memory: 8 bytes an element, and, if columns move, the parts that are not

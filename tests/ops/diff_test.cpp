@@ -122,18 +122,167 @@ TEST(Diff, TypesAndShapesAreShown) {
   EXPECT_EQ(types.tensors[0].values.value().different, 0U);
 }
 
-TEST(Diff, Float64IsComparedExactly) {
-  const auto tensor = [](double number) { return make_dense("x", {1}, DType::f64, blob({number})); };
-  EXPECT_TRUE(difference(tensor(1), tensor(1)).same());
-  EXPECT_FALSE(difference(tensor(1), tensor(1 + 0x1p-50)).same());
+template <typename Number>
+Tensor numbers(DType dtype, std::initializer_list<Number> values) {
+  return make_dense("x", {values.size() * sizeof(Number) * 8 / info(dtype).bits}, dtype, blob(values));
 }
 
-TEST(Diff, Float64ThatFloat32CannotHoldDiffers) {
-  const auto tensor = [](double number) { return make_dense("x", {1}, DType::f64, blob({number})); };
+TensorDifference::Values values_of(const Tensor& a, const Tensor& b) { return difference(a, b).tensors.at(0).values.value(); }
+
+TEST(Diff, Float64IsComparedAndMeasuredAsSuch) {
+  const auto tensor = [](double number) { return numbers(DType::f64, {1.0, number}); };
+  EXPECT_TRUE(difference(tensor(1), tensor(1)).same());
+  const auto values = values_of(tensor(1), tensor(1 + 0x1p-40));
+  EXPECT_EQ(values.different, 1U);
+  EXPECT_EQ(values.max_absolute, 0x1p-40);
+  EXPECT_NEAR(values.rms, 0x1p-40 / std::sqrt(2.0), 1e-25);
+  EXPECT_EQ(values_of(numbers(DType::f32, {1.0F}), numbers(DType::f64, {1 + 0x1p-40})).max_absolute, 0x1p-40);
+}
+
+TEST(Diff, Float64ThatFloat32CannotHoldIsMeasured) {
+  const auto tensor = [](double number) { return numbers(DType::f64, {number}); };
   EXPECT_TRUE(difference(tensor(1e300), tensor(1e300)).same());
-  const DiffReport report = difference(tensor(1e300), tensor(2e300));
-  ASSERT_EQ(report.tensors.size(), 1U);
-  EXPECT_FALSE(report.tensors[0].values.has_value());
+  const auto large = values_of(tensor(1e300), tensor(3e300));
+  EXPECT_EQ(large.max_absolute, 2e300);
+  EXPECT_DOUBLE_EQ(large.rms, 2e300);
+  EXPECT_DOUBLE_EQ(values_of(tensor(1e-300), tensor(3e-300)).rms, 2e-300);
+  EXPECT_TRUE(std::isinf(values_of(tensor(INFINITY), tensor(1)).rms));
+}
+
+TEST(Diff, RmsDoesNotDependOnTheOrderOfDifferences) {
+  EXPECT_NEAR(values_of(floats({0, 0, 0, 0}), floats({3, 0, 4, 12})).rms, 6.5, 1e-12);
+  EXPECT_NEAR(values_of(floats({0, 0, 0, 0}), floats({12, 4, 0, 3})).rms, 6.5, 1e-12);
+}
+
+// Beyond 2^53 float64 has no place for every integer.
+TEST(Diff, IntegersAreComparedExactly) {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 62) + 1;
+  const auto values = values_of(numbers<std::int64_t>(DType::i64, {kLarge, -kLarge, 7}), numbers<std::int64_t>(DType::i64, {kLarge + 1, -kLarge, 4}));
+  EXPECT_EQ(values.different, 2U);
+  EXPECT_EQ(values.max_absolute, 3);
+  constexpr std::uint64_t kTop = UINT64_MAX;
+  EXPECT_EQ(values_of(numbers<std::uint64_t>(DType::u64, {kTop}), numbers<std::uint64_t>(DType::u64, {kTop - 1})).max_absolute, 1);
+  const auto apart = values_of(numbers<std::int64_t>(DType::i64, {INT64_MIN}), numbers<std::uint64_t>(DType::u64, {kTop}));
+  EXPECT_EQ(apart.max_absolute, 0x1p63 + 0x1p64);
+  EXPECT_EQ(values_of(numbers<std::int8_t>(DType::i8, {-1, 2}), numbers<std::uint64_t>(DType::u64, {kTop, 2})).different, 1U);
+}
+
+TEST(Diff, BooleansAndComplexNumbersAreCompared) {
+  EXPECT_EQ(values_of(numbers<std::uint8_t>(DType::boolean, {0, 1, 1}), numbers<std::uint8_t>(DType::boolean, {1, 1, 0})).different, 2U);
+  const auto values = values_of(numbers<float>(DType::complex64, {1, 2, 3, 4}), numbers<float>(DType::complex64, {1, 2, 6, 8}));
+  EXPECT_EQ(values.different, 1U);
+  EXPECT_EQ(values.max_absolute, 5);
+  EXPECT_EQ(values_of(numbers<double>(DType::complex128, {1, 2}), numbers<double>(DType::complex128, {1, 2 + 0x1p-40})).max_absolute, 0x1p-40);
+  EXPECT_EQ(values_of(numbers<float>(DType::complex64, {1, 2}), numbers<double>(DType::complex128, {1, 2})).different, 0U);
+}
+
+TEST(Diff, NumbersOfDifferentKindsAreNotCompared) {
+  EXPECT_FALSE(difference(floats({1}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
+  EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
+}
+
+Part part(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}};
+}
+
+template <typename Index>
+Tensor coordinates(Shape shape, DType index, std::initializer_list<Index> cells, DType dtype, BlobPtr values) {
+  Tensor tensor;
+  tensor.name = "x";
+  tensor.shape = std::move(shape);
+  tensor.layout = Layout::sparse_coo;
+  tensor.parts = {part("values", dtype, std::move(values)), part("coords", index, blob(cells))};
+  return tensor;
+}
+
+// Its elements would take 4 TiB.
+TEST(Diff, OfSparseTensorsOnlyStoredElementsAreLookedAt) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
+  const Tensor a = coordinates<std::uint64_t>({kHuge}, DType::u64, {5, 7, kHuge - 1}, DType::f32, blob<float>({1, 2, 3}));
+  const Tensor b = coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 5, 8}, DType::f32, blob<float>({3, 1, -4}));
+  const auto values = values_of(a, b);
+  EXPECT_EQ(values.different, 2U);
+  EXPECT_EQ(values.max_absolute, 4);
+  EXPECT_NEAR(values.rms, std::sqrt(20.0) * 0x1p-20, 1e-18);
+  const Tensor reordered = coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 7, 5}, DType::f32, blob<float>({3, 2, 1}));
+  EXPECT_TRUE(difference(a, reordered).same());
+}
+
+TEST(Diff, AStoredZeroIsAZero) {
+  const Tensor a = coordinates<std::uint64_t>({4}, DType::u64, {1, 2}, DType::i64, blob<std::int64_t>({9, 0}));
+  EXPECT_TRUE(difference(a, coordinates<std::uint64_t>({4}, DType::u64, {1}, DType::i64, blob<std::int64_t>({9}))).same());
+  EXPECT_TRUE(difference(a, coordinates<std::uint64_t>({4}, DType::u64, {0, 1}, DType::i64, blob<std::int64_t>({0, 9}))).same());
+  EXPECT_EQ(values_of(a, coordinates<std::uint64_t>({4}, DType::u64, {}, DType::i64, blob<std::int64_t>({}))).different, 1U);
+}
+
+TEST(Diff, TheTypeOfIndicesIsNoDifference) {
+  const Tensor wide = coordinates<std::uint64_t>({2, 3}, DType::u64, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2}));
+  EXPECT_TRUE(difference(wide, coordinates<std::int8_t>({2, 3}, DType::i8, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2}))).same());
+}
+
+TEST(Diff, SparseAndDenseTensorsAreComparedByElements) {
+  const Tensor sparse = coordinates<std::uint64_t>({3}, DType::u64, {1}, DType::f32, blob<float>({2}));
+  EXPECT_EQ(values_of(sparse, floats({0, 2, 0})).different, 0U);
+  EXPECT_EQ(values_of(sparse, floats({0, 2, 1})).different, 1U);
+}
+
+// 2 rows of 8 codes of 4 bits, two groups a row.
+Tensor groups(Attributes attributes, DType word = DType::u32) {
+  Tensor tensor;
+  tensor.name = "x";
+  tensor.shape = {2, 8};
+  tensor.layout = Layout::quantized_group;
+  tensor.attributes = std::move(attributes);
+  tensor.parts = {part("packed_weight", word, blob<std::uint32_t>({0x76543210, 0xfedcba98})), part("scales", DType::f32, blob<float>({1, 2, 3, 4})),
+                  part("zeros", DType::f32, blob<float>({8, 8, 8, 8}))};
+  return tensor;
+}
+
+Attributes version1_groups() { return {{"bits", 4}, {"group_size", 4}, {"packing", "8_per_u32"}}; }
+
+Attributes version2_groups(const char* order = "lsb_first") {
+  return {{"axis", 1},
+          {"bits", 4},
+          {"group_size", 4},
+          {"packing", Attributes{{"word", "u32"}, {"order", order}, {"per_word", 8}}},
+          {"scale_form", "f32_factors"},
+          {"zero_point", Attributes{{"form", "tensor"}, {"packing", "plain"}}}};
+}
+
+TEST(Diff, TheSpellingOfASchemeIsNoDifference) {
+  EXPECT_TRUE(difference(groups(version1_groups()), groups(version2_groups())).same());
+  Attributes with_axis = version1_groups();
+  with_axis.set("axis", 1);
+  EXPECT_TRUE(difference(groups(version1_groups()), groups(with_axis)).same());
+  EXPECT_TRUE(difference(groups(version1_groups()), groups({{"packing", "8_per_i32"}, {"group_size", 4}, {"bits", 4}}, DType::i32)).same());
+}
+
+TEST(Diff, AnotherSchemeForTheSameBytesIsADifference) {
+  const DiffReport report = difference(groups(version1_groups()), groups(version2_groups("msb_first")));
+  EXPECT_EQ(report.tensors.at(0).values.value().different, 16U);
+  Attributes noted = version2_groups();
+  noted.set("note", "mine");
+  const DiffReport other = difference(groups(version1_groups()), groups(noted));
+  ASSERT_EQ(other.fields.size(), 1U);
+  EXPECT_EQ(other.fields[0].field, "tensors.x.note");
+}
+
+TEST(Diff, MapsAreTheSameWhateverTheOrderOfTheirKeys) {
+  const auto with = [](Value value) {
+    Model model;
+    model.attributes = {{"k", std::move(value)}};
+    return model;
+  };
+  const Attributes ab = {{"a", 1}, {"b", Attributes{{"c", 2}, {"d", std::nan("")}}}};
+  const Attributes ba = {{"b", Attributes{{"d", std::nan("")}, {"c", 2}}}, {"a", 1}};
+  EXPECT_TRUE(diff(with(ab), with(ba)).same());
+  EXPECT_TRUE(diff(with(Value::Array{ab}), with(Value::Array{ba})).same());
+  EXPECT_TRUE(diff(with(Value::Pairs{{1, "x"}, {ab, "y"}}), with(Value::Pairs{{ba, "y"}, {1, "x"}})).same());
+  EXPECT_FALSE(diff(with(Value::Array{1, 2}), with(Value::Array{2, 1})).same());
+  EXPECT_FALSE(diff(with(ab), with(Attributes{{"a", 1}})).same());
+  EXPECT_FALSE(diff(with(Attributes{{"a", "b"}, {"c", "d"}}), with(Attributes{{"a", "d"}, {"c", "b"}})).same());
+  EXPECT_FALSE(diff(with(Value::Pairs{{1, 2}}), with(Value::Pairs{{2, 1}})).same());
+  EXPECT_FALSE(diff(with(Attributes{{"a", 1}}), with(Attributes{{"a", 1.0}})).same());
 }
 
 // How text becomes tokens is a field for each thing that it depends on.

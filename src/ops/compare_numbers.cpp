@@ -1,0 +1,220 @@
+#include "ops/compare_numbers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bytes/little_endian.hpp"
+#include "tensor/dense.hpp"
+#include "tensor/integers.hpp"
+#include "tensor/sparse.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kChunkElements = 1 << 18;
+
+enum class NumberKind : std::uint8_t { none, real, complex, integer };
+
+NumberKind kind_of(const Tensor& tensor) {
+  if (has_float_elements(tensor)) return NumberKind::real;
+  if (tensor.layout != Layout::dense && !is_sparse(tensor)) return NumberKind::none;
+  const DType dtype = element_type(tensor);
+  if (dtype == DType::unknown) return NumberKind::none;
+  if (info(dtype).kind == DTypeKind::complex) return NumberKind::complex;
+  return is_integer(dtype) || dtype == DType::boolean ? NumberKind::integer : NumberKind::none;
+}
+
+// Elements in row-major order, each of one number or two.
+struct Run {
+  BlobPtr blob;
+  DType number = DType::unknown;  // f32, f64 or an integer type
+  unsigned numbers = 1;           // of an element
+
+  std::size_t element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
+};
+
+// Requires: kind_of() is not none.
+Run run_of(const Tensor& tensor) {
+  const DType dtype = element_type(tensor);
+  if (has_float_elements(tensor) && dtype != DType::f64) return {dense_blob(tensor, DType::f32), DType::f32};
+  Run run{make_dense_tensor(tensor).require("data").blob, dtype};
+  if (dtype == DType::boolean) run.number = DType::u8;
+  if (dtype == DType::complex64) run = {run.blob, DType::f32, 2};
+  if (dtype == DType::complex128) run = {run.blob, DType::f64, 2};
+  return run;
+}
+
+template <typename Use>
+decltype(auto) visit_number(DType dtype, Use&& use) {
+  if (dtype == DType::f32) return use(float{});
+  if (dtype == DType::f64) return use(double{});
+  return visit_integer(dtype, std::forward<Use>(use));
+}
+
+template <typename Integer>
+std::uint64_t magnitude(Integer value) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  return std::cmp_less(value, 0) ? 0 - bits : bits;
+}
+
+// |a - b|
+template <typename A, typename B>
+double distance(A a, B b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    return std::abs(static_cast<double>(a) - static_cast<double>(b));
+  } else {
+    const bool like_signs = std::cmp_less(a, 0) == std::cmp_less(b, 0);
+    if (!like_signs) return static_cast<double>(magnitude(a)) + static_cast<double>(magnitude(b));
+    const auto x = static_cast<std::uint64_t>(a);
+    const auto y = static_cast<std::uint64_t>(b);
+    return static_cast<double>(std::cmp_less(a, b) ? y - x : x - y);
+  }
+}
+
+template <typename A, typename B>
+bool is_same(A a, B b) {
+  if constexpr (std::is_floating_point_v<A>) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+  } else {
+    return std::cmp_equal(a, b);
+  }
+}
+
+// Adds up differences. The sum of their squares is kept in units of the largest one, so that it neither overflows nor vanishes.
+class Differences {
+ public:
+  // `distance`: of two elements that are not the same.
+  void add(double distance) {
+    ++result_.different;
+    // NaN against a number, or infinities of two signs, are as far apart as can be.
+    if (std::isnan(distance)) distance = INFINITY;
+    const double largest = result_.max_absolute;
+    result_.max_absolute = std::max(largest, distance);
+    if (distance == 0 || std::isinf(result_.max_absolute)) return;
+    if (distance > largest) {
+      const double ratio = largest / distance;
+      squares_ = squares_ * ratio * ratio + 1;
+    } else {
+      const double ratio = distance / largest;
+      squares_ += ratio * ratio;
+    }
+  }
+
+  TensorDifference::Values result(std::uint64_t elements) const {
+    TensorDifference::Values values = result_;
+    values.rms = values.max_absolute;
+    if (elements > 0 && std::isfinite(values.rms)) values.rms *= std::sqrt(squares_ / static_cast<double>(elements));
+    return values;
+  }
+
+ private:
+  TensorDifference::Values result_;
+  double squares_ = 0;
+};
+
+template <typename A, typename B>
+constexpr bool kComparable = std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+
+template <typename A, typename B>
+void compare_elements(const std::byte* a, const std::byte* b, std::size_t elements, unsigned numbers, Differences& differences) {
+  if (std::is_same_v<A, B> && std::memcmp(a, b, elements * numbers * sizeof(A)) == 0) return;
+  for (std::size_t i = 0; i < elements; ++i, a += numbers * sizeof(A), b += numbers * sizeof(B)) {
+    const A x = load_le<A>(a);
+    const B y = load_le<B>(b);
+    if (numbers == 1) {
+      if (!is_same(x, y)) differences.add(distance(x, y));
+      continue;
+    }
+    const A imaginary_x = load_le<A>(a + sizeof(A));
+    const B imaginary_y = load_le<B>(b + sizeof(B));
+    if (is_same(x, y) && is_same(imaginary_x, imaginary_y)) continue;
+    differences.add(std::hypot(is_same(x, y) ? 0 : distance(x, y), is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
+  }
+}
+
+using CompareElements = void (*)(const std::byte*, const std::byte*, std::size_t, unsigned, Differences&);
+
+// Requires: both are floating-point, or both integers.
+CompareElements comparison_of(DType a, DType b) {
+  return visit_number(a, [&](auto x) {
+    return visit_number(b, [&](auto y) -> CompareElements {
+      if constexpr (kComparable<decltype(x), decltype(y)>) return compare_elements<decltype(x), decltype(y)>;
+      throw Error(ErrorKind::internal, "numbers of different kinds cannot be compared");
+    });
+  });
+}
+
+TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, const std::function<void(std::uint64_t)>& compared) {
+  const CompareElements compare = comparison_of(left.number, right.number);
+  std::vector<std::byte> a(kChunkElements * left.element_bytes());
+  std::vector<std::byte> b(kChunkElements * right.element_bytes());
+  Differences differences;
+  for (std::uint64_t done = 0; done < elements;) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements - done));
+    left.blob->read(done * left.element_bytes(), std::span(a).first(count * left.element_bytes()));
+    right.blob->read(done * right.element_bytes(), std::span(b).first(count * right.element_bytes()));
+    compare(a.data(), b.data(), count, left.numbers, differences);
+    compared(count);
+    done += count;
+  }
+  return differences.result(elements);
+}
+
+// The stored elements of a sparse tensor, by cell.
+class StoredElements {
+ public:
+  explicit StoredElements(const Tensor& tensor) : entries_(sparse_entries(tensor)), values_(values_of(tensor)), bytes_(read_all(*values_.blob)) {}
+
+  const Run& values() const { return values_; }
+  std::size_t size() const { return entries_.size(); }
+  std::uint64_t cell(std::size_t i) const { return i < entries_.size() ? entries_[i].cell : UINT64_MAX; }
+  const std::byte* value(std::size_t i) const { return bytes_.data() + entries_[i].place * values_.element_bytes(); }
+
+ private:
+  Run values_of(const Tensor& tensor) const {
+    const Part& values = tensor.require("values");
+    return run_of(make_dense(tensor.name, {entries_.size()}, values.dtype, values.blob));
+  }
+
+  std::vector<SparseEntry> entries_;
+  Run values_;
+  std::vector<std::byte> bytes_;
+};
+
+// An element that is stored on one side only differs from zero on the other.
+TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+  static constexpr std::array<std::byte, 16> kZero{};
+  const StoredElements left(a);
+  const StoredElements right(b);
+  const CompareElements compare = comparison_of(left.values().number, right.values().number);
+  Differences differences;
+  for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
+    const std::uint64_t cell = std::min(left.cell(i), right.cell(j));
+    const std::byte* x = left.cell(i) == cell ? left.value(i++) : kZero.data();
+    const std::byte* y = right.cell(j) == cell ? right.value(j++) : kZero.data();
+    compare(x, y, 1, left.values().numbers, differences);
+  }
+  compared(a.elements());
+  return differences.result(a.elements());
+}
+
+}  // namespace
+
+bool have_like_numbers(const Tensor& a, const Tensor& b) {
+  const NumberKind kind = kind_of(a);
+  return kind != NumberKind::none && kind == kind_of(b);
+}
+
+TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+  if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, compared);
+  return compare_runs(run_of(a), run_of(b), a.elements(), compared);
+}
+
+bool same_number(float a, float b) { return is_same(a, b); }
+
+}  // namespace poise
