@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Where the codes of a quantized tensor end (formats.md section 1).
+// Where the codes of a quantized tensor end (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
   largest,        // symmetric, the largest magnitude gets the largest code: nothing is clipped
   range,          // from the smallest value to the largest: unsigned codes

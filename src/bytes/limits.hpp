@@ -9,8 +9,8 @@
 namespace poise {
 
 // What is parsed as a whole.
-inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;           // formats.md section 5
-inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;         // zTensor, all versions: formats.md section 3
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;           // the limit of its own reader
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;         // zTensor, all versions
 inline constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;       // config.json, an index, ...
 inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20;  // vocab.txt, merges.txt
 
@@ -24,7 +24,7 @@ inline constexpr std::uint64_t max_value_bytes(std::uint64_t text_bytes) { retur
 // Tensors and names.
 inline constexpr std::size_t kMaxTensors = 250'000;      // of a model
 inline constexpr std::size_t kMaxParts = 400'000;        // of all tensors of a model
-inline constexpr std::size_t kMaxRank = 64;              // PyTorch's own limit; formats.md section 3 for zTensor 2
+inline constexpr std::size_t kMaxRank = 64;              // PyTorch's own limit, and that of zTensor 2
 inline constexpr std::size_t kMaxNameBytes2 = 1024;      // zTensor 2
 inline constexpr std::size_t kMaxTypeNameBytes = 256;    // element types, layouts, encodings and digests of zTensor
 inline constexpr std::size_t kMaxShards = 65'536;        // zTensor 2
@@ -43,7 +43,7 @@ inline constexpr std::int64_t kMaxLayers = 65536;         // layers, heads, head
 inline constexpr int kMaxZstdWindowLog = 27;                       // 128 MiB: what every decoder accepts by default
 inline constexpr std::uint64_t kMinZstdBlockBytes = 4;             // a block has 4 bytes or more ...
 inline constexpr std::uint64_t kMaxZstdBlockContent = 128 << 10;   // ... and decodes to at most so many (RFC 8878)
-inline constexpr std::uint32_t kMaxSeekableFrameBytes = 16 << 20;  // of content: formats.md section 3
+inline constexpr std::uint32_t kMaxSeekableFrameBytes = 16 << 20;  // of content: zt.zstd-seekable/1
 
 // Indices and words of codes that have to be in memory as a whole, when they are stored compressed.
 inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }

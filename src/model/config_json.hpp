@@ -1,4 +1,4 @@
-// Hyperparameters from config.json's keys, with each family's documented defaults (formats.md section 5).
+// Hyperparameters from config.json's keys, with each family's documented defaults (docs/formats/huggingface.md).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Metadata as text: how a model's card, configuration and vocabulary travel in formats that only have text attributes.
 //
-// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (formats.md section 3).
+// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (docs/formats/ztensor.md).
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// The numbers are ALT v2's (formats.md section 1).
+// The numbers are ALT v2's ("Per-Tensor Metadata" of its specification).
 enum class Component : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
 enum class LayerPart : std::int32_t { other = -1, weight = 0, self_attn = 1, mlp = 2, input_layernorm = 3, post_attention_layernorm = 4 };
 enum class Projection : std::int32_t { other = -1, none = 0, q_proj = 1, k_proj = 2, v_proj = 3, o_proj = 4, gate_proj = 5, up_proj = 6, down_proj = 7 };

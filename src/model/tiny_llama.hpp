@@ -1,4 +1,4 @@
-// The weights of a Tiny Llama model: their names, their shapes and their order (formats.md section 4).
+// The weights of a Tiny Llama model: their names, their shapes and their order (docs/formats/tiny-llama.md).
 //
 //   embedding.weight [V, D]   position_embedding.weight [S, D]
 //   a layer: attention.{query,key,value,output}.weight [D, D]

@@ -1,4 +1,4 @@
-// Tiny Llama's byte pair encoding (formats.md section 4): ASCII letters become lower case, tabs and newlines spaces. Every
+// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines spaces. Every
 // white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is no token becomes
 // the unknown token.
 #include <unordered_map>

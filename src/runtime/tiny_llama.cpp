@@ -1,4 +1,4 @@
-// The Tiny Llama architecture (formats.md section 4). With x [tokens, D] = embedding + position, for each layer:
+// The Tiny Llama architecture (docs/formats/tiny-llama.md). With x [tokens, D] = embedding + position, for each layer:
 //
 //   x += output(attention(query(n), key(n), value(n)))   with n = layer_norm(x, norm1)
 //   x += linear2(gelu(linear1(m) + bias)) + bias         with m = layer_norm(x, norm2)

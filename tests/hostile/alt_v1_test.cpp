@@ -1,4 +1,4 @@
-// Every rule of ALT v1, broken once (formats.md section 2).
+// Every rule of ALT v1, broken once (docs/formats/alt.md).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Every rule of ALT v2, broken once (formats.md section 1).
+// Every rule of ALT v2, broken once (docs/formats/alt.md).
 #include <gtest/gtest.h>
 
 #include <array>

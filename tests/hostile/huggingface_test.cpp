@@ -1,4 +1,4 @@
-// Every rule of a Hugging Face directory, broken once (formats.md section 5). The weights and the tokenizer have tables of
+// Every rule of a Hugging Face directory, broken once (docs/formats/huggingface.md). The weights and the tokenizer have tables of
 // their own: here it is config.json, the index, and what the files say of each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Every rule of safetensors, broken once (formats.md section 5).
+// Every rule of safetensors, broken once (docs/formats/safetensors.md).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Every rule of the Tiny Llama weight file, broken once (formats.md section 4).
+// Every rule of the Tiny Llama weight file, broken once ("File Structure" and "Validation" of its specification).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Every rule of zTensor 0.1 and 1.0, broken once (formats.md section 3, relatives).
+// Every rule of zTensor 0.1 and 1.0, broken once (docs/formats/ztensor.md).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Every rule of zTensor 1.1, broken once (formats.md section 3).
+// Every rule of zTensor 1.1, broken once ("The Manifest" and "Parsing & Safety" of its specification).
 #include <gtest/gtest.h>
 
 #include <array>

@@ -292,7 +292,7 @@ TEST(TextStream, NeverEndsInsideACharacter) {
   EXPECT_EQ(stream.finish(), "");
 }
 
-// formats.md section 4; the ids are worked out by hand.
+// As docs/formats/tiny-llama.md describes it; the ids are worked out by hand.
 TEST(BytePair, MergesByRankWithinWords) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::byte_pair;

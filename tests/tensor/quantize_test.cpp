@@ -1,4 +1,4 @@
-// Expected codes are worked out by hand from formats.md section 1, or by the plain formulas beside them.
+// Expected codes are worked out by hand from docs/formats/alt.md, or by the plain formulas beside them.
 #include "tensor/quantize.hpp"
 
 #include <gmock/gmock.h>

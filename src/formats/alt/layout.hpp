@@ -1,4 +1,4 @@
-// The layout that both versions of ALT share (formats.md sections 1 and 2).
+// The layout that both versions of ALT share ("File Layout" of their specifications).
 //
 // A file is a start marker, sections, and an end marker; each begins on a multiple of 32 bytes behind zero padding:
 //

@@ -1,4 +1,4 @@
-// The layout of a Hugging Face model directory (formats.md section 5):
+// The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
 //   config.json                     hyperparameters
 //   model.safetensors               all tensors, or

@@ -1,4 +1,4 @@
-// safetensors: a JSON header, then the tensors' bytes. Read strictly (formats.md section 5), written aligned.
+// safetensors: a JSON header, then the tensors' bytes. Read strictly (docs/formats/safetensors.md), written aligned.
 #pragma once
 
 #include <deque>

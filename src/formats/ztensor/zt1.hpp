@@ -1,4 +1,4 @@
-// zTensor 1.x: 0.1, 1.0, 1.1 and 1.2 are read, 1.1 is written (formats.md section 3; the layout stands in zt1_read.cpp).
+// zTensor 1.x: 0.1, 1.0, 1.1 and 1.2 are read, 1.1 is written (docs/formats/ztensor.md; the layout is in zt1_read.cpp).
 #pragma once
 
 #include <cstdint>

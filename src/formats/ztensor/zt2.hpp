@@ -1,4 +1,4 @@
-// zTensor 2 (formats.md section 3): read, verified and written, in canonical form unless asked for something else.
+// zTensor 2 (docs/formats/ztensor.md): read, verified and written, in canonical form unless asked for something else.
 #pragma once
 
 #include <cstdint>

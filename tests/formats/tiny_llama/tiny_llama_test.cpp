@@ -1,4 +1,4 @@
-// A file of one layer, laid out by hand from formats.md section 4, read and written byte for byte.
+// A file of one layer, laid out by hand from "File Structure" of the specification, read and written byte for byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
