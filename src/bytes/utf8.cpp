@@ -1,13 +1,11 @@
 #include "bytes/utf8.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "bytes/little_endian.hpp"
 
 namespace poise {
-
 namespace {
 
 // Up to eight bytes: the ends cover the middle.
@@ -18,29 +16,49 @@ bool is_short_ascii(const char* at, std::size_t length) {
   return any < 0x80;
 }
 
+bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
-  std::size_t i = 0;
-  while (i < text.size()) {
-    if (const std::size_t length = std::min<std::size_t>(text.size() - i, 8); is_short_ascii(text.data() + i, length)) {
-      i += length;
-      continue;
-    }
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80 ? 1 : lead >> 5 == 6 ? 2 : lead >> 4 == 14 ? 3 : lead >> 3 == 30 ? 4 : 0;
-    if (length == 0 || length > text.size() - i) return false;
-    std::uint32_t point = length == 1 ? lead : lead & (0x7fU >> length);
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if (next >> 6 != 2) return false;
-      point = point << 6 | (next & 0x3fU);
-    }
-    constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < kSmallest[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
-    i += length;
+  while (!text.empty()) {
+    std::size_t length = std::min<std::size_t>(text.size(), 8);
+    if (!is_short_ascii(text.data(), length)) length = character_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
   }
   return true;
+}
+
+std::size_t announced_length(char lead) {
+  const auto byte = static_cast<unsigned char>(lead);
+  if (byte < 0xc0) return 1;
+  if (byte < 0xe0) return 2;
+  return byte < 0xf0 ? 3 : 4;
+}
+
+std::size_t character_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text.front());
+  if (lead < 0x80) return 1;
+  const std::size_t length = announced_length(text.front());
+  if (length == 1 || lead >= 0xf8 || text.size() < length) return 0;
+  std::uint32_t code = lead & (0x7fU >> length);
+  for (const char byte : text.substr(1, length - 1)) {
+    if (!is_trail(byte)) return 0;
+    code = code << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
+  }
+  constexpr std::uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kSmallest[length] || code > 0x10ffff || surrogate ? 0 : length;
+}
+
+std::size_t incomplete_tail(std::string_view text) {
+  const std::size_t most = std::min<std::size_t>(text.size(), 3);
+  for (std::size_t length = 1; length <= most; ++length) {
+    const char byte = text[text.size() - length];
+    if (!is_trail(byte)) return announced_length(byte) > length ? length : 0;
+  }
+  return 0;
 }
 
 }  // namespace poise

@@ -1,11 +1,22 @@
-// UTF-8: is this well-formed text?
+// UTF-8: is this well-formed text, and where do its characters end? Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace poise {
 
-// Shortest forms only, no surrogates, nothing above U+10FFFF.
+inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+FFFD
+
 bool is_utf8(std::string_view text);
+
+// The bytes of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
+std::size_t character_length(std::string_view text);
+
+// The bytes that the lead byte announces; 1 for bytes that cannot lead.
+std::size_t announced_length(char lead);
+
+// The bytes at the end of `text` that may yet become a character when more come: 0 to 3.
+std::size_t incomplete_tail(std::string_view text);
 
 }  // namespace poise

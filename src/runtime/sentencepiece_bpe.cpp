@@ -16,11 +16,11 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "model/byte_piece.hpp"
 #include "runtime/encoder.hpp"
 #include "runtime/merge.hpp"
 #include "runtime/token_index.hpp"
-#include "runtime/utf8.hpp"
 
 namespace poise {
 namespace {

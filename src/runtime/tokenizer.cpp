@@ -6,10 +6,10 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "model/byte_piece.hpp"
 #include "runtime/encoder.hpp"
 #include "runtime/token_index.hpp"
-#include "runtime/utf8.hpp"
 
 namespace poise {
 namespace {

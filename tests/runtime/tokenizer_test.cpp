@@ -17,9 +17,9 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "model/sentencepiece_bytes.hpp"
 #include "model/sentencepiece_model.hpp"
-#include "runtime/utf8.hpp"
 #include "support/directories.hpp"
 
 namespace poise {
