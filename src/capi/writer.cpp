@@ -3,6 +3,7 @@
 
 #include "capi/handles.hpp"
 #include "formats/format.hpp"
+#include "model/card.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
 #include "tensor/affine.hpp"
@@ -161,17 +162,18 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
   return guard(error, [&] {
     poise::Card& to = open_writer(writer).model.card;
-    const auto replace = [](std::string& field, const char* text) {
-      if (text != nullptr) field = text;
-    };
     const poise_card& from = at(card, "card");
-    replace(to.model_type, from.model_type);
-    replace(to.base_model, from.base_model);
-    replace(to.author, from.author);
-    replace(to.created_at, from.created_at);
-    replace(to.last_modified, from.last_modified);
-    replace(to.license, from.license);
-    replace(to.uuid, from.uuid);
+    poise::Card checked = poise::checked_card(card_from(from));
+    const auto replace = [](std::string& field, const char* given, std::string& text) {
+      if (given != nullptr) field = std::move(text);
+    };
+    replace(to.model_type, from.model_type, checked.model_type);
+    replace(to.base_model, from.base_model, checked.base_model);
+    replace(to.author, from.author, checked.author);
+    replace(to.created_at, from.created_at, checked.created_at);
+    replace(to.last_modified, from.last_modified, checked.last_modified);
+    replace(to.license, from.license, checked.license);
+    replace(to.uuid, from.uuid, checked.uuid);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <poise/error.hpp>
 
+#include "model/card.hpp"
 #include "ops/glob.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_quantize.hpp"
@@ -215,7 +216,7 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   Transformed result;
   result.model.origin = model.origin;
   result.model.card = std::move(model.card);
-  replace_fields(result.model.card, options.card);
+  replace_fields(result.model.card, checked_card(options.card));
   result.model.config = std::move(model.config);
   result.model.vocabulary = std::move(model.vocabulary);
   if (options.vocabulary) result.model.vocabulary = options.vocabulary;

@@ -1,0 +1,108 @@
+#include "model/card.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+
+namespace poise {
+namespace {
+
+// Takes `text` apart from front to back.
+class Fields {
+ public:
+  explicit Fields(std::string_view text) : rest_(text) {}
+
+  bool at_end() const { return rest_.empty(); }
+
+  bool take_any(std::string_view characters) {
+    if (rest_.empty() || characters.find(rest_.front()) == std::string_view::npos) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  // Exactly so many digits.
+  std::optional<int> take_number(std::size_t digits) {
+    const std::string_view text = rest_.substr(0, digits);
+    if (text.size() != digits || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
+    rest_.remove_prefix(digits);
+    int number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+  }
+
+  // Two digits, at most `most`.
+  bool take_two(int most) {
+    const auto number = take_number(2);
+    return number && *number <= most;
+  }
+
+  void take_digits() { rest_.remove_prefix(std::min(rest_.find_first_not_of("0123456789"), rest_.size())); }
+
+ private:
+  std::string_view rest_;
+};
+
+bool take_day(Fields& fields) {
+  const auto year = fields.take_number(4);
+  if (!year || !fields.take_any("-")) return false;
+  const auto month = fields.take_number(2);
+  if (!month || !fields.take_any("-")) return false;
+  const auto day = fields.take_number(2);
+  return day &&
+         std::chrono::year_month_day(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)), std::chrono::day(static_cast<unsigned>(*day)))
+             .ok();
+}
+
+// "HH:MM", "HH:MM:SS" with or without a fraction, and "Z", "+HH:MM" or nothing.
+bool take_time(Fields& fields) {
+  if (!fields.take_two(23) || !fields.take_any(":") || !fields.take_two(59)) return false;
+  if (fields.take_any(":")) {
+    if (!fields.take_two(60)) return false;  // a leap second
+    if (fields.take_any(".,")) fields.take_digits();
+  }
+  if (fields.take_any("Zz") || !fields.take_any("+-")) return true;
+  if (!fields.take_two(23)) return false;
+  fields.take_any(":");
+  return fields.at_end() || fields.take_two(59);
+}
+
+void check_text(std::string_view name, const std::string& value) {
+  if (is_utf8(value)) return;
+  throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\" is no UTF-8", name, value));
+}
+
+void check_date(std::string_view name, std::string& value) {
+  if (value.empty()) return;
+  auto day = day_of(value);
+  if (!day) throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\": expected YYYY-MM-DD or a timestamp that begins with it", name, value));
+  value = *std::move(day);
+}
+
+}  // namespace
+
+std::optional<std::string> day_of(std::string_view text) {
+  constexpr std::size_t kDay = std::string_view("YYYY-MM-DD").size();
+  Fields fields(text);
+  if (!take_day(fields)) return std::nullopt;
+  const bool whole = fields.at_end() || (fields.take_any("Tt ") && take_time(fields) && fields.at_end());
+  return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
+}
+
+Card checked_card(Card card) {
+  check_text("model_type", card.model_type);
+  check_text("base_model", card.base_model);
+  check_text("author", card.author);
+  check_text("license", card.license);
+  check_text("uuid", card.uuid);
+  check_date("created_at", card.created_at);
+  check_date("last_modified", card.last_modified);
+  return card;
+}
+
+}  // namespace poise
