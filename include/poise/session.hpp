@@ -72,7 +72,7 @@ class Session {
 
   // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops behind the
   // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to go
-  // on. Throws bad_argument before the first token, and what Sampler and `on_token` throw.
+  // on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and `on_token` throw.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given those

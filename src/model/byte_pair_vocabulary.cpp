@@ -58,12 +58,14 @@ class Lines {
 struct Entry {
   std::string_view token;
   std::optional<std::uint64_t> id;
+  bool negative = false;  // the id would be
 };
 
 // "token", or "token", white space and digits. The token may be or hold white space itself.
 Entry parse_entry(std::string_view line) {
   std::size_t digits = line.size();
   while (digits > 0 && line[digits - 1] >= '0' && line[digits - 1] <= '9') --digits;
+  if (digits < line.size() && digits > 2 && line[digits - 1] == '-' && is_blank(line[digits - 2])) return {line.substr(0, digits - 2), std::nullopt, true};
   if (digits == line.size() || digits < 2 || !is_blank(line[digits - 1])) return {line, std::nullopt};
   std::uint64_t id = 0;
   const auto [stop, error] = std::from_chars(line.data() + digits, line.data() + line.size(), id);
@@ -82,7 +84,8 @@ class VocabularyReader {
     std::uint64_t next = kSpecial.size();
     std::string_view line;
     while (lines_.next(line)) {
-      const auto [token, id] = parse_entry(line);
+      const auto [token, id, negative] = parse_entry(line);
+      if (negative) lines_.fail(fmt::format("the id of \"{}\" is below 0", token));
       if (is_special(token, id)) continue;
       const std::uint64_t where = id.value_or(next);
       if (where >= most_ids_) lines_.fail(fmt::format("the id of \"{}\" is far larger than the number of tokens", token));

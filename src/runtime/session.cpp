@@ -93,6 +93,11 @@ class Session::State {
     return tokenizer_ ? all.first(std::min(all.size(), tokenizer_->vocabulary().size())) : all;
   }
 
+  void require_token(std::string_view what, TokenId token) const {
+    if (token >= 0 && static_cast<std::size_t>(token) < vocabulary_size()) return;
+    throw Error(ErrorKind::bad_argument, fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
+  }
+
   TokenId end_of_text() const { return tokenizer_ ? tokenizer_->vocabulary().eos_id : usual_end_; }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
@@ -112,10 +117,7 @@ class Session::State {
 
  private:
   void check(std::span<const TokenId> tokens) const {
-    for (const TokenId token : tokens) {
-      if (token >= 0 && static_cast<std::size_t>(token) < vocabulary_size()) continue;
-      throw Error(ErrorKind::bad_argument, fmt::format("token {} is out of range: the model has {} tokens", token, vocabulary_size()));
-    }
+    for (const TokenId token : tokens) require_token("token", token);
     if (tokens.size() > context_ - position_) {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(), context_, position_));
@@ -163,6 +165,7 @@ std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens) 
 
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
+  if (options.stop_id) state_->require_token("stop id", *options.stop_id);
   Generation result;
   while (result.tokens.size() < options.max_tokens) {
     if (!result.tokens.empty()) {

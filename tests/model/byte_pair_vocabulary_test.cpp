@@ -44,6 +44,7 @@ TEST(BytePairVocabulary, TheFourSpecialTokensAreAlwaysFirst) {
 
 TEST(BytePairVocabulary, IdsAreOptionalAndTokensMayBeWhiteSpace) {
   EXPECT_THAT(tokens_of(" \t4\na\nb 7\n9\n1\r\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", " ", "a", "", "b", "9", "1"));
+  EXPECT_THAT(tokens_of("a-1\n-1\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", "a-1", "-1"));
 }
 
 TEST(BytePairVocabulary, MergesKeepTheirOrder) {
@@ -61,6 +62,7 @@ TEST(BytePairVocabulary, FaultsNameTheLine) {
   EXPECT_THAT(error_of("<eos> 7\n"), HasSubstr("line 1: the id of <eos> is 3, found 7"));
   EXPECT_THAT(error_of("a 4000000000\n"), HasSubstr("far larger than the number of tokens"));
   EXPECT_THAT(error_of("a 99999999999999999999999\n"), HasSubstr("far larger than the number of tokens"));
+  EXPECT_THAT(error_of("a 4\nb -1\n"), HasSubstr("line 2: the id of \"b\" is below 0"));
   for (const std::string merge : {"ab", "a b c", " a", "a "})
     EXPECT_THAT(error_of("", "x y\n" + merge + "\n"), HasSubstr("merges.txt: line 2: expected two tokens"));
 }

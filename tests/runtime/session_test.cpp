@@ -267,6 +267,17 @@ TEST(Session, GeneratesGreedilyByDefault) {
   EXPECT_EQ(session.position(), 4U + 11U);
 }
 
+TEST(Session, AStopIdThatIsNoTokenIsRefused) {
+  const Config config = small_config();
+  Session session(make_model(config, random_weights(config)));
+  session.feed(some_tokens(4));
+  const auto last = static_cast<TokenId>(session.vocabulary_size()) - 1;
+  EXPECT_THROW(session.generate({.max_tokens = 1, .stop_id = last + 1}), Error);
+  EXPECT_THROW(session.generate({.max_tokens = 1, .stop_id = -1}), Error);
+  EXPECT_EQ(session.position(), 4U);
+  EXPECT_EQ(session.generate({.max_tokens = 1, .stop_id = last}).tokens.size(), 1U);
+}
+
 TEST(Session, GenerationStops) {
   const Config config = small_config();
   const Weights weights = random_weights(config);
