@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -104,7 +105,7 @@ class CastBlob final : public Blob {
 
     void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
       const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, stats);
-      if (done < count) overflow(first + done);
+      if (done < count) overflow(first + done, in + done * blob_.from_bytes_);
     }
 
     std::size_t from_small(const std::byte* in, std::size_t count, CastStats& stats) {
@@ -146,9 +147,11 @@ class CastBlob final : public Blob {
 
     double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
-    [[noreturn]] void overflow(std::uint64_t element) const {
+    [[noreturn]] void overflow(std::uint64_t element, const std::byte* at) const {
+      constexpr double kLargest = std::numeric_limits<float>::max();
+      const bool is_single = blob_.from_ != DType::f64 || std::abs(load_le<double>(at)) <= kLargest;
       throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}{}", blob_.name_, element, to_string(blob_.to_),
-                                                      blob_.to_ == DType::f32 ? "" : "; --dtype f32 keeps it"));
+                                                      blob_.to_ != DType::f32 && is_single ? "; --dtype f32 keeps it" : ""));
     }
 
     const CastBlob& blob_;

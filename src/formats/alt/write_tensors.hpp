@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -10,6 +11,9 @@
 #include "formats/alt/section_writer.hpp"
 
 namespace poise::alt {
+
+// What a caller can do about a tensor that a version cannot hold.
+std::string what_helps(const Tensor& tensor);
 
 class TensorsSection {
  public:

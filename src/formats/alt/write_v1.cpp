@@ -70,8 +70,7 @@ std::int32_t data_type(const Tensor& tensor) {
   if (dtype == DType::f16) return 1;
   if (dtype == DType::i8) return 2;
   throw Error(ErrorKind::unsupported,
-              fmt::format("alt1 cannot hold tensor {} ({}): --dtype f32 or f16 converts floating-point tensors, --skip '{}' leaves it out", tensor.name,
-                          dense ? to_string(dtype) : to_string(tensor.layout), tensor.name));
+              fmt::format("alt1 cannot hold tensor {} ({}): {}", tensor.name, dense ? to_string(dtype) : to_string(tensor.layout), what_helps(tensor)));
 }
 
 SectionWriter tensor_header(const Tensor& tensor, const Affine&) {

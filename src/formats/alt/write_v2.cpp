@@ -79,9 +79,7 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
 // What a tensor's bytes are called in the file. Throws unsupported, saying what would help.
 std::int32_t data_type(const Tensor& tensor) {
   const auto refuse = [&](std::string_view what) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("alt cannot hold tensor {} ({}): --dtype f32 or f16 converts floating-point tensors, --skip '{}' leaves it out", tensor.name, what,
-                            tensor.name));
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {} ({}): {}", tensor.name, what, what_helps(tensor)));
   };
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse(to_string(tensor.layout));

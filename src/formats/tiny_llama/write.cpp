@@ -13,6 +13,7 @@
 #include "io/pump.hpp"
 #include "model/check.hpp"
 #include "model/tiny_llama.hpp"
+#include "tensor/dense.hpp"
 
 namespace poise::tiny_llama {
 namespace {
@@ -21,13 +22,14 @@ namespace {
 
 // Values that are no float32, or more or fewer than the shape says.
 void check_values(const Tensor& tensor, std::vector<std::string>& faults) {
+  const std::string_view remedy = has_float_elements(tensor) ? "; --dtype f32 makes it that" : "";
   if (tensor.layout != Layout::dense) {
-    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only; --dtype f32 makes it that", tensor.name, to_string(tensor.layout)));
+    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only{}", tensor.name, to_string(tensor.layout), remedy));
     return;
   }
   const Part& data = tensor.require("data");
   if (data.dtype != DType::f32) {
-    faults.push_back(fmt::format("tensor {} is {}: the file holds float32 only; --dtype f32 makes it that", tensor.name, to_string(data.dtype)));
+    faults.push_back(fmt::format("tensor {} is {}: the file holds float32 only{}", tensor.name, to_string(data.dtype), remedy));
   } else if (data.blob->size() != tensor.elements() * sizeof(float)) {
     faults.push_back(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
                                  tensor.elements() * sizeof(float)));
