@@ -1,6 +1,5 @@
 // poise convert: one format in, another out.
 #include <cmath>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -8,9 +7,12 @@
 
 #include <poise/convert.hpp>
 
+#include "bytes/limits.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "model/card.hpp"
 
 namespace poise::cli {
 namespace {
@@ -65,24 +67,23 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type = equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
   if (!type) {
-    throw CLI::ValidationError(
-        "--keep", fmt::format("\"{}\": expected GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)", text));
+    refuse("--keep", text, "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)");
   }
   return {text.substr(0, equals), *type};
 }
 
 StoredType parse_quantize(const std::string& text) {
   const auto type = stored_type_from_name(text);
-  if (!type || !type->quantized()) {
-    throw CLI::ValidationError("--quantize", fmt::format("\"{}\": expected qint8 or qint4, alone or with :range or :mse, or group8 or group4", text));
-  }
+  if (!type || !type->quantized()) refuse("--quantize", text, "qint8 or qint4, alone or with :range or :mse, or group8 or group4");
   return *type;
 }
 
-void set_group_size(std::optional<StoredType>& type, std::uint64_t size) {
+std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
   if (!type || !type->grouped()) throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
-  type->groups.size = size;
-  if (!is_group_size(type->groups)) throw CLI::ValidationError("--group-size", fmt::format("{}: expected a multiple of {}", size, 32 / type->groups.bits));
+  Groups groups = type->groups;
+  groups.size = number_from<std::uint64_t>(text).value_or(0);
+  if (is_group_size(groups)) return groups.size;
+  refuse("--group-size", text, fmt::format("a multiple of {} up to {}", 32 / groups.bits, kMaxGroupSize));
 }
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
@@ -94,8 +95,8 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
                            "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. Vectors become f32")
                        ->type_name("qint8|qint4[:range|:mse]|group8|group4");
   command
-      .add_option_function<std::uint64_t>(
-          "--group-size", [&options](std::uint64_t size) { set_group_size(options.quantize, size); },
+      .add_option_function<std::string>(
+          "--group-size", [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); },
           "Codes that share a scale; halved for rows that are no multiple of it (default: 128)")
       ->needs(quantize)
       ->type_name("N");
@@ -107,24 +108,31 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
-  static const std::map<std::string, Layout> kLayouts{{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}};
-  auto* sparse = command.add_option("--sparse", options.sparse, "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)")
-                     ->transform(CLI::CheckedTransformer(kLayouts).description(""))
-                     ->type_name("csr|coo");
-  command.add_option("--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that")
+  auto* sparse = add_choice<std::optional<Layout>, Layout>(command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
+                                                           "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)");
+  add_number(command, "--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that", {0.0, 1.0})
       ->needs(sparse)
-      ->check(CLI::Range(0.0, 1.0).description(""))
-      ->type_name("0..1")
-      ->capture_default_str();
+      ->type_name("0..1");
 }
 
 void add_card_options(CLI::App& command, Card& card) {
-  const auto add = [&](const std::string& name, std::string& field, const std::string& what) { command.add_option(name, field, what)->group("Card"); };
+  constexpr const char* kGroup = "Card";
+  const auto add = [&](const std::string& name, std::string& field, const std::string& what) {
+    command.add_option(name, field, what)->check(is_text())->group(kGroup);
+  };
+  const auto add_date = [&](const std::string& name, std::string& field) {
+    const auto set = [name, &field](const std::string& text) {
+      auto day = day_of(text);
+      if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
+      field = *std::move(day);
+    };
+    command.add_option_function<std::string>(name, set, "YYYY-MM-DD; of a timestamp, the day")->type_name("DATE")->group(kGroup);
+  };
   add("--model-type", card.model_type, "Architecture, such as mistral");
   add("--base-model", card.base_model, "Name of the model, such as mistralai/Mistral-7B-v0.1");
   add("--author", card.author, "Who made it");
-  add("--created-at", card.created_at, "YYYY-MM-DD");
-  add("--last-modified", card.last_modified, "YYYY-MM-DD");
+  add_date("--created-at", card.created_at);
+  add_date("--last-modified", card.last_modified);
   add("--license", card.license, "Its license");
   add("--uuid", card.uuid, "Its identifier");
 }
@@ -132,21 +140,21 @@ void add_card_options(CLI::App& command, Card& card) {
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  static const std::map<std::string, DType> kDTypes{{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}};
   const auto options = std::make_shared<Options>();
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory")->required();
   command->add_option("-o,--output", options->output, "File to write")->required();
-  command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides")->type_name("FORMAT");
-  command->add_option("--dtype", convert_options.dtype, "Type for floating-point tensors; without it they stay as they are where the format can hold them")
-      ->transform(CLI::CheckedTransformer(kDTypes).description(""))
-      ->type_name("f32|f16|bf16");
+  command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides")->check(not_empty())->type_name("FORMAT");
+  add_choice<std::optional<DType>, DType>(*command, "--dtype", convert_options.dtype, {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}},
+                                          "Type for floating-point tensors; without it they stay as they are where the format can hold them");
   command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
   command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
-  command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")->type_name("NAME");
+  command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")
+      ->check(not_empty())
+      ->type_name("NAME");
   add_sparse_options(*command, convert_options);
   add_storage_options(*command, convert_options.write);
   add_tokenizer_options(*command, options->tokenizer);

@@ -5,8 +5,10 @@
 
 #include <poise/edit.hpp>
 
+#include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
 
 namespace poise::cli {
 namespace {
@@ -20,7 +22,8 @@ struct Options {
 // "KEY=TEXT"; the first "=" divides.
 std::pair<std::string, std::string> parse_set(const std::string& text) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) throw CLI::ValidationError("--set", fmt::format("\"{}\": expected KEY=TEXT", text));
+  if (equals == std::string::npos || equals == 0) refuse("--set", text, "KEY=TEXT");
+  if (!is_utf8(text)) refuse("--set", text, "UTF-8");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -1,13 +1,20 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <numeric>
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -40,6 +47,50 @@ int report(const poise::Error& error) {
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
 
+// How many letters have to be put in, taken out or replaced to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// CLI11 says of an unknown command only that there is none.
+void require_known_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  const std::string_view given = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  if (std::ranges::find(names, given) != names.end()) return;
+  const auto nearest = std::ranges::min_element(names, {}, [&](const std::string& name) { return distance(given, name); });
+  throw poise::Error(poise::ErrorKind::bad_argument,
+                     fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given, *nearest));
+}
+
+// CLI11's help or complaint, through the functions that tell when it cannot be written. True for help.
+bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out;
+  std::ostringstream complaint;
+  const bool is_help = app.exit(error, out, complaint) == 0;
+  fmt::print("{}", out.str());
+  poise::cli::say(complaint.str());
+  return is_help;
+}
+
+// As tools end that do not ignore the signal: without a word, by SIGPIPE (141 in a shell).
+int end_as_nobody_reads() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+  return 128 + SIGPIPE;  // the signal is blocked
+}
+
 // A model may lie in thousands of shards, each of which is kept open.
 void allow_many_files() {
   struct rlimit limit {};
@@ -60,11 +111,12 @@ int run(int argc, char** argv) {
   poise::cli::add_diff(app);
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
+  require_known_command(app, argc, argv);
   int code = 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (app.exit(error) != 0) return 2;
+    if (!print_answer(app, error)) return 2;
   } catch (const poise::cli::ExitCode& exit) {
     code = exit.code;
   }
@@ -77,13 +129,14 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   allow_many_files();
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is a write error like any other
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is an error of the write: outputs are taken back
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);
   } catch (const poise::Error& error) {
     return report(error);
   } catch (const std::system_error& error) {  // what fmt throws when it cannot print
+    if (error.code() == std::errc::broken_pipe) return end_as_nobody_reads();
     complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // without any

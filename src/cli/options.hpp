@@ -26,7 +26,4 @@ struct TokenizerFiles {
 };
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);
 
-// Of a number as it is typed: CLI11 makes large numbers of those below 0.
-CLI::Validator not_negative();
-
 }  // namespace poise::cli

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -20,6 +21,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
 #include "io/source_text.hpp"
 
 namespace poise::cli {
@@ -54,10 +56,23 @@ struct Speed {
   double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
 };
 
-// Writes and flushes, so that text is seen when it is made.
+// Writes and flushes, so that text is seen when it is made. Throws what fmt::print() throws.
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  throw Error(ErrorKind::io, fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
+  throw std::system_error(errno, std::generic_category());
+}
+
+// "1,2,3"
+std::vector<TokenId> parse_tokens(const std::string& text) {
+  std::vector<TokenId> tokens;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto token = number_from<TokenId>(std::string_view(text).substr(begin, end - begin));
+    if (!token || *token < 0) refuse("--tokens", text, "token ids with commas between them");
+    tokens.push_back(*token);
+    begin = end + 1;
+  }
+  return tokens;
 }
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -73,6 +88,7 @@ class Run {
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
     Session session(model, options_.session);
     load_seconds_ = loading.seconds();
+    (void)session.generate({.max_tokens = 0, .sampling = options_.generate.sampling, .stop_id = options_.generate.stop_id});  // refuses a wrong stop id
     if (!options_.perplexity.empty()) return print_perplexity(session);
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
@@ -157,7 +173,7 @@ class Run {
     double total = 0;
     std::size_t count = 0;
     std::size_t texts = 0;
-    for (const std::string_view text : split_texts(content)) {
+    for (const std::string& text : split_texts(content)) {
       std::vector<TokenId> tokens = session.prompt(text);
       if (eos >= 0) tokens.push_back(eos);
       for (const double log_probability : session.log_probabilities(tokens)) {
@@ -171,14 +187,23 @@ class Run {
           "\n");
   }
 
-  // Texts are separated by an empty line; the newline that ends the file belongs to none.
-  static std::vector<std::string_view> split_texts(std::string_view content) {
-    if (content.ends_with('\n')) content.remove_suffix(1);
-    std::vector<std::string_view> texts;
-    for (std::size_t begin = 0; begin < content.size();) {
-      const std::size_t end = std::min(content.find("\n\n", begin), content.size());
-      if (end > begin) texts.push_back(content.substr(begin, end - begin));
-      begin = end + 2;
+  // Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
+  static std::vector<std::string> split_texts(std::string_view content) {
+    std::vector<std::string> texts;
+    bool goes_on = false;
+    while (!content.empty()) {
+      const std::size_t end = std::min(content.find('\n'), content.size());
+      std::string_view line = content.substr(0, end);
+      content.remove_prefix(std::min(end + 1, content.size()));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (line.empty()) {
+        goes_on = false;
+      } else if (goes_on) {
+        (texts.back() += '\n') += line;
+      } else {
+        texts.emplace_back(line);
+        goes_on = true;
+      }
     }
     return texts;
   }
@@ -203,22 +228,25 @@ void add_run(CLI::App& app) {
   command->add_option("path", options->path, "A model file or directory")->required();
   auto* prompt =
       command->add_option("-p,--prompt", options->prompt, "The text to continue, behind BOS where the vocabulary has one; may be empty (default: \"\")");
-  auto* tokens = command->add_option("--tokens", options->tokens, "Token ids to continue instead, as they are: 1,2,3")->delimiter(',')->type_name("IDS");
+  const auto set_tokens = [options](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) std::ranges::copy(parse_tokens(text), std::back_inserter(options->tokens));
+  };
+  auto* tokens =
+      command->add_option_function<std::vector<std::string>>("--tokens", set_tokens, "Token ids to continue instead, as they are: 1,2,3")->type_name("IDS");
   tokens->excludes(prompt);
-  command->add_option("-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier")
-      ->check(not_negative())
-      ->capture_default_str();
+  add_number(*command, "-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier");
   SamplingOptions& sampling = options->generate.sampling;
-  command->add_option("--temperature", sampling.temperature, "0 always takes the best token; 1 samples as the model was trained")->capture_default_str();
-  command->add_option("--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "Sample among the k best tokens; 0: all")->check(not_negative())->capture_default_str();
-  command->add_option("--seed", sampling.seed, "The same seed gives the same text")->check(not_negative())->capture_default_str();
-  command->add_option("--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS")->type_name("ID");
-  command->add_option("--threads", options->session.threads, "Threads at most; 0: one per processor")->check(not_negative())->capture_default_str();
+  add_number(*command, "--temperature", sampling.temperature, "0 always takes the best token; 1 samples as the model was trained");
+  add_number(*command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together");
+  add_number(*command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0});
+  add_number(*command, "--seed", sampling.seed, "The same seed gives the same text");
+  add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS", {0})->type_name("ID");
+  add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
   command
       ->add_option("--perplexity", options->perplexity,
                    "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty lines, each between BOS and EOS")
+      ->check(not_empty())
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(tokens)

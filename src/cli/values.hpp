@@ -1,0 +1,89 @@
+// Values of options as they are typed: each is taken as a whole or refused, with the option's name, the value, and what was expected.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace poise::cli {
+
+template <typename Number>
+struct Range {
+  Number least = std::numeric_limits<Number>::lowest();
+  Number most = std::numeric_limits<Number>::max();
+};
+
+// The number that the whole text is; nothing when it is none, is not finite or does not fit the type.
+template <typename Number>
+std::optional<Number> number_from(std::string_view text);
+
+// "512", "64KiB", "2GB", "1 MB" (units of 1000 or, with an i, 1024; upper or lower case); nothing when it is no such size or 2^64 and more.
+std::optional<std::uint64_t> size_from(std::string_view text);
+
+// Throws what CLI11 reports as "OPTION: "TEXT": expected EXPECTED".
+[[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
+
+// Throws what refuse() throws for text that is no number of this range.
+template <typename Number>
+Number parse_number(std::string_view option, std::string_view text, const Range<Number>& range = {}) {
+  const auto number = number_from<Number>(text);
+  if (number && *number >= range.least && *number <= range.most) return *number;
+  constexpr const char* kKind = std::integral<Number> ? "a whole number" : "a number";
+  const bool bounded = std::integral<Number> || range.most < std::numeric_limits<Number>::max();
+  refuse(option, text, bounded ? fmt::format("{} from {} to {}", kKind, range.least, range.most) : kKind);
+}
+
+// "--max-tokens" of "-n,--max-tokens".
+std::string long_name(const std::string& names);
+
+// An option whose value is a number. Its default is what `value` has now. Requires: `value` outlives the command.
+template <typename Number>
+requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names, Number& value, const std::string& description,
+                                                              const Range<Number>& range = {}) {
+  const auto set = [name = long_name(names), range, &value](const std::string& text) { value = parse_number(name, text, range); };
+  return command.add_option_function<std::string>(names, set, description)->type_name("N")->default_str(fmt::format("{}", value));
+}
+
+// The same for one without a default.
+template <typename Number>
+CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value, const std::string& description,
+                        const Range<Number>& range = {}) {
+  const auto set = [name = long_name(names), range, &value](const std::string& text) { value = parse_number(name, text, range); };
+  return command.add_option_function<std::string>(names, set, description)->type_name("N");
+}
+
+// An option whose value is a size of at least one byte.
+CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value, const std::string& description);
+
+// An option whose value has one of a few names. `value` may be an optional.
+template <typename Value, typename Choice>
+CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value, const std::vector<std::pair<std::string_view, Choice>>& choices,
+                        const std::string& description) {
+  const auto all = [choices](std::string_view separator) {
+    std::string text;
+    for (const auto& [name, choice] : choices) text += (text.empty() ? "" : std::string(separator)) + std::string(name);
+    return text;
+  };
+  const auto set = [name = long_name(names), choices, all, &value](const std::string& text) {
+    const auto found = std::ranges::find(choices, text, [](const auto& choice) { return choice.first; });
+    if (found == choices.end()) refuse(name, text, "one of " + all(", "));
+    value = found->second;
+  };
+  return command.add_option_function<std::string>(names, set, description)->type_name(all("|"));
+}
+
+// For an option's check(): not empty; not empty and UTF-8.
+CLI::Validator not_empty();
+CLI::Validator is_text();
+
+}  // namespace poise::cli
