@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs one command test: a text file of commands and what they must print.
 
+    run_commands.py TEST.txt POISE ROOT
+
     # A comment.
     $ poise inspect missing.alt         a shell command; all of a file's commands share one new, empty directory
       text                              an expected line of standard output (two spaces before it)
@@ -73,7 +75,9 @@ def check(step, where, environment):
 
 
 def main():
-    path, poise, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    path, poise, root = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])  # commands run in another directory
+    if not os.access(poise, os.X_OK):
+        sys.exit(f"{poise}: no such program")
     steps, needs_shared = parse(path)
     shared = root.parent / "shared"
     if needs_shared and not shared.is_dir():
