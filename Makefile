@@ -1,13 +1,16 @@
-# make demo    build, and take the small model in examples/ the whole way: convert, verify, inspect, tell a story
-# make test    build and run all tests
+# make         the command and the library; installs nothing
+# make demo    installs what is missing, builds the command, and takes the small models in examples/ the whole way: convert, verify, inspect,
+#              tell a story
+# make test    installs what is missing, builds and runs all tests
+# make dependencies   installs what building and testing need and is missing
 # make install DESTDIR=... PREFIX=/usr/local
-# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang
+# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang, which it installs; so do the next four
 # make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
 # make tsan    the concurrency tests with ThreadSanitizer
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
+# make format-check  / make format
 # make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
 # make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/tensor/cast.cpp" chooses some
-# make format  / make format-check
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
@@ -17,50 +20,65 @@ BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 
+# Installs what is missing for a purpose: $(call need,test)
+need = @scripts/install_dependencies.sh $(1)
+
 .PHONY: all build dependencies demo test asan tsan fuzz coverage bench tidy install format format-check clean
 all: build
 
 dependencies:
-	@scripts/install_dependencies.sh
+	$(call need,test)
 
-build: dependencies
-	@cmake --preset release
+# Nothing but what is installed: no tests, and none of the packages that only these need.
+build:
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF || { echo "\`make dependencies\` installs what is missing"; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
 
-demo: build
+demo:
+	$(call need,build)
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF
+	@cmake --build --preset release -j $(JOBS) --target poise
 	@scripts/demo.sh $(POISE)
 
-test: build
+test:
+	$(call need,test)
+	@cmake --preset release -DBUILD_TESTING=ON -DPOISE_BENCH=OFF
+	@cmake --build --preset release -j $(JOBS)
 	@ctest --preset release -j $(JOBS)
 
-asan: dependencies
+asan:
+	$(call need,clang)
 	@cmake --preset asan
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
 
-fuzz: dependencies
+fuzz:
+	$(call need,clang)
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz -j $(JOBS)
 	@fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ_TARGETS)
 
-tsan: dependencies
+tsan:
+	$(call need,clang)
 	@cmake --preset tsan
 	@cmake --build --preset tsan -j $(JOBS)
 	@build/tsan/tests/poise_concurrency_tests
 
-coverage: dependencies
+coverage:
+	$(call need,clang)
 	@cmake --preset coverage
 	@cmake --build --preset coverage -j $(JOBS)
 	@scripts/coverage.sh build/coverage 92
 
-bench: dependencies
-	@cmake --preset release -DPOISE_BENCH=ON
+bench:
+	$(call need,bench)
+	@cmake --preset release -DPOISE_BENCH=ON -DBUILD_TESTING=OFF
 	@cmake --build --preset release -j $(JOBS) --target poise poise_limits poise_kernels
 	@python3 bench/bench.py --poise $(POISE) --limits $(BUILD)/bench/poise_limits $(BENCH_OPTIONS)
 	@$(BUILD)/bench/poise_kernels
 
 tidy:
-	@scripts/install_dependencies.sh clang-tidy-14
+	$(call need,tidy)
 	@cmake --preset clang -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
 	@run-clang-tidy-14 -quiet -j $(JOBS) -p build/tidy $(addprefix $(CURDIR)/,$(FILES))
 
@@ -70,7 +88,8 @@ install: build
 format:
 	@clang-format-14 -i $(SOURCES)
 
-format-check: dependencies
+format-check:
+	$(call need,clang)
 	@clang-format-14 --dry-run -Werror $(SOURCES)
 
 clean:

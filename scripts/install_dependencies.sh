@@ -1,15 +1,31 @@
 #!/bin/sh
-# Installs the Debian packages that building and testing Poise needs and that are missing, and those that it is given the names of. As
-# root, or with sudo.
+# Installs what is missing of the Debian packages that a purpose needs, as root or with sudo. Says and does nothing when all are there.
+#
+#     scripts/install_dependencies.sh build|test|clang|bench|tidy ...
 set -eu
 
-packages="g++ clang-14 clang-format-14 libclang-rt-14-dev llvm-14 cmake ninja-build pkg-config python3 python3-numpy git
-  libcli11-dev libfmt-dev nlohmann-json3-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev
-  libsentencepiece-dev libgtest-dev libgmock-dev libbenchmark-dev zstd openssl xxhash $*"
+# What the command and the library are made with.
+build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev nlohmann-json3-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev
+  libtbb-dev libhwy-dev"
+test="$build git python3 python3-numpy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"
+clang="$test clang-14 clang-format-14 libclang-rt-14-dev llvm-14"
+bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
+tidy="$clang clang-tidy-14"
 
 missing=""
-for package in $packages; do
-  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+for purpose in "$@"; do
+  case $purpose in
+    build) packages=$build ;;
+    test) packages=$test ;;
+    clang) packages=$clang ;;
+    bench) packages=$bench ;;
+    tidy) packages=$tidy ;;
+    *) echo "$0: there is no purpose \"$purpose\"" >&2; exit 2 ;;
+  esac
+  for package in $packages; do
+    case " $missing " in *" $package "*) continue ;; esac
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+  done
 done
 [ -z "$missing" ] && exit 0
 
