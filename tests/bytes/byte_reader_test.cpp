@@ -43,5 +43,139 @@ TEST(ByteReader, AnErrorNamesRecordFieldOffsetAndWhatIsLeft) {
   }
 }
 
+// A file that is not in memory; knows what was fetched of it.
+class FetchedRange final : public ByteRange {
+ public:
+  struct Fetch {
+    std::uint64_t offset;
+    std::size_t length;
+    friend bool operator==(const Fetch&, const Fetch&) = default;
+  };
+
+  explicit FetchedRange(std::uint64_t size) : size_(size) {}
+  const std::string& name() const override { return name_; }
+  std::uint64_t size() const override { return size_; }
+  std::span<const std::byte> resident() const override { return {}; }
+  void fetch(std::uint64_t offset, std::span<std::byte> out) const override {
+    ASSERT_LE(offset + out.size(), size_);
+    if (broken) throw Error(ErrorKind::io, "the disk is gone");
+    fetches.push_back({offset, out.size()});
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = byte_at(offset + i);
+  }
+
+  static std::byte byte_at(std::uint64_t offset) { return static_cast<std::byte>(offset % 251); }
+
+  mutable std::vector<Fetch> fetches;
+  bool broken = false;
+
+ private:
+  std::string name_ = "file";
+  std::uint64_t size_;
+};
+
+std::uint8_t expected(std::uint64_t offset) { return static_cast<std::uint8_t>(FetchedRange::byte_at(offset)); }
+
+TEST(ByteReader, SmallReadsShareAWindowThatGrowsWhileTheReaderGoesOn) {
+  const FetchedRange range(1 << 20);
+  ByteReader reader(range, "test");
+  for (std::uint64_t at = 0; at < range.size(); ++at) ASSERT_EQ(reader.u8("byte"), expected(at)) << at;
+  EXPECT_EQ(reader.remaining(), 0U);
+  std::uint64_t next = 0;
+  std::size_t last = 0;
+  for (const FetchedRange::Fetch& fetch : range.fetches) {
+    EXPECT_EQ(fetch.offset, next);  // every byte once
+    next += fetch.length;
+    if (next < range.size()) {
+      EXPECT_GE(fetch.length, last);
+    }
+    last = fetch.length;
+    EXPECT_LE(fetch.length, std::size_t{64} << 10);
+  }
+  EXPECT_EQ(next, range.size());
+  EXPECT_LT(range.fetches.size(), 40U);
+}
+
+TEST(ByteReader, AValueAcrossTheEndOfAWindowIsWhole) {
+  const FetchedRange range(100'000);
+  ByteReader reader(range, "test");
+  reader.skip(3, "padding");
+  for (std::uint64_t at = 3; at + 4 <= 90'000; at += 4) {
+    const std::uint32_t wanted = expected(at) | expected(at + 1) << 8U | expected(at + 2) << 16U | static_cast<std::uint32_t>(expected(at + 3)) << 24U;
+    ASSERT_EQ(reader.u32("number"), wanted) << at;
+  }
+}
+
+TEST(ByteReader, AWindowEndsWhereTheReaderDoes) {
+  const FetchedRange range(100'000);
+  ByteReader reader(range, "test", 1000, 1100);
+  EXPECT_EQ(reader.u8("byte"), expected(1000));
+  EXPECT_EQ(range.fetches, (std::vector<FetchedRange::Fetch>{{1000, 100}}));
+  EXPECT_EQ(reader.text(99, "rest").size(), 99U);
+  EXPECT_THROW(reader.u8("byte"), Error);
+  EXPECT_EQ(range.fetches.size(), 1U);
+}
+
+TEST(ByteReader, TextLargerThanAnyWindowIsFetchedAtOnce) {
+  const FetchedRange range(1 << 20);
+  ByteReader reader(range, "test");
+  const std::string_view text = reader.text(500'000, "text");
+  ASSERT_EQ(text.size(), 500'000U);
+  for (std::size_t at = 0; at < text.size(); ++at) ASSERT_EQ(static_cast<std::uint8_t>(text[at]), expected(at)) << at;
+  EXPECT_EQ(range.fetches.size(), 1U);
+}
+
+TEST(ByteReader, SeeksBothWaysAndFetchesLittleBehindALeap) {
+  const FetchedRange range(1 << 20);
+  ByteReader reader(range, "test");
+  EXPECT_EQ(reader.u8("first"), expected(0));
+  reader.seek(900'000);
+  EXPECT_EQ(reader.position(), 900'000U);
+  EXPECT_EQ(reader.u8("far"), expected(900'000));
+  EXPECT_EQ(range.fetches.back(), (FetchedRange::Fetch{900'000, 4096}));
+  reader.seek(900'100);  // inside of what is there
+  EXPECT_EQ(reader.u8("near"), expected(900'100));
+  EXPECT_EQ(range.fetches.size(), 2U);
+  reader.seek(7);
+  EXPECT_EQ(reader.u8("back"), expected(7));
+  reader.seek(range.size());
+  EXPECT_EQ(reader.remaining(), 0U);
+  EXPECT_THROW(reader.u8("beyond"), Error);
+}
+
+TEST(ByteReader, SeekAndLimitOutsideAreBugs) {
+  const FetchedRange range(100);
+  ByteReader reader(range, "test", 10, 60);
+  const auto kind = [](const auto& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::cancelled;  // which nothing here is
+  };
+  EXPECT_EQ(kind([&] { reader.seek(61); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { reader.limit(61); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { reader.limit(9); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { ByteReader(range, "test", 10, 101); }), ErrorKind::internal);
+  EXPECT_EQ(kind([&] { ByteReader(range, "test", 11, 10); }), ErrorKind::internal);
+  reader.limit(20);
+  EXPECT_EQ(reader.remaining(), 10U);
+  EXPECT_EQ(kind([&] { reader.skip(11, "padding"); }), ErrorKind::invalid_file);
+  EXPECT_EQ(reader.position(), 10U);
+}
+
+TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
+  FetchedRange range(100'000);
+  ByteReader reader(range, "test");
+  EXPECT_EQ(reader.u8("first"), expected(0));
+  reader.seek(50'000);
+  range.broken = true;
+  EXPECT_THROW(reader.u8("far"), Error);
+  range.broken = false;
+  reader.seek(1);
+  EXPECT_EQ(reader.u8("second"), expected(1));
+  EXPECT_EQ(range.fetches.back().offset, 1U);
+}
+
 }  // namespace
 }  // namespace poise
