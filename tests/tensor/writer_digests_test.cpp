@@ -1,6 +1,8 @@
 #include "tensor/writer_digests.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -101,10 +103,27 @@ TEST(WriterDigests, ABlobThatCannotBeReadFailsWhenItsDigestIsAskedFor) {
   EXPECT_THROW(digests.end(), Error);
 }
 
+// Takes a millisecond for each read, of which there are 256.
+class SlowBlob final : public Blob {
+ public:
+  std::uint64_t size() const override { return 64 << 20; }
+  void read(std::uint64_t, std::span<std::byte>) const override {
+    ++reads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  mutable std::atomic<int> reads = 0;
+};
+
 TEST(WriterDigests, CanBeGivenUp) {
-  const std::vector<BlobPtr> blobs(8, make_memory_blob(std::vector<std::byte>(8 << 20), "zeros"));
-  WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, blobs);
-  digests.begin();
+  const auto blob = std::make_shared<SlowBlob>();
+  {
+    WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, std::vector<BlobPtr>(8, blob));
+    digests.begin();
+  }
+  const int reads = blob->reads;
+  EXPECT_LT(reads, 256) << "of eight times as many";
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(blob->reads, reads) << "read after the writer had gone";
 }
 
 }  // namespace

@@ -1,0 +1,123 @@
+// verify() of whole files: what it counts, what it lists, and what it throws. Each format's rules are in tests/hostile.
+#include <poise/verify.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "tensor/dense.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Verify : public testing::Test {
+ protected:
+  Verify() {
+    std::string name = (fs::temp_directory_path() / "poise-verify-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+  }
+  ~Verify() override { fs::remove_all(directory_); }
+
+  // Two tensors of numbers, and one of truth values.
+  fs::path write(const std::string& format) const {
+    Model model;
+    model.add(make_dense("first", {2, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(16), "first")));
+    model.add(make_dense("second", {3}, DType::u8, make_memory_blob(std::vector<std::byte>(3, std::byte{7}), "second")));
+    model.add(make_dense("truth", {4}, DType::boolean, make_memory_blob(std::vector<std::byte>(4, std::byte{1}), "truth")));
+    fs::path path = directory_ / ("model." + format);
+    save(model, path, format);
+    return path;
+  }
+
+  // Replaces a byte of a tensor; gives its place.
+  static std::uint64_t damage(const fs::path& path, std::string_view tensor, std::uint64_t index, char byte) {
+    const auto at = open(path).find(tensor)->require("data").blob->location();
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(at->offset + index));
+    file.put(byte);
+    return at->offset;
+  }
+
+  static std::string name_of(const Fault& fault) { return fault.message.substr(0, fault.message.find(':')); }
+
+  fs::path directory_;
+};
+
+TEST_F(Verify, CountsWhatItLookedAt) {
+  const fs::path path = write("zt");
+  std::uint64_t done = 0;
+  std::uint64_t total = 0;
+  const VerifyReport report = verify(path, {}, [&](const ProgressEvent& event) {
+    done = event.done;
+    total = event.total;
+    return true;
+  });
+  EXPECT_EQ(report.format, "zt-v2");
+  EXPECT_EQ(report.tensors, 3U);
+  EXPECT_EQ(report.bytes, 16U + 3U + 4U);
+  EXPECT_EQ(report.digests, 3U);
+  EXPECT_TRUE(report.faults.empty());
+  EXPECT_EQ(done, report.bytes);
+  EXPECT_EQ(total, report.bytes);
+}
+
+TEST_F(Verify, ListsEveryFaultWithItsPlace) {
+  const fs::path path = write("zt");
+  const std::uint64_t first = damage(path, "first", 3, 1);
+  const std::uint64_t second = damage(path, "second", 0, 8);
+  for (const IoMode mode : {IoMode::map, IoMode::read}) {
+    const VerifyReport report = verify(path, {.io = mode});
+    ASSERT_EQ(report.faults.size(), 2U);
+    EXPECT_EQ(report.errors(), 2U);
+    EXPECT_EQ(report.warnings(), 0U);
+    EXPECT_EQ(report.digests, 3U);
+    EXPECT_EQ(name_of(report.faults[0]), "tensor first");
+    EXPECT_EQ(name_of(report.faults[1]), "tensor second");
+    EXPECT_THAT(report.faults[0].message, HasSubstr("the digest is xxh3:"));
+    EXPECT_EQ(report.faults[0].offset, first);
+    EXPECT_EQ(report.faults[1].offset, second);
+    EXPECT_EQ(report.faults[0].path, path.string());
+  }
+}
+
+TEST_F(Verify, FindsBadValuesWithoutDigests) {
+  const fs::path path = write("safetensors");
+  EXPECT_TRUE(verify(path).faults.empty());
+  EXPECT_EQ(verify(path).digests, 0U);
+  const std::uint64_t truth = damage(path, "truth", 2, 2);
+  const VerifyReport report = verify(path);
+  ASSERT_EQ(report.errors(), 1U);
+  EXPECT_EQ(name_of(report.faults[0]), "tensor truth");
+  EXPECT_EQ(report.faults[0].offset, truth + 2);
+}
+
+TEST_F(Verify, AFileThatDoesNotOpenIsAFaultAndOneThatIsNotThereIsThrown) {
+  const fs::path path = write("zt");
+  fs::resize_file(path, fs::file_size(path) - 1);
+  const VerifyReport report = verify(path);
+  EXPECT_EQ(report.format, "");
+  EXPECT_EQ(report.errors(), 1U);
+  const auto kind = [](const fs::path& bad, const Progress& progress) {
+    try {
+      verify(bad, {}, progress);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+    return ErrorKind::internal;
+  };
+  EXPECT_EQ(kind(directory_ / "absent.zt", {}), ErrorKind::not_found);
+  EXPECT_EQ(kind("/dev/null", {}), ErrorKind::bad_argument);
+  EXPECT_EQ(kind(write("safetensors"), [](const ProgressEvent&) { return false; }), ErrorKind::cancelled);
+}
+
+}  // namespace
+}  // namespace poise
