@@ -3,16 +3,13 @@
 
 #include <hwy/cache_control.h>
 
-#include "kernels/product_kernels.hpp"
+#include "kernels/stored_type.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
 namespace {
 
 std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
-
-// Codes in a 16-bit word.
-std::size_t planes_of(Storage storage) { return storage == Storage::i4 || storage == Storage::u4 || storage == Storage::group4 ? 4 : 2; }
 
 KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens) {
   if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
@@ -31,7 +28,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
     floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
     padded_ = rounded_up(columns_, kPadding);
-    planes_ = planes_of(matrix.storage);
+    planes_ = stored_type(matrix.storage).planes;
     group_size_ = matrix.group_size;
     integers_.resize(blocks_ * kIntegerBlock);
     scales_.resize(blocks_);
@@ -41,7 +38,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
 
 bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_)) return false;
-  return form_ != Form::integers || (planes_ == planes_of(matrix.storage) && group_size_ == matrix.group_size);
+  return form_ != Form::integers || (planes_ == stored_type(matrix.storage).planes && group_size_ == matrix.group_size);
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
@@ -86,19 +83,6 @@ void KernelInput::take_tiles(const float* x, std::size_t first, std::size_t last
         out += kFloatBlock * kTogether;
       }
     }
-  }
-}
-
-std::size_t rows_at_once(std::size_t tokens) {
-  if (tokens == 1) return 4;
-  return tile_unit() == TileUnit::none ? kPanelRows : kTileRows;
-}
-
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
-  switch (x.form()) {
-    case KernelInput::Form::floats: return multiply_float_rows(matrix, first, last, x, y, stride);
-    case KernelInput::Form::integers: return multiply_integer_rows(matrix, first, last, x, y);
-    case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
   }
 }
 

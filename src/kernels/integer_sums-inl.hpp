@@ -22,23 +22,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-#if HWY_TARGET != HWY_SCALAR
-
-using Bytes = const std::uint8_t*;
-using hn::LoadU;
-using hn::MulAdd;
-using Words = hn::ScalableTag<std::int16_t>;
-using Products = hn::RepartitionToWide<Words>;
-constexpr std::size_t kMaxWords = hn::MaxLanes(Words());
-constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
-
-#undef POISE_HAVE_VNNI
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
-#define POISE_HAVE_VNNI 1
-#else
-#define POISE_HAVE_VNNI 0
-#endif
-
 // How many codes a word has, and the p-th of each word.
 template <bool kSigned>
 struct EightBits {
@@ -69,6 +52,23 @@ struct FourBits {
     }
   }
 };
+
+#if HWY_TARGET != HWY_SCALAR
+
+using Bytes = const std::uint8_t*;
+using hn::LoadU;
+using hn::MulAdd;
+using Words = hn::ScalableTag<std::int16_t>;
+using Products = hn::RepartitionToWide<Words>;
+constexpr std::size_t kMaxWords = hn::MaxLanes(Words());
+constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
+
+#undef POISE_HAVE_VNNI
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL
+#define POISE_HAVE_VNNI 1
+#else
+#define POISE_HAVE_VNNI 0
+#endif
 
 // Exact sums of products of 16-bit numbers.
 template <bool kVnni, class D = Words>

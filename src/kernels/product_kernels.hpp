@@ -41,9 +41,8 @@ void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::u
 // Rows that products of several tokens as floats bring to float32 at once.
 inline constexpr std::size_t kPanelRows = 60;
 
-// multiply_rows() for each form of x.
-void multiply_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
-void multiply_integer_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y);
+// multiply_rows() of several tokens, for each form of x.
+void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
 }  // namespace poise

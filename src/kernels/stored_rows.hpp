@@ -21,22 +21,8 @@ enum class Storage : std::uint8_t {
   group4,  // the same, two codes a byte, the even element in the low nibble
 };
 
-constexpr unsigned bits_of(Storage storage) {
-  switch (storage) {
-    case Storage::f32: return 32;
-    case Storage::f16:
-    case Storage::bf16: return 16;
-    case Storage::i8:
-    case Storage::u8:
-    case Storage::group8:
-    case Storage::i4_bytes:
-    case Storage::u4_bytes: return 8;
-    case Storage::i4:
-    case Storage::u4:
-    case Storage::group4: break;
-  }
-  return 4;
-}
+// What so many elements of rows without gaps take, without their scales.
+std::uint64_t stored_bytes(Storage storage, std::uint64_t elements);
 
 // A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
 // the columns and is a multiple of 16.

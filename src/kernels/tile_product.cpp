@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/product_kernels.hpp"
+#include "kernels/stored_type.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
@@ -16,16 +16,20 @@ static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 
 // The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds, and the sums are
 // multiplied with it.
 struct Unscaled {
-  explicit Unscaled(const StoredRows& matrix) : rows(matrix) {
-    if ((matrix.storage != Storage::i8 && matrix.storage != Storage::i4 && matrix.storage != Storage::i4_bytes) || matrix.offset != 0) return;
+  explicit Unscaled(const StoredRows& matrix) : rows(matrix), form(stored_type(matrix.storage).tiles) {
+    if (form != TileForm::codes) return;
+    if (matrix.offset != 0) {
+      form = TileForm::two_parts;
+      return;
+    }
     factor = matrix.scale;
     rows.scale = 1;
-    is_narrow = true;
   }
+  bool is_narrow() const { return form != TileForm::two_parts; }  // no weight has a low part
 
   StoredRows rows;
+  TileForm form;
   float factor = 1;
-  bool is_narrow = rows.storage == Storage::bf16;  // no weight has a low part
 };
 
 // A block of the weights of kTileRows rows as tiles take them, and the rows' sums [tokens / kTileTokens, kTileRows, kTileTokens]. A thread keeps its
@@ -44,12 +48,13 @@ class TilePanel {
 
   // Rows [first, last), from a column on; columns up to a whole tile are zeros. Rows behind them hold what they held: a row's sums come
   // from that row only.
-  void take(const StoredRows& matrix, std::size_t first, std::size_t last, std::size_t column) {
+  void take(const Unscaled& weights, std::size_t first, std::size_t last, std::size_t column) {
+    const StoredRows& matrix = weights.rows;
     const std::size_t count = std::min(kBlock, matrix.columns - column);
     columns_ = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
     for (std::size_t r = first; r < last; ++r) {
       std::uint16_t* const high = high_.data() + (r - first) * kStride;
-      if (matrix.storage == Storage::bf16) {
+      if (weights.form == TileForm::stored) {
         std::memcpy(high, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column), sizeof(std::uint16_t) * count);
         std::fill(high + count, high + columns_, std::uint16_t{0});
       } else {
@@ -92,8 +97,8 @@ void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_
     const std::size_t end = std::min(r + kTileRows, last);
     panel.begin(in.groups());
     for (std::size_t b = 0; b < in.blocks(); ++b) {
-      panel.take(weights.rows, r, end, b * kBlock);
-      for (std::size_t g = 0; g < in.groups(); ++g) panel.multiply(weights.is_narrow, in, g, b);
+      panel.take(weights, r, end, b * kBlock);
+      for (std::size_t g = 0; g < in.groups(); ++g) panel.multiply(weights.is_narrow(), in, g, b);
     }
     for (std::size_t t = 0; t < in.tokens(); ++t) {
       const float* sums = panel.sums(t);

@@ -67,43 +67,53 @@ class StoredMatrix final : public Matrix {
   std::optional<Bytes> zeros_;
 };
 
-std::optional<Storage> float_storage(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return Storage::f32;
-    case DType::f16: return Storage::f16;
-    case DType::bf16: return Storage::bf16;
-    default: return std::nullopt;
-  }
-}
+// How the kernels name what tensors hold.
+struct FloatForm {
+  DType dtype;
+  Storage storage;
+};
+constexpr FloatForm kFloatForms[] = {{DType::f32, Storage::f32}, {DType::f16, Storage::f16}, {DType::bf16, Storage::bf16}};
+
+struct AffineForm {
+  DType dtype;
+  bool ranged;
+  bool packed;  // several codes in a byte
+  Storage storage;
+};
+constexpr AffineForm kAffineForms[] = {
+    {DType::qint8, false, false, Storage::i8},       {DType::qint8, false, true, Storage::i8},       {DType::qint8, true, false, Storage::u8},
+    {DType::qint8, true, true, Storage::u8},         {DType::qint4, false, true, Storage::i4},       {DType::qint4, true, true, Storage::u4},
+    {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
+};
+
+struct GroupForm {
+  unsigned bits;
+  Storage storage;
+};
+constexpr GroupForm kGroupForms[] = {{8, Storage::group8}, {4, Storage::group4}};
 
 StoredRows affine_storage(const Tensor& tensor, const Part& data) {
   const Affine affine = tensor.affine->get();
   if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max)) refuse(tensor, "its scale is not finite");
-  StoredRows stored = {.scale = affine.delta, .offset = affine.ranged() ? affine.min : 0.0F};
-  if (data.dtype == DType::qint8) {
-    stored.storage = affine.ranged() ? Storage::u8 : Storage::i8;
-  } else if (data.dtype == DType::qint4) {
-    const Storage packed = affine.ranged() ? Storage::u4 : Storage::i4;
-    const Storage bytes = affine.ranged() ? Storage::u4_bytes : Storage::i4_bytes;
-    stored.storage = affine.packed ? packed : bytes;
-  } else {
-    refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.dtype_name));
-  }
-  return stored;
+  const auto* const form = std::ranges::find_if(
+      kAffineForms, [&](const AffineForm& one) { return one.dtype == data.dtype && one.ranged == affine.ranged() && one.packed == affine.packed; });
+  if (form == std::end(kAffineForms)) refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.dtype_name));
+  return {.storage = form->storage, .scale = affine.delta, .offset = affine.ranged() ? affine.min : 0.0F};
 }
 
 // Groups as quantize_groups() makes them; nothing for other schemes.
 std::optional<StoredForm> group_storage(const Tensor& tensor) {
   const GroupScheme scheme = group_scheme(tensor);
   const std::size_t last = tensor.shape.size() - 1;
-  const bool in_bytes = (scheme.bits == 4 || scheme.bits == 8) && scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first;
+  const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
+  const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first;
   const bool in_rows = scheme.axis == last && scheme.packing_axis == last && scheme.group_size > 0 && scheme.group_size % 16 == 0;
   if (!in_bytes || !in_rows || scheme.zeros != GroupScheme::Zeros::plain || scheme.power_of_two) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const Part& zeros = tensor.require("zeros");
   if (scales.dtype != DType::f16 || zeros.dtype != DType::f16) return std::nullopt;
   StoredRows rows;
-  rows.storage = scheme.bits == 8 ? Storage::group8 : Storage::group4;
+  rows.storage = form->storage;
   rows.group_size = static_cast<std::size_t>(scheme.group_size);
   return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros.blob};
 }
@@ -119,16 +129,12 @@ StoredForm stored_form(const Tensor& tensor) {
   }
   if (tensor.layout == Layout::dense) {
     const Part& data = tensor.require("data");
-    if (const auto storage = float_storage(data.dtype)) return {{.storage = *storage}, data.blob};
+    const auto* const form = std::ranges::find(kFloatForms, data.dtype, &FloatForm::dtype);
+    if (form != std::end(kFloatForms)) return {{.storage = form->storage}, data.blob};
     if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.dtype_name));
   }
   if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its layout is {}", to_string(tensor.layout)));
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
-}
-
-std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
-  const unsigned bits = bits_of(storage);
-  return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 
 }  // namespace

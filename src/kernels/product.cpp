@@ -1,0 +1,60 @@
+#include "kernels/product.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/stored_type.hpp"
+
+namespace poise {
+namespace {
+
+// Of one token. Rows that are not multiplied straight from their bytes become float32, four at a time.
+void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+  const TypeKernels& kernels = stored_type(matrix.storage).kernels();
+  if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);
+  constexpr std::size_t kRows = 4;
+  thread_local std::vector<float> rows;
+  if (rows.size() < kRows * matrix.columns) rows.resize(kRows * matrix.columns);
+  const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.data()), .columns = matrix.columns};
+  for (std::size_t r = first; r < last; r += kRows) {
+    const std::size_t count = std::min(kRows, last - r);
+    decode_part(matrix, {r, r + count, 0, matrix.columns, rows.data(), matrix.columns});
+    multiply_one(decoded, 0, count, x, y + r);
+  }
+}
+
+}  // namespace
+
+void decode_part(const StoredRows& matrix, const DecodedPart& part) { stored_type(matrix.storage).kernels().decode(matrix, part); }
+
+void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
+  decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
+}
+
+std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
+  const std::uint64_t bits = stored_type(storage).bits;
+  return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
+}
+
+bool takes_integers(const StoredRows& matrix) {
+  const TypeKernels& kernels = stored_type(matrix.storage).kernels();
+  if (kernels.multiply_integers == nullptr) return false;
+  return matrix.group_size == 0 || (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
+}
+
+std::size_t rows_at_once(std::size_t tokens) {
+  if (tokens == 1) return 4;
+  return tile_unit() == TileUnit::none ? kPanelRows : kTileRows;
+}
+
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
+  switch (x.form()) {
+    case KernelInput::Form::floats:
+      if (x.tokens() == 1) return multiply_one(matrix, first, last, x.one(), y);
+      return multiply_panels(matrix, first, last, x, y, stride);
+    case KernelInput::Form::integers: return stored_type(matrix.storage).kernels().multiply_integers(matrix, first, last, x, y);
+    case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
+  }
+}
+
+}  // namespace poise

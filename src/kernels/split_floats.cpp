@@ -1,0 +1,53 @@
+// Float32 numbers as sums of two bfloat16 numbers.
+#include "kernels/product_kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/split_floats.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/vectors-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+void Split(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) {
+  const hn::RebindToSigned<Floats> words;
+  const hn::RebindToUnsigned<Floats> bits;
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const auto rounded = [&](auto value) {
+    const auto half = hn::Set(words, 0x7fff);
+    const auto odd = hn::And(hn::BitCast(words, hn::ShiftRight<16>(hn::BitCast(bits, value))), hn::Set(words, 1));
+    return hn::Add(value, hn::Add(half, odd));
+  };
+  const auto upper = [&](auto value) { return hn::ShiftRight<16>(hn::BitCast(bits, value)); };
+  for (std::size_t i = 0; i < count; i += hn::Lanes(Floats())) {
+    const auto number = Load(x + i);
+    const auto word = hn::BitCast(words, number);
+    const auto magnitude = hn::And(word, hn::Set(words, 0x7fffffff));
+    const auto is_cut = hn::Gt(magnitude, hn::Set(words, 0x7f7f7fff));
+    const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
+    const auto first = upper(hn::IfThenElse(is_cut, hn::Or(word, quiet), rounded(word)));
+    const auto rest = hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first)));
+    const auto has_rest = hn::Lt(magnitude, hn::Set(words, 0x7f800000));
+    const auto second = upper(rounded(hn::IfThenElseZero(has_rest, hn::BitCast(words, rest))));
+    hn::StoreU(hn::TruncateTo(halves, first), halves, high + i);
+    hn::StoreU(hn::TruncateTo(halves, second), halves, low + i);
+  }
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(Split);
+
+}  // namespace
+
+void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) { HWY_DYNAMIC_DISPATCH(Split)(x, count, high, low); }
+
+}  // namespace poise
+#endif

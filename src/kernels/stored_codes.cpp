@@ -1,0 +1,222 @@
+// Weights stored as integer codes, with one scale and offset for all.
+#include <algorithm>
+#include <memory>
+
+#include "kernels/stored_type.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/stored_codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/integer_sums-inl.hpp"
+#include "kernels/rows-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+// What the loaders of integer codes share.
+struct Scaled {
+  explicit Scaled(const StoredRows& matrix) : scale(matrix.scale), offset(matrix.offset) {}
+  template <typename Codes>
+  HWY_INLINE auto apply(Codes codes) const {
+    const hn::RebindToSigned<Floats> integers;
+    return MulAdd(hn::ConvertTo(Floats(), hn::PromoteTo(integers, codes)), hn::Set(Floats(), scale), hn::Set(Floats(), offset));
+  }
+  float scale;
+  float offset;
+};
+
+template <typename Code>
+struct Load8 : Scaled {
+  using Scaled::Scaled;
+  static std::size_t bytes(std::size_t count) { return count; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply(LoadU(hn::Rebind<Code, Floats>(), reinterpret_cast<const Code*>(row + i))); }
+};
+
+// The low nibbles as numbers from -8 to 7.
+template <typename Nibbles>
+HWY_INLINE auto SignExtend(Nibbles nibbles) {
+  const hn::Rebind<std::uint8_t, Floats> codes;
+  const hn::Rebind<std::int8_t, Floats> signed_codes;
+  const auto bit = hn::Set(codes, 8);
+  return hn::BitCast(signed_codes, hn::Sub(hn::Xor(nibbles, bit), bit));
+}
+
+template <bool kSigned>
+struct Load4Bytes : Scaled {
+  using Scaled::Scaled;
+  static std::size_t bytes(std::size_t count) { return count; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::Rebind<std::uint8_t, Floats> codes;
+    const auto nibbles = hn::And(LoadU(codes, row + i), hn::Set(codes, 15));
+    if constexpr (kSigned) {
+      return apply(SignExtend(nibbles));
+    } else {
+      return apply(nibbles);
+    }
+  }
+};
+
+// Requires: rows begin on whole bytes.
+template <bool kSigned>
+struct Load4 : Scaled {
+  using Scaled::Scaled;
+  static std::size_t bytes(std::size_t count) { return (count + 1) / 2; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const auto nibbles = LoadNibbles(row, i);
+    if constexpr (kSigned) {
+      return apply(SignExtend(nibbles));
+    } else {
+      return apply(nibbles);
+    }
+  }
+  // One element alone; the same rounding as above.
+  float element(Bytes data, std::size_t i) const {
+    const int code = static_cast<int>(Nibble(data, i));
+    HWY_ALIGN float lanes[kMaxLanes];
+    const auto value = hn::Set(Floats(), static_cast<float>(kSigned ? (code ^ 8) - 8 : code));
+    hn::Store(MulAdd(value, hn::Set(Floats(), scale), hn::Set(Floats(), offset)), Floats(), lanes);
+    return lanes[0];
+  }
+};
+
+template <bool kSigned>
+void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
+  if (matrix.columns % 2 == 0) return DecodeRows<Load4<kSigned>>(matrix, part);
+  // Rows begin in the middle of a byte, every second time.
+  const Load4<kSigned> loader(matrix);
+  const Bytes data = reinterpret_cast<Bytes>(matrix.data);
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    std::size_t element = r * matrix.columns + part.begin;
+    std::size_t count = part.count;
+    float* to = part.out + (r - part.first) * part.stride;
+    if (element % 2 != 0) {
+      *to++ = loader.element(data, element++);
+      --count;
+    }
+    DecodeElements(loader, data + element / 2, 0, count, to);
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <class Unpack>
+constexpr MultiplyIntegers kOfCodes = nullptr;
+template <class Unpack>
+constexpr MultiplyIntegers kOfNibbles = nullptr;
+
+#else
+
+// The last step of rows with one scale: what stands before x is code * scale + offset.
+HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
+  const FourSums::Tag tag;
+  return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));
+}
+
+template <bool kVnni, class Unpack>
+void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t ahead = BytesAhead(row_bytes);
+  for (std::size_t r = first; r < last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, last);
+    FourSums total;
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
+      const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
+      FourExactSums<kVnni, Words> sums;
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, ahead, in.integers(b),
+                                      in.integers_of(b) / Unpack::kPlanes);
+      total.add_product(in.scale(b), sums.sums());
+    }
+    WithScale(matrix, total, in.sums()).store(y + r, last - r);
+  }
+}
+
+// Packed nibbles whose rows begin in the middle of a byte, every second time: rows that do not are made of them.
+template <bool kVnni, class Unpack>
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y);
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const Bytes data = reinterpret_cast<Bytes>(matrix.data);
+  const auto row = std::make_unique<std::uint8_t[]>(row_bytes);
+  StoredRows alone = matrix;
+  alone.data = reinterpret_cast<const std::byte*>(row.get());
+  for (std::size_t r = first; r < last; ++r) {
+    std::fill_n(row.get(), row_bytes, std::uint8_t{0});
+    for (std::size_t i = 0; i < matrix.columns; ++i) {
+      const std::size_t element = r * matrix.columns + i;
+      const unsigned code = element % 2 == 0 ? data[element / 2] & 15U : data[element / 2] >> 4U;
+      row[i / 2] = static_cast<std::uint8_t>(row[i / 2] | (i % 2 == 0 ? code : code << 4U));
+    }
+    MultiplyCodes<kVnni, Unpack>(alone, 0, 1, in, y + r);
+  }
+}
+
+template <class Unpack>
+void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+#if POISE_HAVE_VNNI
+  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y);
+#endif
+  MultiplyCodes<false, Unpack>(matrix, first, last, in, y);
+}
+
+template <class Unpack>
+void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+#if POISE_HAVE_VNNI
+  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y);
+#endif
+  MultiplyNibbles<false, Unpack>(matrix, first, last, in, y);
+}
+
+template <class Unpack>
+constexpr MultiplyIntegers kOfCodes = &MultiplyAnyCodes<Unpack>;
+template <class Unpack>
+constexpr MultiplyIntegers kOfNibbles = &MultiplyAnyNibbles<Unpack>;
+
+#endif
+
+template <class Loader, class Unpack>
+const TypeKernels& KernelsOf() {
+  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>, .multiply_integers = kOfCodes<Unpack>};
+  return kKernels;
+}
+
+template <bool kSigned>
+const TypeKernels& NibbleKernels() {
+  static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>, .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>};
+  return kKernels;
+}
+
+const TypeKernels& I8() { return KernelsOf<Load8<std::int8_t>, EightBits<true>>(); }
+const TypeKernels& U8() { return KernelsOf<Load8<std::uint8_t>, EightBits<false>>(); }
+const TypeKernels& I4() { return NibbleKernels<true>(); }
+const TypeKernels& U4() { return NibbleKernels<false>(); }
+const TypeKernels& I4Bytes() { return KernelsOf<Load4Bytes<true>, FourBits<true, 8>>(); }
+const TypeKernels& U4Bytes() { return KernelsOf<Load4Bytes<false>, FourBits<false, 8>>(); }
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(I8);
+HWY_EXPORT(U8);
+HWY_EXPORT(I4);
+HWY_EXPORT(U4);
+HWY_EXPORT(I4Bytes);
+HWY_EXPORT(U4Bytes);
+
+}  // namespace
+
+const TypeKernels& i8_kernels() { return HWY_DYNAMIC_DISPATCH(I8)(); }
+const TypeKernels& u8_kernels() { return HWY_DYNAMIC_DISPATCH(U8)(); }
+const TypeKernels& i4_kernels() { return HWY_DYNAMIC_DISPATCH(I4)(); }
+const TypeKernels& u4_kernels() { return HWY_DYNAMIC_DISPATCH(U4)(); }
+const TypeKernels& i4_bytes_kernels() { return HWY_DYNAMIC_DISPATCH(I4Bytes)(); }
+const TypeKernels& u4_bytes_kernels() { return HWY_DYNAMIC_DISPATCH(U4Bytes)(); }
+
+}  // namespace poise
+#endif

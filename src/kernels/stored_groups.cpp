@@ -1,0 +1,152 @@
+// Weights stored as integer codes with a scale and a zero point for each group.
+#include <algorithm>
+
+#include "kernels/stored_type.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/stored_groups.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/integer_sums-inl.hpp"
+#include "kernels/rows-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+// The unsigned codes of group-quantized rows as float32.
+struct Codes8 {
+  static std::size_t bytes(std::size_t count) { return count; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i)));
+  }
+};
+
+struct Codes4 {
+  static std::size_t bytes(std::size_t count) { return count / 2; }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    const hn::RebindToSigned<Floats> integers;
+    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadNibbles(row, i)));
+  }
+};
+
+// One float16 number in every lane.
+HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {
+  const hn::Rebind<hwy::float16_t, Floats> narrow;
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, halves + 2 * index, 2);
+  return hn::PromoteTo(Floats(), hn::BitCast(narrow, hn::Set(hn::RebindToUnsigned<decltype(narrow)>(), bits)));
+}
+
+// Groups are whole vectors, as columns of a part are.
+template <typename Codes>
+void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
+  const Codes codes;
+  const std::size_t lanes = hn::Lanes(Floats());
+  const std::size_t groups = matrix.columns / matrix.group_size;
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Codes::bytes(matrix.columns);
+    float* out = part.out + (r - part.first) * part.stride;
+    for (std::size_t i = 0; i < part.count;) {
+      const std::size_t g = (part.begin + i) / matrix.group_size;
+      const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
+      const auto scale = Broadcast(matrix.scales, r * groups + g);
+      const auto zero = Broadcast(matrix.zeros, r * groups + g);
+      for (; i < end; i += lanes) hn::StoreU(hn::Mul(hn::Sub(codes(row, part.begin + i), zero), scale), Floats(), out + i);
+    }
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+template <bool kVnni, class Unpack, class D>
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  const std::size_t row_bytes = RowBytes<Unpack>(matrix);
+  const std::size_t ahead = BytesAhead(row_bytes);
+  const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
+  GroupScales& scales = GroupScales::of_thread();
+  for (std::size_t r = first; r < last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, last);
+    const std::size_t rows = std::min<std::size_t>(4, last - r);
+    const FourPlaces places(rows);
+    scales.take(matrix, r, rows, in.sums_stride());
+    const float* s0 = scales.scales(places.at[0]);
+    const float* s1 = scales.scales(places.at[1]);
+    const float* s2 = scales.scales(places.at[2]);
+    const float* s3 = scales.scales(places.at[3]);
+    FourSums total;
+    std::size_t g = 0;
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      const std::size_t run = in.integers_of(b) / Unpack::kPlanes;
+      const std::int16_t* x = in.integers(b);
+      const std::size_t words = std::min(row_bytes / 2 - b * (kBlock / Unpack::kPlanes), kBlock / Unpack::kPlanes);
+      FourGroupSums<D> block;
+      for (std::size_t i = 0; i < words; i += group_words, ++g) {
+        const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
+        FourExactSums<kVnni, D> group;
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, ahead, x + i, run);
+        block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
+      }
+      total.add_product(in.scale(b), block.sums());
+    }
+    scales.without_zeros(total, places.at, in.sums()).store(y + r, last - r);
+  }
+}
+
+// Vectors of words no longer than a group.
+template <bool kVnni, class Unpack>
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  switch (matrix.group_size / Unpack::kPlanes) {
+    case 8: return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y);
+    case 16: return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y);
+    default: return MultiplyOneGrouped<kVnni, Unpack, Words>(matrix, first, last, in, y);
+  }
+}
+
+template <class Unpack>
+void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+#if POISE_HAVE_VNNI
+  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y);
+#endif
+  MultiplyGrouped<false, Unpack>(matrix, first, last, in, y);
+}
+
+#endif
+
+const TypeKernels& Group8() {
+#if HWY_TARGET == HWY_SCALAR
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>};
+#else
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>, .multiply_integers = &MultiplyAnyGroups<EightBits<false> >, .least_group = 16};
+#endif
+  return kKernels;
+}
+
+const TypeKernels& Group4() {
+#if HWY_TARGET == HWY_SCALAR
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>};
+#else
+  // Groups of 8 words are a vector of every processor.
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>, .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >, .least_group = 32};
+#endif
+  return kKernels;
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(Group8);
+HWY_EXPORT(Group4);
+
+}  // namespace
+
+const TypeKernels& group8_kernels() { return HWY_DYNAMIC_DISPATCH(Group8)(); }
+const TypeKernels& group4_kernels() { return HWY_DYNAMIC_DISPATCH(Group4)(); }
+
+}  // namespace poise
+#endif

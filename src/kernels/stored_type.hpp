@@ -1,0 +1,52 @@
+// A stored type: a row of a table that says how the kernels take weights stored that way. A new one is a row and a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/product_kernels.hpp"
+
+namespace poise {
+
+using MultiplyIntegers = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y);
+
+// What a stored type's file does, for one kind of processor.
+struct TypeKernels {
+  void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
+  // multiply_rows() of one token as floats, straight from the stored bytes. Null: rows become float32 first.
+  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) = nullptr;
+  // The same with x as integers. Null: does not take them.
+  MultiplyIntegers multiply_integers = nullptr;
+  std::size_t least_group = 0;  // the smallest group that multiply_integers() takes
+};
+
+// How a matrix unit takes the weights.
+enum class TileForm : std::uint8_t {
+  two_parts,  // as sums of two bfloat16 numbers
+  codes,      // codes without an offset: as whole numbers, which bfloat16 holds, and the sums times the scale
+  stored,     // they are bfloat16 numbers
+};
+
+struct StoredTypeRow {
+  std::size_t bits = 0;    // an element takes, without scales
+  std::size_t planes = 0;  // codes in a 16-bit word; 0: they are no codes
+  TileForm tiles = TileForm::two_parts;
+  const TypeKernels& (*kernels)() = nullptr;  // for the processor that was chosen
+};
+
+const StoredTypeRow& stored_type(Storage storage);
+
+// Each in its file.
+const TypeKernels& f32_kernels();
+const TypeKernels& f16_kernels();
+const TypeKernels& bf16_kernels();
+const TypeKernels& i8_kernels();
+const TypeKernels& u8_kernels();
+const TypeKernels& i4_kernels();
+const TypeKernels& u4_kernels();
+const TypeKernels& i4_bytes_kernels();
+const TypeKernels& u4_bytes_kernels();
+const TypeKernels& group8_kernels();
+const TypeKernels& group4_kernels();
+
+}  // namespace poise
