@@ -33,10 +33,11 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
 
 // The layer that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},        {"source.hpp", "io"},       {"blob.hpp", "io"},         {"progress.hpp", "io"},    {"dtype.hpp", "tensor"},
-    {"dtype.def", "tensor"},       {"value.hpp", "tensor"},    {"tensor.hpp", "tensor"},   {"model.hpp", "model"},    {"format.hpp", "formats"},
-    {"stored_type.hpp", "tensor"}, {"convert.hpp", "ops"},     {"verify.hpp", "ops"},      {"hash.hpp", "ops"},       {"diff.hpp", "ops"},
-    {"tokenizer.hpp", "runtime"},  {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"}, {"edit.hpp", "formats"},
+    {"error.hpp", "bytes"},        {"source.hpp", "io"},         {"blob.hpp", "io"},         {"progress.hpp", "io"},     {"dtype.hpp", "tensor"},
+    {"dtype.def", "tensor"},       {"value.hpp", "tensor"},      {"tensor.hpp", "tensor"},   {"model.hpp", "model"},     {"format.hpp", "formats"},
+    {"stored_type.hpp", "tensor"}, {"convert.hpp", "ops"},       {"verify.hpp", "ops"},      {"hash.hpp", "ops"},        {"diff.hpp", "ops"},
+    {"weights.hpp", "runtime"},    {"tokenizer.hpp", "runtime"}, {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"},
+    {"edit.hpp", "formats"},
 };
 
 fs::path root() { return poise::source_directory(); }

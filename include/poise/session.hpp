@@ -5,7 +5,7 @@
 //   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
 //
 // A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may go. It is used from
-// one thread at a time and computes with several.
+// one thread at a time and computes with several. Several sessions may share one model's weights: see weights.hpp.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@
 #include <poise/model.hpp>
 #include <poise/sampler.hpp>
 #include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
 
 namespace poise {
 
@@ -46,6 +47,8 @@ class Session {
   // Throws unsupported, saying what the model lacks or what it has that Poise does not run; invalid_file, listing every
   // disagreement between configuration, vocabulary and tensors; bad_argument; and what reading its blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
+  // On weights that other sessions, of other threads too, may use at the same time. Throws bad_argument.
+  explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;

@@ -97,4 +97,12 @@ std::size_t rows_at_once(std::size_t tokens);
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
 
+// The product with a matrix whose rows are those of x, as [in, out] weights are: y[t * columns + c] is the sum of x[t * rows + r] times
+// element c of row r, for c in [first, last) and every token. Summed row by row, whatever comes with it. Requires: `first` is a multiple
+// of 16.
+void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y);
+
+// How many columns are best multiplied in one call, or a multiple of it.
+inline constexpr std::size_t kColumnsAtOnce = 64;
+
 }  // namespace poise

@@ -53,7 +53,8 @@ struct StoredForm {
 
 class StoredMatrix final : public Matrix {
  public:
-  StoredMatrix(std::size_t rows, std::size_t columns, const StoredForm& form) : Matrix(rows, form.rows), data_(form.data) {
+  StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form)
+      : Matrix(rows, orientation, form.rows), data_(form.data) {
     stored_.data = data_.view().data();
     stored_.columns = columns;
     if (!form.scales) return;
@@ -139,13 +140,19 @@ StoredForm stored_form(const Tensor& tensor) {
 
 }  // namespace
 
-std::unique_ptr<Matrix> load_matrix(const Tensor& tensor) {
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   const StoredForm form = stored_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows.storage, tensor.elements());
   if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
-  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), form);
+  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
+}
+
+const Tensor& require_tensor(const Model& model, const std::string& name) {
+  const Tensor* tensor = model.find(name);
+  if (tensor == nullptr) throw Error(ErrorKind::internal, fmt::format("tensor {} is missing", name));
+  return *tensor;
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {
@@ -157,26 +164,28 @@ std::vector<float> load_vector(const Tensor& tensor) {
 
 namespace {
 
-// The products with one x, cut into units of rows: what threads take.
+// The products with one x, cut into units of outputs: what threads take.
 class Work {
  public:
-  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens), unit_(rows_at_once(tokens)) {
+  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens) {
     for (const Product& product : products) {
-      units_ += units_of(product);
-      take(product.matrix->stored());
+      units_ += units_of(*product.matrix);
+      if (product.matrix->orientation() == Orientation::out_in) take(product.matrix->stored());
     }
   }
 
   void run() const {
     // A task of fewer products costs more to hand out than to do.
     constexpr std::size_t kProductsPerTask = 65536;
-    const std::size_t unit_products = products_.front().matrix->columns() * tokens_ * unit_;
+    const Matrix& first = *products_.front().matrix;
+    const std::size_t unit_products = first.inputs() * tokens_ * unit_of(first);
     const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
     tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain), [&](const auto& range) { multiply_units(range.begin(), range.end()); });
   }
 
  private:
-  std::size_t units_of(const Product& product) const { return (product.matrix->rows() + unit_ - 1) / unit_; }
+  std::size_t unit_of(const Matrix& matrix) const { return matrix.orientation() == Orientation::out_in ? rows_at_once(tokens_) : kColumnsAtOnce; }
+  std::size_t units_of(const Matrix& matrix) const { return (matrix.outputs() + unit_of(matrix) - 1) / unit_of(matrix); }
 
   void take(const StoredRows& matrix) {
     if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
@@ -188,16 +197,20 @@ class Work {
 
   void multiply_units(std::size_t begin, std::size_t end) const {
     for (const Product& product : products_) {
-      const std::size_t units = units_of(product);
-      if (begin < std::min(units, end)) multiply_rows_of(product, begin * unit_, std::min(product.matrix->rows(), std::min(units, end) * unit_));
+      const std::size_t unit = unit_of(*product.matrix);
+      const std::size_t units = units_of(*product.matrix);
+      if (begin < std::min(units, end)) multiply_outputs(product, begin * unit, std::min(product.matrix->outputs(), std::min(units, end) * unit));
       if (end <= units) return;
       begin -= std::min(begin, units);
       end -= units;
     }
   }
 
-  void multiply_rows_of(const Product& product, std::size_t first, std::size_t last) const {
+  void multiply_outputs(const Product& product, std::size_t first, std::size_t last) const {
     const StoredRows& stored = product.matrix->stored();
+    if (product.matrix->orientation() == Orientation::in_out) {
+      return multiply_columns(stored, product.matrix->rows(), first, last, x_, tokens_, product.y);
+    }
     const auto input = std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(stored); });
     multiply_rows(stored, first, last, *input, product.y, product.matrix->rows());
   }
@@ -205,7 +218,6 @@ class Work {
   std::span<const Product> products_;
   const float* x_;
   std::size_t tokens_;
-  std::size_t unit_;
   std::size_t units_ = 0;
   std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
 };

@@ -5,15 +5,23 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
-#include <poise/tensor.hpp>
+#include <poise/model.hpp>
 
 #include "kernels/stored_rows.hpp"
 
 namespace poise {
+
+// Which numbers are a row of a stored matrix.
+enum class Orientation : std::uint8_t {
+  out_in,  // those that make one output
+  in_out,  // those that meet one input
+};
 
 class Matrix {
  public:
@@ -23,27 +31,35 @@ class Matrix {
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return stored_.columns; }
+  Orientation orientation() const { return orientation_; }
+  // The length of x and y in y = x times the matrix.
+  std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
+  std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }
 
   // Rows [first, first + count) as float32: out [count, columns].
   void decode(std::size_t first, std::size_t count, float* out) const { decode_rows(stored_, first, count, out); }
 
  protected:
-  Matrix(std::size_t rows, const StoredRows& stored) : rows_(rows), stored_(stored) {}
+  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored) : rows_(rows), orientation_(orientation), stored_(stored) {}
 
   std::size_t rows_;
+  Orientation orientation_;
   StoredRows stored_;
 };
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. What has no kernel of its own is made float32 in memory.
 // Throws unsupported, naming the tensor, for what has no floating-point elements (integers without a scale), and what
 // reading its blobs throws.
-std::unique_ptr<Matrix> load_matrix(const Tensor& tensor);
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in);
+
+// The tensor of that name. Throws internal where there is none: the model has been checked.
+const Tensor& require_tensor(const Model& model, const std::string& name);
 
 // All elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
-// y [tokens, rows] = x [tokens, columns] times the matrix, transposed. Runs on the threads of the calling task arena.
+// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y);
 
 // Several products of the same x at once, which keeps threads busier than one after another.

@@ -10,8 +10,7 @@
 
 #include <poise/error.hpp>
 
-#include "model/tiny_llama.hpp"
-#include "runtime/transformer.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise {
 namespace {
@@ -25,9 +24,13 @@ int concurrency(unsigned threads) {
   return threads == 0 ? processors : std::min(static_cast<int>(threads), processors);
 }
 
-std::size_t context_of(const Model& model, const SessionOptions& options) {
-  if (!model.config || model.config->max_position_embeddings < 1) return options.context;  // make_transformer() says what is wrong
-  const auto most = static_cast<std::size_t>(model.config->max_position_embeddings);
+std::shared_ptr<const Weights> required(std::shared_ptr<const Weights> weights) {
+  if (!weights) throw Error(ErrorKind::bad_argument, "a session needs weights");
+  return weights;
+}
+
+std::size_t context_of(const Weights& weights, const SessionOptions& options) {
+  const std::size_t most = weights.max_context();
   if (options.context > most) {
     throw Error(ErrorKind::bad_argument, fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
   }
@@ -46,19 +49,20 @@ double log_probability(std::span<const float> logits, TokenId token) {
 
 class Session::State {
  public:
-  State(const Model& model, const SessionOptions& options)
-      : arena_(concurrency(options.threads)), context_(context_of(model, options)), transformer_(make_transformer(model, context_)) {
-    if (model.vocabulary && model.vocabulary->size() > 0) tokenizer_.emplace(*model.vocabulary);
-    if (model.card.model_type == kTinyLlama) usual_end_ = kTinyLlamaEos;
-  }
+  State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
+      : arena_(concurrency(options.threads)),
+        context_(context_of(*weights, options)),
+        weights_(std::move(weights)),
+        transformer_(*weights_->parts().transformer),
+        sequence_(transformer_.begin(context_)) {}
 
-  const std::optional<Tokenizer>& tokenizer() const { return tokenizer_; }
-  std::size_t vocabulary_size() const { return transformer_->vocabulary_size(); }
+  const Weights& weights() const { return *weights_; }
+  std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
   std::size_t context() const { return context_; }
-  std::size_t position() const { return position_; }
+  std::size_t position() const { return sequence_.position; }
 
   void reset() {
-    position_ = 0;
+    sequence_.position = 0;
     logits_.clear();
   }
 
@@ -73,12 +77,11 @@ class Session::State {
         const std::size_t left = tokens.size() - first;
         count = std::min(Transformer::kMaxBatch, left);
         if (left == count + 1) --count;  // a token alone would be summed in another order
-        transformer_->forward(tokens.subspan(first, count), position_);
-        position_ += count;
+        transformer_.forward(tokens.subspan(first, count), sequence_);
         visit(first, count);
       }
       logits_.resize(vocabulary_size());
-      transformer_->logits(count - 1, 1, logits_.data());
+      transformer_.logits(count - 1, 1, sequence_, logits_.data());
     });
   }
 
@@ -90,7 +93,7 @@ class Session::State {
   // Tokens that can be told in text; an embedding may have more rows, as padding.
   std::span<const float> choices() const {
     const std::span<const float> all = logits();
-    return tokenizer_ ? all.first(std::min(all.size(), tokenizer_->vocabulary().size())) : all;
+    return weights_->has_tokenizer() ? all.first(std::min(all.size(), weights_->tokenizer().vocabulary().size())) : all;
   }
 
   void require_token(std::string_view what, TokenId token) const {
@@ -98,7 +101,7 @@ class Session::State {
     throw Error(ErrorKind::bad_argument, fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
   }
 
-  TokenId end_of_text() const { return tokenizer_ ? tokenizer_->vocabulary().eos_id : usual_end_; }
+  TokenId end_of_text() const { return weights_->parts().end_of_text; }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
     reset();
@@ -107,7 +110,7 @@ class Session::State {
     feed(tokens, [&](std::size_t first, std::size_t count) {
       const std::size_t size = vocabulary_size();
       rows.resize(count * size);
-      transformer_->logits(0, count, rows.data());
+      transformer_.logits(0, count, sequence_, rows.data());
       for (std::size_t i = 0; i < count && first + i + 1 < tokens.size(); ++i) {
         result.push_back(log_probability(std::span(rows).subspan(i * size, size), tokens[first + i + 1]));
       }
@@ -118,32 +121,29 @@ class Session::State {
  private:
   void check(std::span<const TokenId> tokens) const {
     for (const TokenId token : tokens) require_token("token", token);
-    if (tokens.size() > context_ - position_) {
+    if (tokens.size() > context_ - sequence_.position) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(), context_, position_));
+                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(), context_, sequence_.position));
     }
   }
 
   tbb::task_arena arena_;
   std::size_t context_;
-  std::unique_ptr<Transformer> transformer_;
-  std::optional<Tokenizer> tokenizer_;
-  TokenId usual_end_ = -1;
-  std::size_t position_ = 0;
+  std::shared_ptr<const Weights> weights_;
+  const Transformer& transformer_;
+  Sequence sequence_;
   std::vector<float> logits_;
 };
 
-Session::Session(const Model& model, const SessionOptions& options) : state_(std::make_unique<State>(model, options)) {}
+Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
+Session::Session(std::shared_ptr<const Weights> weights, const SessionOptions& options)
+    : state_(std::make_unique<State>(required(std::move(weights)), options)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
-bool Session::has_tokenizer() const { return state_->tokenizer().has_value(); }
-
-const Tokenizer& Session::tokenizer() const {
-  if (!has_tokenizer()) throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
-  return *state_->tokenizer();
-}
+bool Session::has_tokenizer() const { return state_->weights().has_tokenizer(); }
+const Tokenizer& Session::tokenizer() const { return state_->weights().tokenizer(); }
 
 std::vector<TokenId> Session::prompt(std::string_view text) const {
   std::vector<TokenId> tokens = tokenizer().encode(text);

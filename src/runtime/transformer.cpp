@@ -56,18 +56,18 @@ void check_tiny_llama(const Model& model) {
 
 }  // namespace
 
-std::unique_ptr<Transformer> make_transformer(const Model& model, std::size_t context) {
+std::unique_ptr<const Transformer> make_transformer(const Model& model) {
   require_parts(model);
   const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
   if (type == kTinyLlama) {
     check_tiny_llama(model);
-    return make_tiny_llama(model, context);
+    return make_tiny_llama(model);
   }
   if (!type.empty() && type != "mistral" && type != "llama") {
     refuse(model, fmt::format("model_type is \"{}\", only mistral, llama and tiny_llama are supported", type));
   }
   check_mistral(model);
-  return make_mistral(model, context);
+  return make_mistral(model);
 }
 
 }  // namespace poise

@@ -1,6 +1,7 @@
-// Transformer: token ids at positions in, scores for the next token out. One implementation for every architecture.
+// Transformer: the weights of a model and how they make scores for the next token of a sequence. One interface for every architecture.
 //
-// Not safe to use from several threads at once; the work inside runs on the threads of the calling task arena.
+// A const Transformer is safe to use from many threads, each with a sequence of its own; the work inside runs on the threads of the
+// calling task arena.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,8 @@
 
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
+
+#include "runtime/sequence.hpp"
 
 namespace poise {
 
@@ -24,12 +27,14 @@ class Transformer {
   // Tokens it knows: the length of a row of logits.
   std::size_t vocabulary_size() const { return vocabulary_size_; }
 
-  // Computes tokens at positions [position, position + tokens.size()), looking back at those before, which must have been
-  // computed in order; position 0 starts anew. Requires: 1 to kMaxBatch tokens, all known, positions inside the context.
-  virtual void forward(std::span<const TokenId> tokens, std::size_t position) = 0;
+  // An empty sequence, with room for `context` positions.
+  virtual Sequence begin(std::size_t context) const = 0;
+
+  // Appends tokens to a sequence that begin() made. Requires: 1 to kMaxBatch tokens, all known, and room for them.
+  virtual void forward(std::span<const TokenId> tokens, Sequence& sequence) const = 0;
 
   // The scores of what follows tokens [first, first + count) of the last forward(): out [count, vocabulary_size()].
-  virtual void logits(std::size_t first, std::size_t count, float* out) = 0;
+  virtual void logits(std::size_t first, std::size_t count, Sequence& sequence, float* out) const = 0;
 
  protected:
   explicit Transformer(std::size_t vocabulary_size) : vocabulary_size_(vocabulary_size) {}
@@ -38,15 +43,14 @@ class Transformer {
   std::size_t vocabulary_size_;
 };
 
-// The transformer for a model's architecture, with room for `context` positions. Borrows the tensors' mapped bytes; the
-// model itself may go. Throws unsupported, saying what is missing or what cannot be run, and invalid_file listing every
-// disagreement between configuration and tensors.
-std::unique_ptr<Transformer> make_transformer(const Model& model, std::size_t context);
+// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may go. Throws unsupported, saying
+// what is missing or what cannot be run, and invalid_file listing every disagreement between configuration and tensors.
+std::unique_ptr<const Transformer> make_transformer(const Model& model);
 
 // Mistral and Llama. Requires: configuration and tensors have been checked.
-std::unique_ptr<Transformer> make_mistral(const Model& model, std::size_t context);
+std::unique_ptr<const Transformer> make_mistral(const Model& model);
 
 // Tiny Llama. Requires: the same.
-std::unique_ptr<Transformer> make_tiny_llama(const Model& model, std::size_t context);
+std::unique_ptr<const Transformer> make_tiny_llama(const Model& model);
 
 }  // namespace poise

@@ -21,6 +21,7 @@
 #include <poise/session.hpp>
 #include <poise/tokenizer.hpp>
 #include <poise/verify.hpp>
+#include <poise/weights.hpp>
 
 #include "support/directories.hpp"
 
@@ -134,6 +135,20 @@ TEST_F(Concurrency, OneModelRunBySeveralSessions) {
     together([&model] {
       Session session(model, {.threads = 4, .context = 64});
       session.feed(session.prompt("Once upon a time, there was"));
+      std::string answer;
+      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens) answer += fmt::format(" {}", token);
+      return answer;
+    });
+  }
+}
+
+TEST_F(Concurrency, OneSetOfWeightsUsedBySeveralSessions) {
+  files_.push_back(source_directory() / "examples" / "nano-tiny-llama" / "weights.tllm");
+  for (const fs::path& file : files_) {
+    const auto weights = load_weights(open(file));
+    together([&weights] {
+      Session session(weights, {.threads = 4, .context = 64});
+      session.feed(std::vector<TokenId>{1, 7, 5, 11, 3});
       std::string answer;
       for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens) answer += fmt::format(" {}", token);
       return answer;

@@ -188,7 +188,7 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
-// What kernels.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half a step of it for
+// What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half a step of it for
 // each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone) {
@@ -290,6 +290,52 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
       const RandomMatrix matrix(storage, 67, columns, 0, random);
       expect_products(matrix.stored, matrix.values, 3 + random() % 10, random);
     }
+  }
+}
+
+// y = x times the matrix itself, in parts of its columns; and to the same bits in any company.
+void expect_column_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
+  const std::size_t columns = matrix.columns;
+  const std::size_t rows = values.size() / columns;
+  const std::vector<float> x = random_floats(tokens * rows, random);
+  std::vector<float> y(tokens * columns, -1);
+  const std::size_t middle = columns / 2 / 16 * 16;
+  multiply_columns(matrix, rows, middle, columns, x.data(), tokens, y.data());
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t c = 0; c < middle; ++c) ASSERT_EQ(y[t * columns + c], -1);
+  }
+  multiply_columns(matrix, rows, 0, middle, x.data(), tokens, y.data());
+  for (std::size_t t = 0; t < tokens; ++t) {
+    std::vector<float> alone(columns);
+    multiply_columns(matrix, rows, 0, columns, x.data() + t * rows, 1, alone.data());
+    for (std::size_t c = 0; c < columns; ++c) {
+      double expected = 0;
+      double magnitude = 1;
+      for (std::size_t r = 0; r < rows; ++r) {
+        const double product = values[r * columns + c] * static_cast<double>(x[t * rows + r]);
+        expected += product;
+        magnitude += std::abs(product);
+      }
+      ASSERT_NEAR(static_cast<double>(y[t * columns + c]), expected, 1e-5 * magnitude);
+      ASSERT_EQ(alone[c], y[t * columns + c]);
+    }
+  }
+}
+
+TEST_P(Kernels, ProductsWithColumns) {
+  std::mt19937 random(8);
+  for (const Storage storage : kStorages) {
+    for (const std::size_t columns : kAwkwardSizes) {
+      const std::size_t rows = 1 + random() % 150;
+      SCOPED_TRACE(fmt::format("storage {}, {} rows, {} columns", static_cast<int>(storage), rows, columns));
+      const RandomMatrix matrix(storage, rows, columns, random() % 5, random);
+      expect_column_products(matrix.stored, matrix.values, 1 + random() % 9, random);
+    }
+  }
+  for (const Storage storage : {Storage::group8, Storage::group4}) {
+    SCOPED_TRACE(fmt::format("storage {}", static_cast<int>(storage)));
+    const RandomGroups matrix(storage, 70, 96, 48, random);
+    expect_column_products(matrix.stored, matrix.values, 5, random);
   }
 }
 

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-using Weights = std::map<std::string, std::vector<float>>;
+using NamedNumbers = std::map<std::string, std::vector<float>>;
 
 inline Config small_config() {
   Config config;
@@ -61,9 +61,9 @@ inline std::vector<float> random_floats(std::size_t count, std::mt19937& random,
   return values;
 }
 
-inline Weights random_weights(const Config& config, std::uint32_t seed = 1) {
+inline NamedNumbers random_weights(const Config& config, std::uint32_t seed = 1) {
   std::mt19937 random(seed);
-  Weights weights;
+  NamedNumbers weights;
   for (const auto& [name, shape] : weight_shapes(config)) weights[name] = random_floats(*element_count(shape), random, shape.size() == 1 ? 1.5F : 0.5F);
   return weights;
 }
@@ -77,7 +77,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 
 // A float32 model with these weights. `make` may give tensors of other kinds.
 template <typename MakeTensor>
-Model make_model(const Config& config, const Weights& weights, MakeTensor&& make) {
+Model make_model(const Config& config, const NamedNumbers& weights, MakeTensor&& make) {
   Model model;
   model.card.model_type = "mistral";
   model.config = config;
@@ -89,7 +89,7 @@ inline Tensor float_tensor(const std::string& name, const Shape& shape, const st
   return make_dense(name, shape, DType::f32, make_memory_blob(bytes_of(values), name));
 }
 
-inline Model make_model(const Config& config, const Weights& weights) { return make_model(config, weights, float_tensor); }
+inline Model make_model(const Config& config, const NamedNumbers& weights) { return make_model(config, weights, float_tensor); }
 
 // The forward pass in float64, position by position as the papers have it, without cache, batches or threads: the logits
 // after each token.
@@ -97,7 +97,7 @@ class Reference {
  public:
   using Vector = std::vector<double>;
 
-  Reference(const Config& config, const Weights& weights) : c_(config), weights_(weights) {}
+  Reference(const Config& config, const NamedNumbers& weights) : c_(config), weights_(weights) {}
 
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const {
     std::vector<Vector> x;
@@ -191,7 +191,7 @@ class Reference {
   }
 
   Config c_;
-  const Weights& weights_;
+  const NamedNumbers& weights_;
 };
 
 }  // namespace poise

@@ -47,7 +47,7 @@ double worst_difference(const std::vector<float>& actual, const std::vector<doub
 }
 
 void expect_as_reference(const Config& config, std::size_t length) {
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(length, config.vocab_size);
   const auto expected = Reference(config, weights).logits(tokens);
   const auto actual = run(make_model(config, weights), tokens, 1);
@@ -120,8 +120,8 @@ template <typename Convert>
 void expect_like_float32(double tolerance, Convert&& convert) {
   Config config = small_config();
   config.tie_word_embeddings = true;
-  const Weights weights = random_weights(config);
-  Weights decoded;
+  const NamedNumbers weights = random_weights(config);
+  NamedNumbers decoded;
   const Model model = make_model(config, weights, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
     auto [tensor, exact] = convert(name, shape, values);
     decoded[name] = exact;
@@ -184,7 +184,7 @@ TEST(Session, QuantizedWeights) {
 
 TEST(Session, WeightsAtOddAddressesAndWeightsThatCannotBeMapped) {
   const Config config = small_config();
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(9);
   const auto expected = run(make_model(config, weights), tokens, 9);
   class Unmapped final : public Blob {
@@ -224,7 +224,7 @@ TEST(Session, TheModelMayGo) {
 TEST(Session, LogProbabilitiesOfEveryPosition) {
   Config config = small_config();
   config.max_position_embeddings = 600;
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(Transformer::kMaxBatch + 50);  // more than a batch
   const auto expected = Reference(config, weights).logits(tokens);
   Session session(make_model(config, weights));
@@ -241,7 +241,7 @@ TEST(Session, LogProbabilitiesOfEveryPosition) {
   EXPECT_TRUE(session.log_probabilities({}).empty());
 }
 
-std::vector<TokenId> greedy_by_reference(const Config& config, const Weights& weights, std::vector<TokenId> tokens, std::size_t count) {
+std::vector<TokenId> greedy_by_reference(const Config& config, const NamedNumbers& weights, std::vector<TokenId> tokens, std::size_t count) {
   std::vector<TokenId> added;
   for (std::size_t i = 0; i < count; ++i) {
     const auto logits = Reference(config, weights).logits(tokens).back();
@@ -253,7 +253,7 @@ std::vector<TokenId> greedy_by_reference(const Config& config, const Weights& we
 
 TEST(Session, GeneratesGreedilyByDefault) {
   const Config config = small_config();
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   Session session(make_model(config, weights));
   session.feed(some_tokens(4));
   std::vector<TokenId> seen;
@@ -280,7 +280,7 @@ TEST(Session, AStopIdThatIsNoTokenIsRefused) {
 
 TEST(Session, GenerationStops) {
   const Config config = small_config();
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   const auto expected = greedy_by_reference(config, weights, some_tokens(4), 6);
   Model model = make_model(config, weights);
   Session session(model, {.context = 7});
@@ -344,7 +344,7 @@ TEST(Session, ErrorsBeforeAnythingIsComputed) {
 
 TEST(Session, SaysWhatIsMissingOrCannotRun) {
   const Config config = small_config();
-  const Weights weights = random_weights(config);
+  const NamedNumbers weights = random_weights(config);
   const auto error_with = [&](const std::function<void(Model&)>& change) {
     Model model = make_model(config, weights);
     change(model);
@@ -389,7 +389,7 @@ TEST(Session, RefusesWeightsItCannotMultiply) {
 TEST(Session, NamesTheTokenWhoseScoreIsNotANumber) {
   const Config config = small_config();
   for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.2.mlp.gate_proj.weight", "lm_head.weight", "model.norm.weight"}) {
-    Weights weights = random_weights(config);
+    NamedNumbers weights = random_weights(config);
     weights[name][0] = std::numeric_limits<float>::quiet_NaN();
     Session session(make_model(config, weights));
     session.feed(some_tokens(3));

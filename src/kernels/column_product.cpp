@@ -1,0 +1,39 @@
+// Products with matrices whose rows are those of x.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/attention.hpp"
+#include "kernels/product_kernels.hpp"
+
+namespace poise {
+namespace {
+
+// Columns [first, last) of some rows as float32: where they are, if they are that, else decoded.
+FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first, std::size_t last, AlignedFloats& memory) {
+  if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {
+    return {reinterpret_cast<const float*>(matrix.data) + row * matrix.columns + first, matrix.columns, rows};
+  }
+  const std::size_t count = last - first;
+  if (memory.size() < rows * count) memory.resize(rows * count);
+  decode_part(matrix, {row, row + rows, first, count, memory.data(), count});
+  return {memory.data(), count, rows};
+}
+
+}  // namespace
+
+void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y) {
+  constexpr std::size_t kRows = 64;  // stay in the cache until every token has met them
+  thread_local AlignedFloats decoded;
+  thread_local AlignedFloats sums;  // [tokens, last - first]
+  const std::size_t count = last - first;
+  if (count == 0) return;
+  sums.assign(tokens * count, 0.0F);
+  for (std::size_t r = 0; r < rows; r += kRows) {
+    const FloatRows some = float_columns(matrix, r, std::min(kRows, rows - r), first, last, decoded);
+    add_weighted_rows({x + r, rows, tokens}, some, count, sums.data());
+  }
+  for (std::size_t t = 0; t < tokens; ++t) std::copy_n(sums.data() + t * count, count, y + t * matrix.columns + first);
+}
+
+}  // namespace poise

@@ -1,0 +1,36 @@
+// Sequence: one text that a transformer computes: its cached keys and values, how far it has come, and memory to compute in.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/rotation.hpp"
+#include "runtime/kv_cache.hpp"
+
+namespace poise {
+
+struct Sequence {
+  explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
+
+  KvCache cache;
+  std::size_t position = 0;  // tokens computed so far; 0 starts anew
+
+  // Of the tokens computed last, each [tokens, size of one]. A transformer takes what it needs.
+  std::vector<float> x;  // what goes from layer to layer
+  std::vector<float> normed;
+  std::vector<float> projected;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+  std::vector<float> attended;
+  std::vector<float> gate;
+  std::vector<float> up;
+  Rotation::Angles angles;
+
+  // x += y
+  void add(const std::vector<float>& y) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+  }
+};
+
+}  // namespace poise

@@ -1,0 +1,33 @@
+#include "runtime/weights.hpp"
+
+#include <poise/error.hpp>
+
+#include "model/tiny_llama.hpp"
+
+namespace poise {
+
+Weights::Weights(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Weights::~Weights() = default;
+
+std::size_t Weights::vocabulary_size() const { return parts_->transformer->vocabulary_size(); }
+std::size_t Weights::max_context() const { return parts_->max_context; }
+bool Weights::has_tokenizer() const { return parts_->tokenizer.has_value(); }
+
+const Tokenizer& Weights::tokenizer() const {
+  if (!has_tokenizer()) throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
+  return *parts_->tokenizer;
+}
+
+std::shared_ptr<const Weights> load_weights(const Model& model) {
+  auto parts = std::make_unique<Weights::Parts>(Weights::Parts{.transformer = make_transformer(model)});
+  parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
+  if (model.vocabulary && model.vocabulary->size() > 0) {
+    parts->tokenizer.emplace(*model.vocabulary);
+    parts->end_of_text = parts->tokenizer->vocabulary().eos_id;
+  } else if (model.card.model_type == kTinyLlama) {
+    parts->end_of_text = kTinyLlamaEos;
+  }
+  return std::make_shared<const Weights>(std::move(parts));
+}
+
+}  // namespace poise
