@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -75,6 +76,12 @@ std::vector<TokenId> parse_tokens(const std::string& text) {
   return tokens;
 }
 
+// JSON has no such numbers.
+[[noreturn]] void refuse_what_is_not_finite(const std::string& what, double value, const std::string& path) {
+  const char* const name = std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "minus infinity";
+  throw Error(ErrorKind::unsupported, fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
+}
+
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
@@ -124,6 +131,7 @@ class Run {
   }
 
   void print_text(Session& session, const std::vector<TokenId>& prompt) {
+    if (!session.has_tokenizer()) return print_ids(session, prompt);
     TextStream stream(session.tokenizer());
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     // A model must not be able to drive the terminal with control characters.
@@ -133,6 +141,13 @@ class Run {
     show(text);
     generate(session, [&](TokenId token) { show(stream.add(token)); });
     show(stream.finish() + "\n");
+  }
+
+  // In the form that --tokens takes.
+  void print_ids(Session& session, const std::vector<TokenId>& prompt) {
+    print(fmt::format("{}", fmt::join(prompt, ",")));
+    generate(session, [](TokenId token) { print(fmt::format(",{}", token)); });
+    print("\n");
   }
 
   void print_json(Session& session, const std::vector<TokenId>& prompt) {
@@ -156,12 +171,12 @@ class Run {
           "\n");
   }
 
-  static void print_logits(const Session& session, const std::vector<TokenId>& prompt) {
+  void print_logits(const Session& session, const std::vector<TokenId>& prompt) const {
+    const std::span<const float> all = session.logits();
+    const auto bad = std::ranges::find_if(all, [](float logit) { return !std::isfinite(logit); });
+    if (bad != all.end()) refuse_what_is_not_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad), options_.path);
     std::string logits;
-    for (const float logit : session.logits()) {
-      if (!logits.empty()) logits += ", ";
-      logits += std::isfinite(logit) ? fmt::format("{:.6f}", logit) : "null";
-    }
+    for (const float logit : all) logits += fmt::format("{}{:.6f}", logits.empty() ? "" : ", ", logit);
     print(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
   }
 
@@ -176,15 +191,22 @@ class Run {
     for (const std::string& text : split_texts(content)) {
       std::vector<TokenId> tokens = session.prompt(text);
       if (eos >= 0) tokens.push_back(eos);
-      for (const double log_probability : session.log_probabilities(tokens)) {
-        total -= log_probability;
+      ++texts;
+      const std::vector<double> log_probabilities = session.log_probabilities(tokens);
+      for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
+        const double one = log_probabilities[i];
+        if (!std::isfinite(one)) {
+          refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},", texts, i + 1, tokens[i + 1]), one,
+                                    options_.path);
+        }
+        total -= one;
         ++count;
       }
-      ++texts;
     }
     if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", options_.perplexity);
-    print(to_json(Attributes{{"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", std::exp(total / static_cast<double>(count))}}) +
-          "\n");
+    const double perplexity = std::exp(total / static_cast<double>(count));
+    if (!std::isfinite(perplexity)) refuse_what_is_not_finite("the perplexity", perplexity, options_.path);
+    print(to_json(Attributes{{"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) + "\n");
   }
 
   // Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
@@ -231,8 +253,10 @@ void add_run(CLI::App& app) {
   const auto set_tokens = [options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) std::ranges::copy(parse_tokens(text), std::back_inserter(options->tokens));
   };
-  auto* tokens =
-      command->add_option_function<std::vector<std::string>>("--tokens", set_tokens, "Token ids to continue instead, as they are: 1,2,3")->type_name("IDS");
+  auto* tokens = command
+                     ->add_option_function<std::vector<std::string>>("--tokens", set_tokens,
+                                                                     "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
+                     ->type_name("IDS");
   tokens->excludes(prompt);
   add_number(*command, "-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier");
   SamplingOptions& sampling = options->generate.sampling;
