@@ -41,10 +41,9 @@ struct ConvertOptions {
   std::vector<std::string> only;
   std::vector<std::string> skip;
 
-  // Replaces the input's vocabulary.
-  std::optional<Vocabulary> vocabulary;
-  // Files that it was read from: the output may not replace them.
-  std::vector<std::filesystem::path> vocabulary_files;
+  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both, or none of them (empty). They are inputs, too.
+  std::filesystem::path vocab;
+  std::filesystem::path merges;
 
   // Fields of the card that replace the input's; those left empty stay.
   Card card;

@@ -54,7 +54,8 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   }
   options.only = patterns(from.only, from.only_count, "only");
   options.skip = patterns(from.skip, from.skip_count, "skip");
-  options.vocabulary = vocabulary_files(from.vocab, from.merges);
+  options.vocab = optional_text(from.vocab).value_or("");
+  options.merges = optional_text(from.merges).value_or("");
   options.card = card_from(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;

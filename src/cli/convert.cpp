@@ -161,8 +161,8 @@ void add_convert(CLI::App& app) {
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {
-    options->convert.vocabulary = options->tokenizer.read();
-    if (options->convert.vocabulary) options->convert.vocabulary_files = {options->tokenizer.vocab, options->tokenizer.merges};
+    options->convert.vocab = options->tokenizer.vocab;
+    options->convert.merges = options->tokenizer.merges;
     options->convert.write.progress = terminal_progress("convert");
     const ConvertReport report = convert(options->input, options->output, options->convert);
     options->convert.write.progress = {};  // wipes the bar before the report is printed

@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "io/sink.hpp"
+#include "model/byte_pair_vocabulary.hpp"
 #include "ops/transform.hpp"
 
 namespace poise {
@@ -28,9 +29,16 @@ const Format& target_format(const fs::path& output, const ConvertOptions& option
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const Format& format = target_format(output, options);
+  if (options.vocab.empty() != options.merges.empty()) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} is given without {}", options.vocab.empty() ? "merges" : "vocab", options.vocab.empty() ? "vocab" : "merges"));
+  }
   Model model = open(input, options.read);
   std::vector<fs::path> inputs = model.origin.files;
-  inputs.insert(inputs.end(), options.vocabulary_files.begin(), options.vocabulary_files.end());
+  if (!options.vocab.empty()) {
+    model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
+    inputs.insert(inputs.end(), {options.vocab, options.merges});
+  }
   FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
   const Transformed transformed = transform(std::move(model), format, options);
   write_model(transformed.model, format, file, options.write);

@@ -219,7 +219,6 @@ Transformed transform(Model model, const Format& target, const ConvertOptions& o
   replace_fields(result.model.card, checked_card(options.card));
   result.model.config = std::move(model.config);
   result.model.vocabulary = std::move(model.vocabulary);
-  if (options.vocabulary) result.model.vocabulary = options.vocabulary;
   result.model.attributes = std::move(model.attributes);
   result.model.warnings = std::move(model.warnings);
   require_sparse_possible(target, options);

@@ -145,6 +145,37 @@ static void converts(void) {
   poise_string_free(&report.details);
 }
 
+static int same_file(const char* path, const char* text) {
+  size_t size;
+  unsigned char* bytes = read_file(path, &size);
+  const int same = size == strlen(text) && memcmp(bytes, text, size) == 0;
+  free(bytes);
+  return same;
+}
+
+// vocab.txt and merges.txt are inputs, too.
+static void never_replaces_an_input(void) {
+  static const char vocab[] = "a\nb\nab\n";
+  static const char merges[] = "a b\n";
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  char weights[1024];
+  char vocab_path[1024];
+  char merges_path[1024];
+  strcpy(weights, example("nano-tiny-llama/weights.tllm"));
+  strcpy(vocab_path, scratch("vocab.txt"));
+  strcpy(merges_path, scratch("merges.txt"));
+  write_file(vocab_path, vocab, strlen(vocab));
+  write_file(merges_path, merges, strlen(merges));
+  options.overwrite = 1;
+  options.format = "zt";
+  options.vocab = vocab_path;
+  options.merges = merges_path;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(weights, vocab_path, &options, NULL, &error));
+  CHECK_SAYS("this file is the input");
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(weights, merges_path, &options, NULL, &error));
+  CHECK(same_file(vocab_path, vocab) && same_file(merges_path, merges));
+}
+
 static void refuses_what_makes_no_sense(void) {
   static const char* const nothing[] = {"no.such.*"};
   static const char* const null[] = {NULL};
@@ -218,6 +249,7 @@ void test_operations(void) {
   verifies();
   hashes();
   converts();
+  never_replaces_an_input();
   refuses_what_makes_no_sense();
   understands_newer_options();
 }
