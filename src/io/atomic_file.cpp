@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "io/open_file.hpp"
 #include "io/system_error.hpp"
 #include "io/uninterrupted.hpp"
 
@@ -204,6 +205,11 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     start_writeback(static_cast<std::uint64_t>(copied));
   }
   if (length > 0) Sink::do_copy(source, static_cast<std::uint64_t>(from), length);
+}
+
+SourcePtr AtomicFile::written() {
+  empty_buffer();
+  return source_of(fd_, target_.string(), position());
 }
 
 void AtomicFile::flush() {

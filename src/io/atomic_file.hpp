@@ -17,13 +17,14 @@
 
 namespace poise {
 
-class AtomicFile final : public Sink {
+class AtomicFile final : public ReadableSink {
  public:
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
   ~AtomicFile() override;
 
+  SourcePtr written() override;
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
   // flush(), and the name. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.

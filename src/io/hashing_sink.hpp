@@ -10,6 +10,7 @@ namespace poise {
 class HashingSink final : public Sink {
  public:
   HashingSink(Sink& to, Hasher& hasher) : to_(to), hasher_(hasher) {}
+  ReadableSink* readable() override { return to_.readable(); }
 
  protected:
   void do_write(std::span<const std::byte> bytes) override {

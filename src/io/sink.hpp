@@ -18,6 +18,8 @@
 
 namespace poise {
 
+class ReadableSink;
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -33,6 +35,9 @@ class Sink {
 
   std::uint64_t position() const { return position_; }
 
+  // Where the bytes can be read again while the file is being written; null: nowhere. Lives as long as the Output.
+  virtual ReadableSink* readable() { return nullptr; }
+
  protected:
   Sink() = default;
   virtual void do_write(std::span<const std::byte> bytes) = 0;
@@ -40,6 +45,13 @@ class Sink {
 
  private:
   std::uint64_t position_ = 0;
+};
+
+class ReadableSink : public Sink {
+ public:
+  ReadableSink* readable() final { return this; }
+  // The bytes written so far. Throws io.
+  virtual SourcePtr written() = 0;
 };
 
 class Output {

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "io/file_descriptor.hpp"
+#include "io/open_file.hpp"
 #include "io/positioned_read.hpp"
 #include "io/system_error.hpp"
 
@@ -134,6 +135,20 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (mode == IoMode::read) return std::make_shared<FileSource>(name, size, std::move(fd));
   return std::make_shared<MappedSource>(name, size, std::move(fd));
+}
+
+SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size) {
+  const auto copy = [&] {
+    FileDescriptor fd(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    if (!fd) throw_system_error("open once more", name);
+    return fd;
+  };
+  try {
+    return std::make_shared<MappedSource>(name, size, copy());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::io) throw;
+    return std::make_shared<FileSource>(name, size, copy());
+  }
 }
 
 SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) { return std::make_shared<MemorySource>(std::move(bytes), std::move(name)); }

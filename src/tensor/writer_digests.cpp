@@ -1,10 +1,11 @@
 #include "tensor/writer_digests.hpp"
 
-#include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include <oneapi/tbb/task_group.h>
 
+#include <poise/blob.hpp>
 #include <poise/error.hpp>
 
 #include "io/pump.hpp"
@@ -14,50 +15,46 @@
 namespace poise {
 namespace {
 
-// So much is read twice at short intervals, and should stay in the page cache. Lanes want many blobs.
+// So much is read again soon after it was written, and should still be in the page cache. Lanes want many parts.
 std::uint64_t batch_bytes() { return HashOrder::has_lanes() ? 1 << 30 : 256 << 20; }
 
-constexpr DigestAlgorithm kAheadAlgorithm = DigestAlgorithm::sha256;  // slower than writing; others are not
+constexpr DigestAlgorithm kBehindAlgorithm = DigestAlgorithm::sha256;  // slower than writing; others are not
 
 }  // namespace
 
-// Blobs up to `end`.
 struct WriterDigests::Batch {
-  Batch(std::size_t batch_end, std::vector<std::size_t> indices, std::span<const std::uint64_t> sizes)
-      : end(batch_end), blobs(std::move(indices)), order(sizes) {}
+  Batch(std::vector<BlobPtr> parts, std::vector<std::size_t> their_digests, std::span<const std::uint64_t> sizes)
+      : blobs(std::move(parts)), digests(std::move(their_digests)), order(sizes) {}
 
   void go_on() const {
     if (given_up) throw Error(ErrorKind::cancelled, "cancelled");
   }
 
-  // Hashes a blob, or gives it to be hashed side by side with others.
-  std::optional<Sha256Message> hash(const HashOrder::Item& item, const Blob& blob, std::string& digest) const {
+  // Hashes a part, or gives it to be hashed side by side with others.
+  std::optional<Sha256Message> hash(const HashOrder::Item& item, std::string& digest) const {
+    const Blob& blob = *blobs[item.index];
     if (const auto bytes = item.side_by_side(blob)) {
-      const auto done = [&digest](std::string digits) { digest = digest_text(kAheadAlgorithm, std::move(digits)); };
+      const auto done = [&digest](std::string digits) { digest = digest_text(kBehindAlgorithm, std::move(digits)); };
       return Sha256Message{*bytes, [this](std::span<const std::byte>) { go_on(); }, done};
     }
-    const auto hasher = make_hasher(kAheadAlgorithm);
+    const auto hasher = make_hasher(kBehindAlgorithm);
     stream_chunks(blob, [&](std::span<const std::byte> bytes) {
       go_on();
       hasher->update(bytes);
     });
-    digest = digest_text(kAheadAlgorithm, hasher->finish());
+    digest = digest_text(kBehindAlgorithm, hasher->finish());
     return std::nullopt;
   }
 
-  std::size_t end;
-  std::vector<std::size_t> blobs;
+  std::vector<BlobPtr> blobs;
+  std::vector<std::size_t> digests;  // their numbers
+  std::vector<std::string> texts = std::vector<std::string>(blobs.size());
   HashOrder order;
   std::atomic<bool> given_up = false;
   oneapi::tbb::task_group tasks;
 };
 
-WriterDigests::WriterDigests(DigestAlgorithm algorithm, Of of, std::vector<BlobPtr> blobs)
-    : algorithm_(algorithm), blobs_(std::move(blobs)), ahead_(of == Of::blobs && algorithm == kAheadAlgorithm) {
-  if (!ahead_) return;
-  digests_.resize(blobs_.size());
-  begin_batch();
-}
+WriterDigests::WriterDigests(DigestAlgorithm algorithm) : algorithm_(algorithm) {}
 
 WriterDigests::~WriterDigests() {
   if (!running_) return;
@@ -69,48 +66,58 @@ WriterDigests::~WriterDigests() {
   }
 }
 
-Hasher* WriterDigests::begin() {
-  hasher_ = is_ahead(next_) ? nullptr : make_hasher(algorithm_);
+Hasher* WriterDigests::begin(Sink* sink) {
+  file_ = sink != nullptr && algorithm_ == kBehindAlgorithm ? sink->readable() : nullptr;
+  if (file_ != nullptr) begin_ = file_->position();
+  hasher_ = file_ != nullptr ? nullptr : make_hasher(algorithm_);
   return hasher_.get();
 }
 
-std::string WriterDigests::end() {
-  const std::size_t index = next_++;
-  if (hasher_) return digest_text(algorithm_, hasher_->finish());
-  if (!is_ahead(index)) return {};
-  while (index >= finished_) finish_batch();
-  return std::move(digests_[index]);
+std::size_t WriterDigests::end() {
+  const std::size_t digest = digests_.size();
+  digests_.push_back(hasher_ ? digest_text(algorithm_, hasher_->finish()) : std::string());
+  if (file_ == nullptr) return digest;
+  const std::uint64_t length = file_->position() - begin_;
+  waiting_.push_back({file_, begin_, length, digest});
+  waiting_bytes_ += length;
+  if (waiting_bytes_ >= batch_bytes()) start_batch();
+  return digest;
 }
 
-bool WriterDigests::is_ahead(std::size_t index) const { return ahead_ && blobs_[index]->seekable(); }
+std::vector<std::string> WriterDigests::finish() {
+  start_batch();
+  finish_batch();
+  return std::move(digests_);
+}
 
-void WriterDigests::begin_batch() {
-  running_.reset();
-  if (finished_ == blobs_.size()) return;
-  std::size_t end = finished_;
-  std::vector<std::size_t> indices;
+void WriterDigests::start_batch() {
+  finish_batch();
+  if (waiting_.empty()) return;
+  std::vector<BlobPtr> blobs;
+  std::vector<std::size_t> digests;
   std::vector<std::uint64_t> sizes;
-  const std::uint64_t most = batch_bytes();
-  for (std::uint64_t bytes = 0; end < blobs_.size() && (bytes == 0 || bytes + blobs_[end]->size() <= most); ++end) {
-    if (!is_ahead(end)) continue;
-    bytes += sizes.emplace_back(blobs_[end]->size());
-    indices.push_back(end);
+  SourcePtr source;
+  for (const Written* before = nullptr; const Written& part : waiting_) {
+    if (before == nullptr || before->file != part.file) source = part.file->written();
+    blobs.push_back(make_source_blob(source, part.offset, part.length));
+    digests.push_back(part.digest);
+    sizes.push_back(part.length);
+    before = &part;
   }
-  running_ = std::make_unique<Batch>(end, std::move(indices), sizes);
+  waiting_.clear();
+  waiting_bytes_ = 0;
+  running_ = std::make_unique<Batch>(std::move(blobs), std::move(digests), sizes);
   Batch& batch = *running_;
-  const auto hash = [this, &batch](const HashOrder::Item& item) {
-    const std::size_t index = batch.blobs[item.index];
-    return batch.hash(item, *blobs_[index], digests_[index]);
-  };
   for (std::size_t thread = 0; thread < batch.order.threads(); ++thread) {
-    batch.tasks.run([&batch, hash] { sha256_share(batch.order, hash); });
+    batch.tasks.run([&batch] { sha256_share(batch.order, [&batch](const HashOrder::Item& item) { return batch.hash(item, batch.texts[item.index]); }); });
   }
 }
 
 void WriterDigests::finish_batch() {
+  if (!running_) return;
   running_->tasks.wait();  // the calling thread helps
-  finished_ = running_->end;
-  begin_batch();
+  for (std::size_t i = 0; i < running_->texts.size(); ++i) digests_[running_->digests[i]] = std::move(running_->texts[i]);
+  running_.reset();
 }
 
 }  // namespace poise

@@ -1,14 +1,15 @@
 #include "tensor/writer_digests.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include <poise/error.hpp>
+#include <poise/source.hpp>
 
-#include "tensor/part_digest.hpp"
+#include "io/sink.hpp"
 
 namespace poise {
 namespace {
@@ -23,107 +24,142 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Counts who reads it.
-class WatchedBlob final : public Blob {
- public:
-  WatchedBlob(std::vector<std::byte> bytes, bool seekable) : bytes_(std::move(bytes)), seekable_(seekable) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  bool seekable() const override { return seekable_; }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    ++reads_;
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
-  }
-  int reads() const { return reads_; }
+void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
 
- private:
-  std::vector<std::byte> bytes_;
-  bool seekable_;
-  mutable std::atomic<int> reads_ = 0;
-};
-
-class FailingBlob final : public Blob {
- public:
-  std::uint64_t size() const override { return 5; }
-  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::io, "the disk is gone"); }
-};
-
-// What a writer does with a blob whose bytes are not changed.
-std::string write(WriterDigests& digests, const Blob& blob) {
-  if (Hasher* hasher = digests.begin()) hasher->update(read_all(blob));
+// What a writer does with a part whose bytes it does not change.
+std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std::byte>& bytes) {
+  if (Hasher* hasher = digests.begin(&sink)) hasher->update(bytes);
+  sink.write(bytes);
   return digests.end();
 }
 
-TEST(WriterDigests, AreThoseOfTheBlobsInOrder) {
-  const std::vector<BlobPtr> blobs = {make_memory_blob(bytes_of("abc"), "abc"), make_memory_blob({}, "empty"),
-                                      make_memory_blob(std::vector<std::byte>(1 << 20), "zeros")};
-  WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, blobs);
-  EXPECT_EQ(digests.begin(), nullptr);  // computed ahead
-  EXPECT_EQ(digests.end(), kAbc);
-  EXPECT_EQ(write(digests, *blobs[1]), kNothing);
-  EXPECT_EQ(write(digests, *blobs[2]), kMebibyteOfZeros);
-}
+// A file in memory whose bytes can be read again. What is copied into it are zeros, of which there may be any number.
+class MemoryFile final : public ReadableSink {
+ public:
+  explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}
 
-TEST(WriterDigests, PassOverWhatIsSkipped) {
-  const std::vector<BlobPtr> blobs = {make_memory_blob({}, "empty"), make_memory_blob(bytes_of("abc"), "abc")};
-  for (const auto of : {WriterDigests::Of::blobs, WriterDigests::Of::written}) {
-    WriterDigests digests(DigestAlgorithm::sha256, of, blobs);
-    digests.skip();
-    EXPECT_EQ(write(digests, *blobs[1]), kAbc);
+  SourcePtr written() override {
+    ++asked_;
+    return std::make_shared<Bytes>(*this);
   }
+  int asked() const { return asked_; }
+  int reads() const { return reads_; }
+
+ protected:
+  void do_write(std::span<const std::byte> bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void do_copy(const Source&, std::uint64_t, std::uint64_t) override {}
+
+ private:
+  class Bytes final : public Source {
+   public:
+    explicit Bytes(MemoryFile& file) : Source("memory", file.position()), file_(file) {}
+    bool mapped() const override { return false; }
+    std::span<const std::byte> bytes() const override { return {}; }
+    void read(std::uint64_t offset, std::span<std::byte> out) const override {
+      ++file_.reads_;
+      std::this_thread::sleep_for(file_.read_time_);
+      const auto data = std::span(file_.bytes_).subspan(static_cast<std::size_t>(std::min<std::uint64_t>(offset, file_.bytes_.size())));
+      const auto end = std::copy_n(data.begin(), std::min(data.size(), out.size()), out.begin());
+      std::fill(end, out.end(), std::byte{0});
+    }
+
+   private:
+    MemoryFile& file_;
+  };
+
+  std::vector<std::byte> bytes_;
+  std::chrono::microseconds read_time_;
+  int asked_ = 0;
+  std::atomic<int> reads_ = 0;
+};
+
+TEST(WriterDigests, AreThoseOfTheBytesInTheFileInOrder) {
+  MemoryFile file;
+  WriterDigests digests(DigestAlgorithm::sha256);
+  write(file, "magic");
+  EXPECT_EQ(digests.begin(&file), nullptr);  // read again
+  write(file, "abc");
+  EXPECT_EQ(digests.end(), 0U);
+  write(file, "padding");
+  EXPECT_EQ(write_part(digests, file, {}), 1U);
+  EXPECT_EQ(write_part(digests, file, std::vector<std::byte>(1 << 20)), 2U);
+  EXPECT_EQ(digests.finish(), (std::vector<std::string>{kAbc, kNothing, kMebibyteOfZeros}));
 }
 
-TEST(WriterDigests, BlobsThatCannotSeekAreReadByTheWriterAlone) {
-  const auto stream = std::make_shared<WatchedBlob>(bytes_of("abc"), false);
-  const auto memory = std::make_shared<WatchedBlob>(bytes_of("abc"), true);
-  WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, {stream, memory, stream});
-  EXPECT_EQ(write(digests, *stream), kAbc);
-  EXPECT_EQ(write(digests, *memory), kAbc);
-  EXPECT_EQ(write(digests, *stream), kAbc);
-  EXPECT_EQ(stream->reads(), 2);
-  EXPECT_EQ(memory->reads(), 1);
+TEST(WriterDigests, AreReadFromTheFileThatHasThePart) {
+  MemoryFile first, second;
+  WriterDigests digests(DigestAlgorithm::sha256);
+  write_part(digests, first, bytes_of("abc"));
+  write(second, "magic");
+  write_part(digests, second, std::vector<std::byte>(1 << 20));
+  write_part(digests, first, bytes_of("abc"));
+  EXPECT_EQ(digests.finish(), (std::vector<std::string>{kAbc, kMebibyteOfZeros, kAbc}));
 }
 
-TEST(WriterDigests, OfWhatIsWrittenNeedTheWritersBytes) {
-  WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::written, {make_memory_blob(bytes_of("abcabcabc"), "plain")});
-  Hasher* const hasher = digests.begin();
-  ASSERT_NE(hasher, nullptr);
-  hasher->update(bytes_of("abc"));
-  EXPECT_EQ(digests.end(), kAbc);
+TEST(WriterDigests, NeedTheWritersBytesWhereTheseCannotBeReadAgain) {
+  MemorySink memory;
+  MemoryFile file;
+  WriterDigests digests(DigestAlgorithm::sha256);
+  for (Sink* sink : {static_cast<Sink*>(&memory), static_cast<Sink*>(nullptr)}) {
+    Hasher* const hasher = digests.begin(sink);
+    ASSERT_NE(hasher, nullptr);
+    hasher->update(bytes_of("abc"));
+    digests.end();
+  }
+  write_part(digests, file, bytes_of("abc"));
+  EXPECT_EQ(digests.finish(), (std::vector<std::string>{kAbc, kAbc, kAbc}));
+}
+
+TEST(WriterDigests, OthersAreHashedAsTheBytesPass) {
+  MemoryFile file;
+  WriterDigests digests(DigestAlgorithm::crc32c);
+  write_part(digests, file, bytes_of("123456789"));
+  EXPECT_EQ(digests.finish(), std::vector<std::string>{"crc32c:0xE3069283"});  // RFC 3720 names the algorithm, its check value is well known
+  EXPECT_EQ(file.asked(), 0);
 }
 
 TEST(WriterDigests, NoneIsNoText) {
-  WriterDigests digests(DigestAlgorithm::none, WriterDigests::Of::blobs, {make_memory_blob(bytes_of("abc"), "abc")});
-  EXPECT_EQ(digests.begin(), nullptr);
-  EXPECT_EQ(digests.end(), "");
+  MemoryFile file;
+  WriterDigests digests(DigestAlgorithm::none);
+  EXPECT_EQ(digests.begin(&file), nullptr);
+  write(file, "abc");
+  digests.end();
+  EXPECT_EQ(digests.finish(), std::vector<std::string>{""});
+  EXPECT_EQ(file.asked(), 0);
 }
 
-TEST(WriterDigests, ABlobThatCannotBeReadFailsWhenItsDigestIsAskedFor) {
-  WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, {std::make_shared<FailingBlob>()});
-  digests.begin();
-  EXPECT_THROW(digests.end(), Error);
-}
-
-// Takes a millisecond for each read, of which there are 256.
-class SlowBlob final : public Blob {
- public:
-  std::uint64_t size() const override { return 64 << 20; }
-  void read(std::uint64_t, std::span<std::byte>) const override {
-    ++reads;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+TEST(WriterDigests, ManyPartsAreReadWhileOthersAreWritten) {
+  const SourcePtr zeros = Source::from_memory({}, "zeros");
+  MemoryFile file;
+  WriterDigests digests(DigestAlgorithm::sha256);
+  const auto write_one = [&] {
+    digests.begin(&file);
+    file.copy(*zeros, 0, 1 << 20);
+    return digests.end();
+  };
+  while (write_one() < 2000 && file.asked() == 0) {
   }
-  mutable std::atomic<int> reads = 0;
-};
+  EXPECT_EQ(file.asked(), 1);  // a batch
+  write_one();
+  const std::vector<std::string> texts = digests.finish();
+  EXPECT_EQ(file.asked(), 2);
+  EXPECT_EQ(std::ranges::count(texts, kMebibyteOfZeros), static_cast<std::ptrdiff_t>(texts.size()));
+}
 
 TEST(WriterDigests, CanBeGivenUp) {
-  const auto blob = std::make_shared<SlowBlob>();
+  const SourcePtr zeros = Source::from_memory({}, "zeros");
+  MemoryFile file(std::chrono::milliseconds(1));
   {
-    WriterDigests digests(DigestAlgorithm::sha256, WriterDigests::Of::blobs, std::vector<BlobPtr>(8, blob));
-    digests.begin();
+    WriterDigests digests(DigestAlgorithm::sha256);
+    digests.begin(&file);
+    file.copy(*zeros, 0, std::uint64_t{2} << 30);  // 8192 reads, 8 seconds
+    digests.end();
+    EXPECT_EQ(file.asked(), 1);
   }
-  const int reads = blob->reads;
-  EXPECT_LT(reads, 256) << "of eight times as many";
+  const int reads = file.reads();
+  EXPECT_LT(reads, 4096);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(blob->reads, reads) << "read after the writer had gone";
+  EXPECT_EQ(file.reads(), reads) << "read after the writer had gone";
 }
 
 }  // namespace

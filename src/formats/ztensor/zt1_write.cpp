@@ -29,21 +29,19 @@ constexpr std::string_view kVersion = "1.1.0";
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
  public:
-  // The parts whose blobs these are will be written in this order.
   ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
-      : sink_(sink),
-        digests_(algorithm(options), options.zstd_level ? WriterDigests::Of::written : WriterDigests::Of::blobs, blobs),
-        meter_(options.progress, total_size(blobs)) {
+      : sink_(sink), digests_(algorithm(options)), meter_(options.progress, total_size(blobs)) {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
+  // finish() has its digest.
   Component write(const Tensor& tensor, const Part& part) {
     sink_.pad_to(kAlignment1);
     Component component;
     component.role = part.role;
     component.dtype_name = spelling(tensor, part);
     component.offset = sink_.position();
-    Hasher* const hasher = digests_.begin();
+    Hasher* const hasher = digests_.begin(&sink_);
     if (compressor_) {
       component.encoding = "zstd";
       compress(tensor, *part.blob, hasher);
@@ -51,9 +49,12 @@ class ComponentWriter {
       pump(*part.blob, sink_, meter_, tensor.name, hasher);
     }
     component.length = sink_.position() - component.offset;
-    component.digest = digests_.end();
+    digests_.end();
     return component;
   }
+
+  // The digests' texts in the order in which the parts were written.
+  std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
   static DigestAlgorithm algorithm(const WriteOptions& options) {
@@ -180,11 +181,18 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   magic.text(kMagic1);
   sink.write(magic.bytes());
   ComponentWriter writer(sink, options, blobs_of(tensors));
-  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
+  std::vector<std::vector<Component>> components;  // by tensor
+  components.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
-    std::vector<Component> components;
-    for (const Part& part : tensor.parts) components.push_back(writer.write(tensor, part));
-    objects.emplace(tensor.name, encode_object(tensor, std::move(components)));
+    auto& written = components.emplace_back();
+    for (const Part& part : tensor.parts) written.push_back(writer.write(tensor, part));
+  }
+  std::vector<std::string> digests = writer.finish();
+  auto digest = digests.begin();
+  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (Component& component : components[i]) component.digest = std::move(*digest++);
+    objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
   }
   const std::string manifest = encode_manifest(attributes, objects);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");

@@ -53,7 +53,7 @@ struct Reference {
   std::uint64_t length = 0;  // stored
   std::string shard;
   bool encoded = false;
-  std::string digest;
+  std::size_t digest = 0;  // its number among those of all parts
 };
 
 // The files of one save: the main one, or data shards that are begun when the one before is full.
@@ -146,12 +146,11 @@ class SharedBlobs {
 
 class BlobWriter {
  public:
-  // These will be written or skipped in this order.
   BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
       : heap_(heap),
         alignment_(alignment(options)),
         zstd_level_(zstd_level(options)),
-        digests_(algorithm(options), WriterDigests::Of::blobs, blobs),
+        digests_(algorithm(options)),
         meter_(options.progress, total_size(blobs)) {}
 
   std::uint64_t alignment() const { return alignment_; }
@@ -162,7 +161,7 @@ class BlobWriter {
     Reference reference;
     reference.offset = sink.position();
     reference.shard = heap_.shard();
-    Hasher* const hasher = digests_.begin();
+    Hasher* const hasher = digests_.begin(zstd_level_ ? nullptr : &sink);
     if (zstd_level_) {
       reference.encoded = true;
       write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher);
@@ -174,10 +173,10 @@ class BlobWriter {
     return reference;
   }
 
-  void skip(const std::string& name, const Blob& blob) {
-    meter_.advance(blob.size(), name);
-    digests_.skip();
-  }
+  void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
+
+  // The digests' texts by their numbers, empty for none.
+  std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
   static DigestAlgorithm algorithm(const WriteOptions& options) {
@@ -204,9 +203,9 @@ class BlobWriter {
 };
 
 // The keys stand in the order of their encodings: by length, then bytewise.
-void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference) {
+void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference, const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };
-  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!reference.digest.empty()) + 2 * count(reference.encoded));
+  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) + 2 * count(reference.encoded));
   out.text("blob");
   out.array(2);
   out.u64(reference.offset);
@@ -221,9 +220,9 @@ void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& re
     out.text("shard");
     out.text(reference.shard);
   }
-  if (!reference.digest.empty()) {
+  if (!digest.empty()) {
     out.text("digest");
-    out.text(reference.digest);
+    out.text(digest);
   }
   if (reference.encoded) {
     out.text("encoding");
@@ -233,7 +232,7 @@ void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& re
   }
 }
 
-std::string encode_object(const StoredTensor& tensor, const std::vector<Reference>& references) {
+std::string encode_object(const StoredTensor& tensor, const std::vector<Reference>& references, const std::vector<std::string>& digests) {
   std::vector<std::size_t> order(tensor.parts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order,
@@ -244,7 +243,7 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<Referenc
   out.map(order.size());
   for (const std::size_t i : order) {
     out.text(tensor.parts[i].role);
-    encode_part(out, tensor.parts[i], references[i]);
+    encode_part(out, tensor.parts[i], references[i], digests[references[i].digest]);
   }
   out.text("shape");
   out.array(tensor.shape.size());
@@ -357,9 +356,10 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
   Heap heap(output, options);
   BlobWriter writer(heap, options, blobs_of(tensors));
   SharedBlobs shared(tensors);
-  EncodedObjects objects;
+  std::vector<std::vector<Reference>> written;  // by tensor
+  written.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) {
-    std::vector<Reference> references;
+    auto& references = written.emplace_back();
     for (const StoredPart& part : tensor.parts) {
       if (const Reference* same = shared.find(*part.blob)) {
         references.push_back(*same);
@@ -369,8 +369,10 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
         shared.add(*part.blob, references.back());
       }
     }
-    objects.emplace(tensor.name, encode_object(tensor, references));
   }
+  const std::vector<std::string> digests = writer.finish();
+  EncodedObjects objects;
+  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], written[i], digests));
   const std::vector<Shard> shards = heap.finish();
   const std::string manifest = encode_manifest(attributes, shards, objects);
   if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");

@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <tuple>
+
+#include <fmt/format.h>
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
@@ -67,6 +73,38 @@ std::string golden_file() {
                             {text("copy.of.b"), object({2, 1}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))}},
                            {{text("attributes"), sorted({{text("license"), text("MIT")}, {text("epoch"), number(3)}})}});
   return file.bytes();
+}
+
+// Other bytes at every read, as of a file that another program writes.
+class ChangingBlob final : public Blob {
+ public:
+  std::uint64_t size() const override { return 1 << 20; }
+  void read(std::uint64_t, std::span<std::byte> out) const override { std::ranges::fill(out, static_cast<std::byte>(++reads_)); }
+
+ private:
+  mutable std::atomic<unsigned> reads_ = 0;
+};
+
+TEST(Zt2, DigestsAreThoseOfTheBytesWrittenEvenWhereTheInputChanges) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("poise-changing-{}", ::getpid());
+  Model model;
+  for (const char* name : {"a", "b", "c", "d"}) model.add(make_dense(name, {1 << 20}, DType::u8, std::make_shared<ChangingBlob>()));
+  WriteOptions options;
+  options.overwrite = true;
+  for (const auto& [format, digest, level] : {std::tuple{"zt", DigestAlgorithm::sha256, 0},
+                                              {"zt", DigestAlgorithm::xxh3, 0},
+                                              {"zt", DigestAlgorithm::sha256, 3},
+                                              {"zt1", DigestAlgorithm::sha256, 0},
+                                              {"zt1", DigestAlgorithm::crc32c, 0},
+                                              {"zt1", DigestAlgorithm::sha256, 3}}) {
+    options.digest = digest;
+    options.zstd_level = level == 0 ? std::nullopt : std::optional(level);
+    save(model, path, format, options);
+    const VerifyReport report = verify(path);
+    EXPECT_EQ(report.digests, 4U) << format;
+    EXPECT_EQ(report.errors(), 0U) << format << " " << level;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(Zt2, TheGoldenFileIsWhatThePythonScriptMade) {

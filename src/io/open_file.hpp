@@ -1,0 +1,17 @@
+// Sources of files that are open already.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <poise/source.hpp>
+
+#include "io/file_descriptor.hpp"
+
+namespace poise {
+
+// The first `size` bytes of a file, mapped where its file system can, else read. Requires: the file has them, and they do not change.
+// Throws io.
+SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size);
+
+}  // namespace poise
