@@ -234,6 +234,17 @@ def bench_zstd(bench, single):
     written.unlink()
 
 
+def bench_checked(bench, digest, path):
+    """What it costs to check the input's digests while it is converted."""
+    def convert(*options):
+        return run([bench.poise, "convert", path, "-o", bench.fresh("checked.safetensors"), *options])[0]
+
+    trusted, seconds = bench.alternate(lambda: convert("--no-verify"), convert, [path])
+    bench.row(f"convert from {digest}, checked", f"{human(size_of(path) / seconds)}/s", "--no-verify", f"{human(size_of(path) / trusted)}/s",
+              f"{trusted / seconds:.2f}", "0.90")
+    bench.fresh("checked.safetensors")
+
+
 def bench_checks(bench, single, files):
     sha = bench.fresh("check.zt")
     run([bench.poise, "convert", single, "-o", sha, "--digest", "sha256"])
@@ -242,6 +253,12 @@ def bench_checks(bench, single, files):
         return lambda: run(["openssl", "dgst", "-sha256", path])[0] / 2
 
     bench.read("verify sha256", ["verify", sha], "2 x openssl", openssl(sha), sha, "0.95")
+    bench_checked(bench, "sha256", sha)
+    crc = bench.fresh("check.zt1")
+    run([bench.poise, "convert", single, "-o", crc, "--to", "zt1", "--digest", "crc32c"])
+    bench_checked(bench, "crc32c", crc)
+    bench_checked(bench, "xxh3", files["zt"])
+    crc.unlink()
     sha.unlink()
     bench.read("verify xxh3", ["verify", files["zt"]], "mapped read-sum, 2 threads", lambda: bench.seconds_of_limit("sum", files["zt"], 2), files["zt"], "0.80")
     bench.read("hash", ["hash", files["alt"]], "2 x openssl", openssl(files["alt"]), files["alt"], "0.80")

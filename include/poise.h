@@ -438,11 +438,12 @@ typedef struct poise_convert_options {
   poise_card card;  // fields that replace the input's
   poise_storage storage;
   poise_progress progress;
+  int32_t verify;  // compare the digests of the input with the bytes that are taken; 0: trust them
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                                                       \
   { sizeof(poise_convert_options), NULL, 0, POISE_IO_MAP, NULL, NULL, NULL, 0, NULL, 0.5, NULL, 0, NULL, 0, NULL, NULL, POISE_CARD_INIT, \
-    POISE_STORAGE_INIT, POISE_PROGRESS_INIT }
+    POISE_STORAGE_INIT, POISE_PROGRESS_INIT, 1 }
 // clang-format on
 
 typedef struct poise_convert_report {
@@ -455,7 +456,8 @@ typedef struct poise_convert_report {
   poise_string details;  // owned. JSON: {"warnings": [..], "losses": [..], "casts": [{..}], "quantized": [{..}]}
 } poise_convert_report;
 
-// The output appears whole or not at all. report may be NULL; otherwise poise_string_free(&report->details).
+// The output appears whole or not at all: not when what is taken of the input does not have the digest that the input says
+// (POISE_INVALID_FILE). report may be NULL; otherwise poise_string_free(&report->details).
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error);
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,9 @@ struct ConvertOptions {
   // Fields of the card that replace the input's; those left empty stay.
   Card card;
 
+  // Every digest that the input has for what is taken of it is compared with the bytes, while they are written; false: they are trusted.
+  bool verify = true;
+
   ReadOptions read;
   WriteOptions write;
 };
@@ -85,7 +88,9 @@ struct ConvertReport {
 };
 
 // Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
-// options.write.overwrite, a pattern matches no tensor, or options contradict each other.
+// options.write.overwrite, a pattern matches no tensor, or options contradict each other; invalid_file,
+// naming the tensor, when its bytes do not have the digest that the input says, and io when a file with digests changes meanwhile. Then
+// there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
 
 }  // namespace poise

@@ -42,7 +42,8 @@ struct DiffReport {
 
 // Tensors are equal when name, shape, layout, element type and elements are. Of a layout the meaning counts, not the attributes and
 // index types that spell it. NaN equals NaN. Maps are equal when they have equal values under the same keys, in any order. Of two
-// sparse tensors only stored elements are compared. Throws what reading the blobs throws, and cancelled.
-DiffReport diff(const Model& a, const Model& b, const Progress& progress = {});
+// sparse tensors only stored elements are compared. With `verify`, the digests that the models' files have for what is compared are
+// checked: invalid_file, naming the tensor, when one is wrong. Throws what reading the blobs throws, and cancelled.
+DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true);
 
 }  // namespace poise

@@ -61,6 +61,7 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   options.write.overwrite = from.overwrite != 0;
   set_storage(from.storage, options.write);
   options.write.progress = progress_from(from.progress);
+  options.verify = from.verify != 0;
   return options;
 }
 

@@ -150,6 +150,9 @@ void add_convert(CLI::App& app) {
                                           "Type for floating-point tensors; without it they stay as they are where the format can hold them");
   command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
   command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
+  command->add_flag_callback(
+      "--no-verify", [&convert_options] { convert_options.verify = false; },
+      "Trust the input: without it, its digests are compared with the bytes that are taken");
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")

@@ -17,6 +17,7 @@ struct Options {
   std::string a;
   std::string b;
   ReadOptions read;
+  bool verify = true;
 };
 
 std::string shortened(const std::string& text) {
@@ -49,7 +50,7 @@ void print_tensors(const DiffReport& report, const Options& options) {
 void print_differences(const Options& options) {
   const Model a = open(options.a, options.read);
   const Model b = open(options.b, options.read);
-  const DiffReport report = diff(a, b, terminal_progress("diff"));
+  const DiffReport report = diff(a, b, terminal_progress("diff"), options.verify);
   print_fields(report, options);
   print_tensors(report, options);
   fmt::print("{} fields and {} tensors differ, {} tensors are equal\n", report.fields.size(), report.tensors.size(), report.equal_tensors);
@@ -63,6 +64,8 @@ void add_diff(CLI::App& app) {
   CLI::App* command = app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
   command->add_option("A", options->a, "Model file or directory")->required();
   command->add_option("B", options->b, "Model file or directory")->required();
+  command->add_flag_callback(
+      "--no-verify", [options] { options->verify = false; }, "Trust the files: without it, their digests are compared with the bytes that are compared");
   add_io_option(*command, options->read);
   command->callback([options] { print_differences(*options); });
 }

@@ -18,6 +18,7 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/session.hpp>
+#include <poise/verify.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -37,6 +38,7 @@ struct Options {
   ReadOptions read;
   TokenizerFiles tokenizer;
   std::string perplexity;  // a text file
+  bool verify = false;
   bool logits = false;
   bool json = false;
   bool stats = false;
@@ -90,6 +92,7 @@ class Run {
 
   void execute() {
     (void)Sampler(options_.generate.sampling);  // refuses what makes no sense before anything takes time
+    if (options_.verify) require_verified();
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
@@ -112,6 +115,15 @@ class Run {
   }
 
  private:
+  void require_verified() const {
+    const VerifyReport report = verify(options_.path, options_.read, terminal_progress("verify"));
+    if (report.errors() == 0) return;
+    for (const Fault& fault : report.faults) {
+      if (fault.severity == Fault::Severity::error) complain(fmt::format("{}: {}", printable(options_.path), fault_text(fault, options_.path)));
+    }
+    throw ExitCode{1};
+  }
+
   std::vector<TokenId> prompt_tokens(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
@@ -277,6 +289,7 @@ void add_run(CLI::App& app) {
       ->excludes(logits);
   command->add_flag("--json", options->json, "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
       ->excludes(logits);
+  command->add_flag("--verify", options->verify, "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);

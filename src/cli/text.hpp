@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/progress.hpp>
+#include <poise/verify.hpp>
 
 namespace poise::cli {
 
@@ -28,6 +29,9 @@ std::string printable_message(std::string_view text);
 void say(std::string_view text);
 // The same: "poise: <text>".
 void complain(std::string_view text);
+
+// What is wrong with the file at `path`: "error: tensor a: data: ... (at 0x40)"
+std::string fault_text(const Fault& fault, const std::string& path);
 
 // Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
 class Table {

@@ -19,13 +19,6 @@ struct Options {
   ReadOptions read;
 };
 
-void print_fault(const Fault& fault, const std::string& path) {
-  const char* severity = fault.severity == Fault::Severity::error ? "error" : "warning";
-  const std::string& where = fault.path.empty() ? path : fault.path;
-  fmt::print("  {}: {}{}{}\n", severity, where == path ? "" : printable(where) + ": ", printable_message(fault.message),
-             fault.offset ? fmt::format(" (at 0x{:x})", *fault.offset) : "");
-}
-
 std::string plural(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
 
 bool verify_one(const std::string& path, const Options& options) {
@@ -39,7 +32,7 @@ bool verify_one(const std::string& path, const Options& options) {
   if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
   if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
   fmt::print("\n");
-  for (const Fault& fault : report.faults) print_fault(fault, path);
+  for (const Fault& fault : report.faults) fmt::print("  {}\n", fault_text(fault, path));
   return good;
 }
 

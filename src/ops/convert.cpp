@@ -8,6 +8,7 @@
 
 #include "io/sink.hpp"
 #include "model/byte_pair_vocabulary.hpp"
+#include "ops/digest_check.hpp"
 #include "ops/transform.hpp"
 
 namespace poise {
@@ -40,16 +41,24 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
     inputs.insert(inputs.end(), {options.vocab, options.merges});
   }
   FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
-  const Transformed transformed = transform(std::move(model), format, options);
-  write_model(transformed.model, format, file, options.write);
+  const Transformed transformed = transform(model, format, options);
+  std::optional<DigestCheck> check;
+  if (options.verify) check.emplace(std::vector<const Model*>{&model}, [&](const Tensor& tensor) { return transformed.model.find(tensor.name) != nullptr; });
+  const auto write = [&](const Progress& progress) {
+    WriteOptions watched = options.write;
+    watched.progress = progress;
+    write_model(transformed.model, format, file, watched);
+    return file.bytes();
+  };
   ConvertReport report;
-  report.bytes_out = file.bytes();
+  report.bytes_out = check ? check->around(options.write.progress, write) : write(options.write.progress);
   file.commit();
   report.format = format.info.name;
   report.tensors = transformed.model.size();
   report.skipped = transformed.skipped;
   report.bytes_in = transformed.model.origin.size;
   report.warnings = transformed.model.warnings;
+  if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
   if (format.losses != nullptr) report.losses = format.losses(transformed.model, options.write);
   for (const auto& [types, cast] : transformed.casts) {
     const CastStats stats = cast->total();

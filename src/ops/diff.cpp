@@ -15,6 +15,7 @@
 #include "io/same_bytes.hpp"
 #include "model/metadata.hpp"
 #include "ops/compare_numbers.hpp"
+#include "ops/digest_check.hpp"
 #include "ops/same_value.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_scheme.hpp"
@@ -208,7 +209,11 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
 
 }  // namespace
 
-DiffReport diff(const Model& a, const Model& b, const Progress& progress) {
+DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool verify) {
+  if (verify) {
+    DigestCheck check({&a, &b}, [&](const Tensor& tensor) { return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr; });
+    return check.around(progress, [&](const Progress& watched) { return diff(a, b, watched, false); });
+  }
   DiffReport report;
   compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
   compare_config(a, b, report.fields);

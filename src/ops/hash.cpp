@@ -44,8 +44,7 @@ class Claim {
     const std::string found = digest_text(claimed_->algorithm, hasher_ ? hasher_->finish() : std::string(sha256));
     if (same_digest(found, claimed_->text)) return;
     const auto at = job_.part->blob->location();
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: {}: the digest is {}, the file says {}", job_.tensor->name, job_.part->role, found, claimed_->text),
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", job_.tensor->name, job_.part->role, wrong_digest(found, *claimed_)),
                 at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
   }
 

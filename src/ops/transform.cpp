@@ -212,15 +212,15 @@ void replace_fields(Card& card, const Card& with) {
 
 }  // namespace
 
-Transformed transform(Model model, const Format& target, const ConvertOptions& options) {
+Transformed transform(const Model& model, const Format& target, const ConvertOptions& options) {
   Transformed result;
   result.model.origin = model.origin;
-  result.model.card = std::move(model.card);
+  result.model.card = model.card;
   replace_fields(result.model.card, checked_card(options.card));
-  result.model.config = std::move(model.config);
-  result.model.vocabulary = std::move(model.vocabulary);
-  result.model.attributes = std::move(model.attributes);
-  result.model.warnings = std::move(model.warnings);
+  result.model.config = model.config;
+  result.model.vocabulary = model.vocabulary;
+  result.model.attributes = model.attributes;
+  result.model.warnings = model.warnings;
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(target, options);

@@ -35,6 +35,6 @@ struct Transformed {
 };
 
 // Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict each other.
-Transformed transform(Model model, const Format& target, const ConvertOptions& options);
+Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
 
 }  // namespace poise

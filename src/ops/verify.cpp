@@ -62,7 +62,7 @@ class PartCheck {
   // The bytes of a part whose digest is best computed side by side with others': whoever does that calls look_at() for all of them,
   // and then end().
   std::optional<std::span<const std::byte>> side_by_side(const HashOrder::Item& item) const {
-    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || !digest_is_of_decoded()) return std::nullopt;
+    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || digested_blob(part_) != part_.blob) return std::nullopt;
     try {
       return item.side_by_side(*part_.blob);
     } catch (const Error&) {  // run() meets it again
@@ -105,13 +105,6 @@ class PartCheck {
   bool checked_digest() const { return checked_digest_; }
 
  private:
-  // Not of a compressed form.
-  bool digest_is_of_decoded() const {
-    if (!part_.digest->over_stored) return true;
-    const auto at = part_.blob->location();
-    return at && at->encoding == "raw";
-  }
-
   void begin_digest() {
     if (!part_.digest || part_.digest->algorithm == DigestAlgorithm::none) return;
     if (part_.digest->algorithm == DigestAlgorithm::unknown) {
@@ -121,20 +114,17 @@ class PartCheck {
       return;
     }
     hasher_ = make_hasher(part_.digest->algorithm);
-    decoded_digest_ = digest_is_of_decoded();
-    if (decoded_digest_) return;
-    const auto at = part_.blob->location();
-    if (!at) return;
-    const BlobPtr stored = make_source_blob(at->source, at->offset, at->length);
-    stream_chunks(*stored, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
+    const BlobPtr digested = digested_blob(part_);
+    decoded_digest_ = digested == part_.blob;  // not of a compressed form
+    if (!decoded_digest_) stream_chunks(*digested, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
   }
 
   void compare(std::string digits) {
     checked_digest_ = true;
     const std::string digest = digest_text(part_.digest->algorithm, std::move(digits));
     if (same_digest(digest, part_.digest->text)) return;
-    faults_.push_back({Severity::error, fmt::format("{}: the digest is {}, the file says {}", where_, digest, part_.digest->text), place_of(part_, 0).path,
-                       place_of(part_, 0).offset});
+    faults_.push_back(
+        {Severity::error, fmt::format("{}: {}", where_, wrong_digest(digest, *part_.digest)), place_of(part_, 0).path, place_of(part_, 0).offset});
   }
 
   void hash_and_look_at(std::span<const std::byte> bytes) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "io/crc32c.hpp"
@@ -34,6 +36,16 @@ DigestAlgorithm digest_algorithm(std::string_view text) {
   const auto* found = std::ranges::find(kAlgorithms, name, digest_name);
   return found == kAlgorithms.end() || name.size() == text.size() ? DigestAlgorithm::unknown : *found;
 }
+
+bool is_computable(DigestAlgorithm algorithm) { return !digest_name(algorithm).empty(); }
+
+BlobPtr digested_blob(const Part& part) {
+  if (!part.digest->over_stored) return part.blob;
+  const auto at = part.blob->location();
+  return !at || at->encoding == "raw" ? part.blob : make_source_blob(at->source, at->offset, at->length);
+}
+
+std::string wrong_digest(std::string_view found, const Digest& claimed) { return fmt::format("the digest is {}, the file says {}", found, claimed.text); }
 
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
   switch (algorithm) {

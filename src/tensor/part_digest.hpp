@@ -20,6 +20,15 @@ std::string_view digest_name(DigestAlgorithm algorithm);
 // The algorithm that a digest's text begins with; `unknown` for others.
 DigestAlgorithm digest_algorithm(std::string_view text);
 
+// Not none, and not unknown.
+bool is_computable(DigestAlgorithm algorithm);
+
+// The bytes that a part's digest is of: the part's blob, or what is stored of it. Requires: part.digest.
+BlobPtr digested_blob(const Part& part);
+
+// "the digest is xxh3:..., the file says xxh3:..."
+std::string wrong_digest(std::string_view found, const Digest& claimed);
+
 // Null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 

@@ -162,6 +162,7 @@ int main(void) {
   FIELD(poise_convert_options, card);
   FIELD(poise_convert_options, storage);
   FIELD(poise_convert_options, progress);
+  FIELD(poise_convert_options, verify);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, format);
   FIELD(poise_convert_report, tensors);

@@ -98,6 +98,17 @@ void audit_shards(const Input& input, const Manifest2& manifest, std::vector<Fin
 
 }  // namespace
 
+std::vector<FileDigest> shard_digests(const Model& model) {
+  std::vector<FileDigest> digests;
+  const SourcePtr source = Source::open(model.origin.path, IoMode::read);
+  const Manifest2 manifest = parse_manifest2(*source, find_manifest2(*source));
+  for (const Shard& shard : manifest.shards) {
+    std::string path = shard_path(model.origin.path, shard.name).string();
+    digests.push_back({std::move(path), "shard " + shard.name, {digest_algorithm(shard.digest), shard.digest, true}});
+  }
+  return digests;
+}
+
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   std::vector<Range> known = referenced(model, *input.source);

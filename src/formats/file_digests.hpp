@@ -1,0 +1,20 @@
+// The digests that a model's files have for whole files, beside those of parts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+struct FileDigest {
+  std::string path;  // the name of its parts' Source
+  std::string what;  // "shard 00001"
+  Digest digest;
+};
+
+// Of files that are here and that parts of the model lie in. Throws io, and what reading the model's main file again throws.
+std::vector<FileDigest> file_digests(const Model& model);
+
+}  // namespace poise

@@ -1,0 +1,226 @@
+// Damage that a digest tells of is found by converting and comparing, wherever the bytes go.
+#include "ops/digest_check.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <poise/convert.hpp>
+#include <poise/diff.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/verify.hpp>
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class DigestCheckTest : public testing::Test {
+ protected:
+  DigestCheckTest() : directory_(fs::temp_directory_path() / fmt::format("poise-digests-{}", ::getpid())) {
+    fs::remove_all(directory_);
+    fs::create_directory(directory_);
+  }
+  ~DigestCheckTest() override { fs::remove_all(directory_); }
+
+  fs::path path(const std::string& name) const { return directory_ / name; }
+
+  // Matrices of small numbers, no two of which are the same: a, b and c.
+  static Model model() {
+    Model model;
+    for (const char* name : {"a", "b", "c"}) {
+      std::vector<float> numbers(64 * 64);
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 4096 + static_cast<float>(*name);
+      const auto bytes = std::as_bytes(std::span(numbers));
+      model.add(make_dense(name, {64, 64}, DType::f32, make_memory_blob({bytes.begin(), bytes.end()}, name)));
+    }
+    return model;
+  }
+
+  // Changes a bit of the lowest byte of a number in the middle of a tensor.
+  static void damage(const fs::path& file, const std::string& tensor) {
+    const Location at = open(file).find(tensor)->parts.front().blob->location().value();
+    flip(at.source->name(), at.offset + at.length / 2 / 4 * 4);
+  }
+  static void flip(const fs::path& file, std::uint64_t offset) {
+    std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+    stream.seekg(static_cast<std::streamoff>(offset));
+    const int byte = stream.get();
+    stream.seekp(static_cast<std::streamoff>(offset));
+    stream.put(static_cast<char>(byte ^ 1));
+  }
+
+  // What convert() says, and that it leaves nothing then.
+  std::string refusal(const fs::path& input, const ConvertOptions& options = {}, const std::string& output = "out.zt") const {
+    try {
+      convert(input, path(output), options);
+    } catch (const Error& error) {
+      EXPECT_FALSE(fs::exists(path(output)));
+      return error.message();
+    }
+    fs::remove(path(output));
+    return {};
+  }
+
+  fs::path saved(const std::string& name, std::string_view format, const WriteOptions& options) const {
+    save(model(), path(name), format, options);
+    return path(name);
+  }
+
+  fs::path directory_;
+};
+
+WriteOptions with(DigestAlgorithm digest, std::optional<int> zstd_level = std::nullopt) {
+  WriteOptions options;
+  options.overwrite = true;
+  options.digest = digest;
+  options.zstd_level = zstd_level;
+  return options;
+}
+
+TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
+  struct Case {
+    const char* format;
+    DigestAlgorithm digest;
+    std::optional<int> zstd_level;
+  };
+  for (const auto& [format, digest, level] :
+       {Case{"zt", DigestAlgorithm::xxh3, {}}, Case{"zt", DigestAlgorithm::sha256, {}}, Case{"zt1", DigestAlgorithm::sha256, {}},
+        Case{"zt1", DigestAlgorithm::crc32c, {}}, Case{"zt1", DigestAlgorithm::sha256, 3}, Case{"zt", DigestAlgorithm::xxh3, 3}}) {
+    const fs::path file = saved("in.zt", format, with(digest, level));
+    EXPECT_EQ(refusal(file), "") << format;
+    damage(file, "b");
+    EXPECT_THAT(refusal(file), HasSubstr("tensor b: data")) << format;
+    if (!level) {
+      EXPECT_THAT(refusal(file), HasSubstr("the digest is")) << format;
+    }
+    for (const IoMode io : {IoMode::map, IoMode::read}) {
+      ConvertOptions options;
+      options.read.io = io;
+      EXPECT_THAT(refusal(file, options, "out.safetensors"), HasSubstr("tensor b: data")) << format;
+    }
+  }
+}
+
+TEST_F(DigestCheckTest, WhateverBecomesOfTheBytes) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  damage(file, "c");
+  for (const char* type : {"f16", "qint8", "group4"}) {
+    ConvertOptions options;
+    options.keep = {{"*", *stored_type_from_name(type)}};
+    EXPECT_THAT(refusal(file, options), HasSubstr("tensor c: data: the digest is")) << type;
+  }
+  ConvertOptions options;
+  options.sparse = Layout::sparse_csr;
+  options.min_sparsity = 0;
+  EXPECT_THAT(refusal(file, options), HasSubstr("tensor c: data: the digest is"));
+  options = {};
+  options.write.digest = DigestAlgorithm::sha256;
+  EXPECT_THAT(refusal(file, options), HasSubstr("tensor c: data: the digest is"));
+}
+
+TEST_F(DigestCheckTest, OfSparseTensorsThatBecomeDense) {
+  ConvertOptions sparse;
+  sparse.sparse = Layout::sparse_coo;
+  sparse.min_sparsity = 0;
+  saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  convert(path("in.zt"), path("sparse.zt"), sparse);
+  const Location at = open(path("sparse.zt")).find("b")->require("values").blob->location().value();
+  flip(path("sparse.zt"), at.offset);
+  EXPECT_THAT(refusal(path("sparse.zt"), {}, "out.safetensors"), HasSubstr("tensor b: values: the digest is"));
+}
+
+TEST_F(DigestCheckTest, OnlyOfWhatIsTaken) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  damage(file, "b");
+  ConvertOptions options;
+  options.skip = {"b"};
+  EXPECT_EQ(refusal(file, options), "");
+}
+
+TEST_F(DigestCheckTest, AreTrustedWhenThatIsAskedFor) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  damage(file, "b");
+  ConvertOptions options;
+  options.verify = false;
+  EXPECT_EQ(refusal(file, options), "");
+}
+
+TEST_F(DigestCheckTest, TheFirstInTheFileIsNamed) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::sha256));
+  damage(file, "c");
+  damage(file, "a");
+  EXPECT_THAT(refusal(file), HasSubstr("tensor a: data"));
+}
+
+TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
+  for (const DigestAlgorithm digest : {DigestAlgorithm::none, DigestAlgorithm::xxh3}) {
+    WriteOptions options = with(digest);
+    options.shard_size = 1;
+    options.align = 4096;
+    const fs::path file = saved("in.zt", "zt", options);
+    ASSERT_EQ(fs::file_size(path("in-00001.zt")), fs::file_size(path("in-00002.zt")));
+    EXPECT_EQ(refusal(file), "");
+    fs::rename(path("in-00001.zt"), path("other"));
+    fs::rename(path("in-00002.zt"), path("in-00001.zt"));
+    fs::rename(path("other"), path("in-00002.zt"));
+    EXPECT_THAT(refusal(file), HasSubstr(digest == DigestAlgorithm::none ? "tensor a: data: shard 00001: the digest is" : "tensor a: data: the digest is"));
+    ConvertOptions rest;
+    rest.only = {"c"};
+    EXPECT_EQ(refusal(file, rest), "");
+    fs::remove(file);
+  }
+}
+
+TEST_F(DigestCheckTest, FilesThatChangeMeanwhileAreRefused) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  ConvertOptions options;
+  bool changed = false;
+  options.write.progress = [&](const ProgressEvent& event) {
+    if (event.item != "a" && !changed) damage(file, "a");  // which is written already
+    changed = changed || event.item != "a";
+    return true;
+  };
+  EXPECT_THAT(refusal(file, options), testing::AnyOf(HasSubstr("the file changed while it was read"), HasSubstr("tensor a: data: the digest is")));
+  EXPECT_TRUE(changed);
+}
+
+TEST_F(DigestCheckTest, ACallerCanCancel) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::sha256));
+  ConvertOptions options;
+  options.write.progress = [](const ProgressEvent&) { return false; };
+  EXPECT_EQ(refusal(file, options), "cancelled");
+}
+
+TEST_F(DigestCheckTest, ComparingChecksBothFiles) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  const fs::path other = saved("other.zt1", "zt1", with(DigestAlgorithm::crc32c));
+  EXPECT_TRUE(diff(open(file), open(other)).same());
+  damage(other, "b");
+  EXPECT_THROW(diff(open(file), open(other)), Error);
+  EXPECT_THROW(diff(open(other), open(file)), Error);
+  EXPECT_EQ(diff(open(file), open(other), {}, false).tensors.size(), 1U);
+}
+
+TEST_F(DigestCheckTest, UnknownKindsAreTold) {
+  Model odd = model();
+  Model digested;
+  for (Tensor tensor : odd.tensors()) {
+    tensor.parts.front().digest = Digest{DigestAlgorithm::unknown, "md5:00", false};
+    digested.add(std::move(tensor));
+  }
+  const DigestCheck check({&digested}, [](const Tensor&) { return true; });
+  ASSERT_TRUE(check.unchecked());
+  EXPECT_EQ(check.unchecked()->message, "tensor a: data: the digest md5:00 (and 2 more) is of no kind that Poise can compute; it was not checked");
+}
+
+}  // namespace
+}  // namespace poise
