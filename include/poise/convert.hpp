@@ -61,6 +61,7 @@ struct ConvertReport {
   std::size_t skipped = 0;          // by only and skip
   std::uint64_t bytes_in = 0;       // files read
   std::uint64_t bytes_out = 0;      // files written
+  std::uint64_t bytes_padding = 0;  // zero bytes of these that only align what follows; holes where the file system has them
   double seconds = 0;               // of wall time
   std::vector<Warning> warnings;    // about the input
   std::vector<std::string> losses;  // what the output's format cannot hold

@@ -49,7 +49,8 @@ poise_tensor describe(const poise_model& model, std::size_t index) {
   out.name = lend(tensor.name);
   out.layout = static_cast<poise_layout>(tensor.layout);
   out.layout_name = lend(tensor.layout == poise::Layout::other ? std::string_view(tensor.layout_name) : poise::to_string(tensor.layout));
-  out.dtype = parts.empty() ? POISE_DTYPE_UNKNOWN : parts.front().dtype;
+  const bool is_dense = tensor.layout == poise::Layout::dense;  // which has data, and perhaps more
+  out.dtype = is_dense ? c_dtype(tensor.require("data").dtype) : parts.empty() ? POISE_DTYPE_UNKNOWN : parts.front().dtype;
   out.rank = static_cast<std::uint32_t>(tensor.shape.size());
   out.dims = tensor.shape.data();
   out.elements = tensor.elements();

@@ -12,6 +12,8 @@
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "formats/format.hpp"
+#include "formats/ztensor/zt2.hpp"
 #include "model/card.hpp"
 
 namespace poise::cli {
@@ -49,12 +51,23 @@ void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
   fmt::print("\n{}", table.text());
 }
 
+// Small models may be padding for the most part, which looks like a fault to anyone who is not told.
+void print_padding(const ConvertReport& report, const WriteOptions& options) {
+  constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
+  constexpr std::uint64_t kLeast = ztensor::kLeastAlignment2;
+  if (!format_by_name(report.format).options.align || report.bytes_padding < report.bytes_out / kNoticeable) return;
+  const std::uint64_t align = options.align.value_or(ztensor::kCanonicalAlignment2);
+  fmt::print("  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the disk{}\n",
+             human_bytes(report.bytes_padding), align, align > kLeast ? fmt::format("; --align {} makes less of it", kLeast) : "");
+}
+
 void print_report(const ConvertReport& report, const Options& options) {
   for (const Warning& warning : report.warnings) complain("note: " + printable(warning.message));
   for (const std::string& loss : report.losses) complain("note: " + printable(loss));
   fmt::print("{} -> {} ({})\n", printable(options.input), printable(options.output), report.format);
   fmt::print("  {} tensors{}, {} in, {} out, {:.2f} s, {}\n", report.tensors, report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
              human_bytes(report.bytes_in), human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
+  print_padding(report, options.convert.write);
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {:.3g}, {} fell to zero, {} to subnormal\n", to_string(cast.from), to_string(cast.to),
                grouped(cast.values), cast.worst_error, grouped(cast.to_zero), grouped(cast.to_subnormal));

@@ -123,7 +123,7 @@ std::string grouped(Total total) { return total ? cli::grouped(*total) : "2^64 o
 void print_tensors(const Model& model) {
   Table table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true});
   for (const Tensor& tensor : model.tensors()) {
-    const auto at = tensor.parts.front().blob->location();
+    const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts.front().blob->location();
     table.add({printable(tensor.name), to_string(tensor.shape), printable(dtypes_of(tensor)), printable(layout_text(tensor)), at ? grouped(at->offset) : "-",
                grouped(bytes_of(tensor))});
   }

@@ -36,6 +36,7 @@ struct HeldLayouts {
   bool affine = false;
   bool groups = false;
   bool sparse = false;
+  bool more_parts = false;  // dense tensors with parts beside data
 };
 
 // Something that a look at a whole file finds and reading it as a model does not.
@@ -60,7 +61,7 @@ struct Format {
   // Null where the format cannot be read or written. Requires of write: the model outlives the call.
   Model (*read)(const Input& input, const ReadOptions& options);
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
-  // What of the model the written file will not hold, one sentence each. Null: it holds everything.
+  // What of the model the written file will not hold beside what `layouts` says, one sentence each. Null: nothing. Asked by losses_of().
   std::vector<std::string> (*losses)(const Model& model, const WriteOptions& options);
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
@@ -86,7 +87,10 @@ const Format& format_by_name(std::string_view name);
 // The first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
-// Refuses options the format does not honour, then calls its writer.
+// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then calls its writer.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
+
+// What of the model a file of this format will not hold, one sentence each.
+std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options);
 
 }  // namespace poise

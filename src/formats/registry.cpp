@@ -1,6 +1,7 @@
 // The formats that exist, and the way from a path to the right one: by content first, then by extension.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "tensor/check_parts.hpp"
 
 namespace poise {
 namespace {
@@ -73,6 +75,20 @@ void require_honoured(bool given, bool honoured, std::string_view option, const 
   if (given && !honoured) throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
 }
 
+// Parts of dense tensors beside data.
+std::optional<std::string> lost_parts(const Model& model) {
+  const Tensor* first = nullptr;
+  std::size_t more = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    if (tensor.layout != Layout::dense || tensor.parts.size() < 2) continue;
+    more += first == nullptr ? 0 : 1;
+    first = first == nullptr ? &tensor : first;
+  }
+  if (first == nullptr) return std::nullopt;
+  const auto lost = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
+  return fmt::format("tensor {}{}: the part {} beside data is lost", first->name, more == 0 ? "" : fmt::format(" and {} more", more), lost->role);
+}
+
 }  // namespace
 
 std::span<const Format* const> all_formats() { return kFormats; }
@@ -119,7 +135,17 @@ void write_model(const Model& model, const Format& format, Output& output, const
   require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
   require_honoured(options.align.has_value(), format.options.align, "alignment to choose", format);
   require_honoured(options.shard_size.has_value(), format.options.shard_size, "shards", format);
+  for (const Tensor& tensor : model.tensors()) check_parts(tensor);
   format.write(model, output, options);
+}
+
+std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options) {
+  std::vector<std::string> losses;
+  if (!format.layouts.more_parts) {
+    if (auto loss = lost_parts(model)) losses.push_back(std::move(*loss));
+  }
+  if (format.losses != nullptr) std::ranges::move(format.losses(model, options), std::back_inserter(losses));
+  return losses;
 }
 
 void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {

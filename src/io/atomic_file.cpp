@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
 constexpr std::size_t kUnbufferedBytes = 128 << 10;  // written at once: another copy would take longer than the system call
+constexpr std::uint64_t kLeastHoleBytes = 4096;      // holes are made of whole blocks
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
@@ -162,6 +163,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw_system_error("write", target_.string());
+    ends_in_hole_ = false;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     start_writeback(static_cast<std::uint64_t>(written));
   }
@@ -191,6 +193,22 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
+// A hole costs two system calls, and saves what is written of the blocks that lie in it.
+void AtomicFile::do_pad(std::uint64_t count) {
+  if (count < kLeastHoleBytes) return Sink::do_pad(count);
+  empty_buffer();
+  flushed_ = false;
+  if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0)
+    throw_system_error("write", target_.string(), count > INT64_MAX ? EFBIG : errno);
+  ends_in_hole_ = true;
+  start_writeback(count);
+}
+
+void AtomicFile::end_hole() {
+  if (ends_in_hole_ && ::ftruncate(fd_.get(), static_cast<off64_t>(position())) != 0) throw_system_error("write", target_.string());
+  ends_in_hole_ = false;
+}
+
 void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
   if (source.descriptor() < 0 || length < kBufferBytes || !shares_extents(fd_)) return Sink::do_copy(source, offset, length);
   empty_buffer();
@@ -202,6 +220,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG)) throw_system_error("write", target_.string());
     if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or says why
     length -= static_cast<std::uint64_t>(copied);
+    ends_in_hole_ = false;
     start_writeback(static_cast<std::uint64_t>(copied));
   }
   if (length > 0) Sink::do_copy(source, static_cast<std::uint64_t>(from), length);
@@ -209,12 +228,14 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
 
 SourcePtr AtomicFile::written() {
   empty_buffer();
+  end_hole();
   return source_of(fd_, target_.string(), position());
 }
 
 void AtomicFile::flush() {
   if (flushed_) return;
   empty_buffer();
+  end_hole();
   if (::fsync(fd_.get()) != 0) throw_system_error("write", target_.string());
   flushed_ = true;
 }

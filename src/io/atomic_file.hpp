@@ -34,6 +34,7 @@ class AtomicFile final : public ReadableSink {
 
  protected:
   void do_write(std::span<const std::byte> bytes) override;
+  void do_pad(std::uint64_t count) override;
   void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) override;
 
  private:
@@ -45,6 +46,8 @@ class AtomicFile final : public ReadableSink {
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
+  // Makes the file as long as its position says, where nothing has been written behind a hole.
+  void end_hole();
   // Lets the disk begin with what has been written, so that flush() need not wait for all of it.
   void start_writeback(std::uint64_t written);
 
@@ -52,6 +55,7 @@ class AtomicFile final : public ReadableSink {
   std::filesystem::path temporary_;  // empty while the file has no name
   bool overwrite_;
   bool flushed_ = false;
+  bool ends_in_hole_ = false;
   bool committed_ = false;
   bool is_new_ = false;
   std::uint64_t handed_over_ = 0;  // bytes from the start that the disk was told to begin with

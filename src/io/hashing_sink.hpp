@@ -1,6 +1,9 @@
 // HashingSink: hands bytes on to another sink and shows each of them to a hasher on the way.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "io/digest.hpp"
 #include "io/sink.hpp"
 
@@ -16,6 +19,16 @@ class HashingSink final : public Sink {
   void do_write(std::span<const std::byte> bytes) override {
     hasher_.update(bytes);
     to_.write(bytes);
+  }
+
+  void do_pad(std::uint64_t count) override {
+    static constexpr std::array<std::byte, 64 << 10> kZeros{};
+    for (std::uint64_t left = count; left > 0;) {
+      const auto piece = std::span<const std::byte>(kZeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size())));
+      hasher_.update(piece);
+      left -= piece.size();
+    }
+    to_.pad(count);
   }
 
  private:

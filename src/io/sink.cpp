@@ -20,13 +20,20 @@ void Sink::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
 }
 
-void Sink::pad_to(std::uint64_t alignment) {
+void Sink::pad_to(std::uint64_t alignment) { pad((alignment - position_ % alignment) % alignment); }
+
+void Sink::pad(std::uint64_t count) {
+  do_pad(count);
+  position_ += count;
+  padding_ += count;
+}
+
+void Sink::do_pad(std::uint64_t count) {
   static constexpr std::array<std::byte, 4096> kZeros{};
-  std::uint64_t missing = (alignment - position_ % alignment) % alignment;
-  while (missing > 0) {
-    const std::uint64_t count = std::min<std::uint64_t>(missing, kZeros.size());
-    write(std::span(kZeros).first(count));
-    missing -= count;
+  while (count > 0) {
+    const std::uint64_t piece = std::min<std::uint64_t>(count, kZeros.size());
+    do_write(std::span(kZeros).first(piece));
+    count -= piece;
   }
 }
 
@@ -76,6 +83,12 @@ std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) 
 std::uint64_t FileOutput::bytes() const {
   std::uint64_t sum = files_->main.position();
   for (const AtomicFile& file : files_->siblings) sum += file.position();
+  return sum;
+}
+
+std::uint64_t FileOutput::padding() const {
+  std::uint64_t sum = files_->main.padding();
+  for (const AtomicFile& file : files_->siblings) sum += file.padding();
   return sum;
 }
 

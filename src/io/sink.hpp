@@ -28,12 +28,16 @@ class Sink {
 
   // Appends bytes. Throws io.
   void write(std::span<const std::byte> bytes);
-  // Appends zero bytes up to the next multiple of `alignment`.
+  // Appends zero bytes up to the next multiple of `alignment`: padding, which a file has as a hole where it can.
   void pad_to(std::uint64_t alignment);
+  // The same for `count` bytes.
+  void pad(std::uint64_t count);
   // Appends bytes [offset, offset + length) of a source, in the kernel where it can. Requires: the range is inside.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
   std::uint64_t position() const { return position_; }
+  // Bytes of padding among those written.
+  std::uint64_t padding() const { return padding_; }
 
   // Where the bytes can be read again while the file is being written; null: nowhere. Lives as long as the Output.
   virtual ReadableSink* readable() { return nullptr; }
@@ -41,10 +45,13 @@ class Sink {
  protected:
   Sink() = default;
   virtual void do_write(std::span<const std::byte> bytes) = 0;
+  // Writes zero bytes.
+  virtual void do_pad(std::uint64_t count);
   virtual void do_copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
  private:
   std::uint64_t position_ = 0;
+  std::uint64_t padding_ = 0;
 };
 
 class ReadableSink : public Sink {
@@ -75,6 +82,8 @@ class FileOutput final : public Output {
   std::string name() const override { return path_.filename().string(); }
   // Bytes written so far, to all files.
   std::uint64_t bytes() const;
+  // How many of them are padding.
+  std::uint64_t padding() const;
   // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
   void commit();
 

@@ -52,6 +52,7 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   };
   ConvertReport report;
   report.bytes_out = check ? check->around(options.write.progress, write) : write(options.write.progress);
+  report.bytes_padding = file.padding();
   file.commit();
   report.format = format.info.name;
   report.tensors = transformed.model.size();
@@ -59,7 +60,7 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   report.bytes_in = transformed.model.origin.size;
   report.warnings = transformed.model.warnings;
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  if (format.losses != nullptr) report.losses = format.losses(transformed.model, options.write);
+  report.losses = losses_of(transformed.model, format, options.write);
   for (const auto& [types, cast] : transformed.casts) {
     const CastStats stats = cast->total();
     if (stats.values == 0) continue;  // nobody asked for the elements: metadata alone, or codes that are float32 already

@@ -1,6 +1,7 @@
 #include "ops/transform.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -94,7 +95,7 @@ class Types {
   bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
     if (!options_.dtype && !options_.quantize) return false;
     if (is_sparse(tensor)) return wanted && wanted->quantized();
-    return tensor.layout == Layout::other || (tensor.layout == Layout::dense && !has_float_elements(tensor) && is_floating(tensor.parts.front().dtype));
+    return tensor.layout == Layout::other || (tensor.layout == Layout::dense && !has_float_elements(tensor) && is_floating(element_type(tensor)));
   }
 
   void require_all_used() const {
@@ -120,7 +121,7 @@ class Types {
       return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
     }
     const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
-    return one_part && !type.grouped() && tensor.parts.front().dtype == type.dtype;
+    return one_part && !type.grouped() && tensor.require("data").dtype == type.dtype;
   }
 
   std::optional<StoredType> kept_type(const std::string& name) {
@@ -168,6 +169,15 @@ Tensor cast_tensor(const Tensor& tensor, DType to, CastReports& casts) {
   return cast;
 }
 
+bool has_more_parts(const Tensor& tensor) { return tensor.layout == Layout::dense && tensor.parts.size() > 1; }
+
+// A dense tensor's parts beside data go along where it stays dense.
+Tensor with_parts_beside_data(Tensor tensor, const Tensor& original) {
+  if (!has_more_parts(original) || tensor.layout != Layout::dense || has_more_parts(tensor)) return tensor;
+  std::ranges::copy_if(original.parts, std::back_inserter(tensor.parts), [](const Part& part) { return part.role != "data"; });
+  return tensor;
+}
+
 // A sparse tensor stays one; its values are cast.
 Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastReports& casts) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
@@ -182,7 +192,7 @@ Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastRep
 // The tensor as it is, but for a layout that was asked for or that the target does not have.
 Tensor laid_out(const Tensor& tensor, const Format& target, const ConvertOptions& options) {
   if (!holds(target, tensor)) return make_dense_tensor(tensor);
-  if (!options.sparse || tensor.layout != Layout::dense || tensor.parts.front().dtype == DType::unknown) return tensor;
+  if (!options.sparse || tensor.layout != Layout::dense || element_type(tensor) == DType::unknown) return tensor;
   return sparsify(tensor, *options.sparse, options.min_sparsity).value_or(tensor);
 }
 
@@ -195,6 +205,20 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
   if (!(options.min_sparsity >= 0 && options.min_sparsity <= 1)) {
     throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", options.min_sparsity));
   }
+}
+
+Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Format& target, const ConvertOptions& options, Transformed& result) {
+  if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
+  if (!type) return laid_out(tensor, target, options);
+  if (type->quantized()) return quantize_tensor(tensor, *type, result.quantized);
+  return laid_out(cast_tensor(tensor, type->dtype, result.casts), target, options);
+}
+
+// One warning for all of them; none where there are none.
+void warn(Model& model, const std::vector<std::string_view>& tensors, std::string_view what) {
+  if (tensors.empty()) return;
+  const std::string more = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : "";
+  model.warnings.push_back({fmt::format("tensor {}{}: {}", tensors.front(), more, what), {}, {}});
 }
 
 void replace_fields(Card& card, const Card& with) {
@@ -225,6 +249,7 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   Selection selection(options);
   Types types(target, options);
   std::vector<std::string_view> untouched;
+  std::vector<std::string_view> bereft;  // of parts
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
       ++result.skipped;
@@ -232,24 +257,13 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
     }
     const auto type = types.wanted(tensor);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(tensor.name);
-    if (is_sparse(tensor) && target.layouts.sparse) {
-      result.model.add(cast_values(tensor, type, result.casts));
-    } else if (!type) {
-      result.model.add(laid_out(tensor, target, options));
-    } else if (type->quantized()) {
-      result.model.add(quantize_tensor(tensor, *type, result.quantized));
-    } else {
-      result.model.add(laid_out(cast_tensor(tensor, type->dtype, result.casts), target, options));
-    }
+    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, target, options, result), tensor));
+    if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
   }
   selection.require_all_used();
   types.require_all_used();
-  if (!untouched.empty()) {
-    result.model.warnings.push_back({fmt::format("tensor {}{}: stored in a way that cannot be cast or quantized, so the type stays", untouched.front(),
-                                                 untouched.size() > 1 ? fmt::format(" and {} more", untouched.size() - 1) : ""),
-                                     {},
-                                     {}});
-  }
+  warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
+  warn(result.model, bereft, "its parts beside data are lost, for it is dense no more");
   return result;
 }
 

@@ -18,6 +18,7 @@
 #include "io/sha256_lanes.hpp"
 #include "model/check.hpp"
 #include "ops/verify_affine.hpp"
+#include "tensor/check_parts.hpp"
 #include "tensor/part_digest.hpp"
 #include "tensor/scan.hpp"
 #include "tensor/sparse.hpp"
@@ -169,12 +170,22 @@ std::vector<Fault> check_layout(const Tensor& tensor, const std::vector<Fault>& 
   std::vector<Fault> faults;
   try {
     if (tensor.layout == Layout::affine) check_affine(tensor, faults);
-    if (is_sparse(tensor)) validate_sparse(tensor, sparse_rules(tensor));
+    const bool is_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
+    if (is_sparse(tensor) && is_known) {
+      validate_sparse(tensor, sparse_rules(tensor));
+    } else {
+      check_parts(tensor);
+    }
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
     const bool is_known = std::ranges::any_of(
         known, [&](const Fault& fault) { return fault.path == error.path() && fault.offset == error.offset() && fault.message.ends_with(error.message()); });
-    if (!is_known) faults.push_back(fault_from(error));
+    if (is_known) return faults;
+    Fault& fault = faults.emplace_back(fault_from(error));
+    if (!fault.path.empty() || tensor.parts.empty()) return faults;
+    const Place place = place_of(tensor.parts.front(), 0);
+    fault.path = place.path;
+    fault.offset = place.offset;
   }
   return faults;
 }

@@ -1,5 +1,7 @@
 #include "tensor/dense.hpp"
 
+#include <algorithm>
+
 #include "tensor/affine.hpp"
 #include "tensor/group_quantize.hpp"
 #include "tensor/sparse.hpp"
@@ -21,7 +23,7 @@ BlobPtr elements_of(const Tensor& tensor) {
 bool has_float_elements(const Tensor& tensor) {
   switch (tensor.layout) {
     case Layout::affine: return true;
-    case Layout::quantized_group: return tensor.part("scales") != nullptr && tensor.require("scales").dtype != DType::unknown;
+    case Layout::quantized_group: return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
     case Layout::sparse_csr:
     case Layout::sparse_coo: return is_float_part(tensor.require("values"));
     case Layout::dense: return is_float_part(tensor.require("data"));

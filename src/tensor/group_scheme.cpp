@@ -15,9 +15,11 @@ namespace {
 
 using Zeros = GroupScheme::Zeros;
 
+constexpr std::string_view kCodes = "packed_weight";  // version 2 calls this part data
+
 class SchemeReader {
  public:
-  explicit SchemeReader(const Tensor& tensor) : tensor_(tensor) {}
+  explicit SchemeReader(const Tensor& tensor) : tensor_(tensor), version_2_(is_described_as_in_version_2(tensor)) {}
 
   GroupScheme read() {
     if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
@@ -25,11 +27,10 @@ class SchemeReader {
     if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
     scheme_.group_size = number(tensor_.attributes, "group_size", UINT64_MAX);
     scheme_.axis = axis();
-    const Value* packing = tensor_.attributes.find("packing");
-    if (packing != nullptr && packing->get_if<Attributes>() != nullptr) {
-      read_version_2(*packing->get_if<Attributes>());
+    if (version_2_) {
+      read_version_2(map("packing"));
     } else {
-      read_version_1(packing);
+      read_version_1(tensor_.attributes.find("packing"));
     }
     check_groups();
     check_parts();
@@ -38,7 +39,8 @@ class SchemeReader {
 
  private:
   [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor_.name, what, problem));
+    const bool codes = version_2_ && what == kCodes;
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor_.name, codes ? "data" : what, problem));
   }
 
   std::uint64_t number(const Attributes& map, std::string_view key, std::uint64_t limit) const {
@@ -96,15 +98,14 @@ class SchemeReader {
     return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
   }
 
+  // Widths of 3, 5 and 6 bits, which the profile lists, divide no word.
   void read_version_2(const Attributes& packing) {
-    constexpr std::array kWidths = {2U, 3U, 4U, 5U, 6U, 8U};
-    if (std::ranges::find(kWidths, scheme_.bits) == kWidths.end()) fail("bits", fmt::format("expected 2, 3, 4, 5, 6 or 8, found {}", scheme_.bits));
+    if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8) fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
     if (tensor_.attributes.find("axis") == nullptr) fail("axis", "expected an unsigned integer");
     const std::string& word = text(packing, "word");
     const auto dtype = dtype_from_name(word);
     if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer) fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
     scheme_.word = *dtype;
-    if (word_bits() % scheme_.bits != 0) fail("packing: word", fmt::format("{} bits do not divide the word {}", scheme_.bits, word));
     scheme_.per_word = static_cast<unsigned>(number(packing, "per_word", 64));
     if (scheme_.per_word * scheme_.bits != word_bits()) {
       fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits, scheme_.bits, word, scheme_.per_word));
@@ -168,9 +169,9 @@ class SchemeReader {
   void check_parts() const {
     const bool has_zeros = scheme_.zeros == Zeros::plain || scheme_.zeros == Zeros::packed;
     for (const Part& part : tensor_.parts) {
-      if (part.role != "packed_weight" && part.role != "scales" && !(has_zeros && part.role == "zeros")) fail(part.role, "the scheme has no such part");
+      if (part.role != kCodes && part.role != "scales" && !(has_zeros && part.role == "zeros")) fail(part.role, "the scheme has no such part");
     }
-    check_words("packed_weight", codes_);
+    check_words(kCodes, codes_);
     const Part& scales = require("scales");
     if (scheme_.power_of_two ? scales.dtype != DType::f8_e8m0 : !is_floating(scales.dtype)) {
       fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type", scales.dtype_name));
@@ -205,6 +206,7 @@ class SchemeReader {
   }
 
   const Tensor& tensor_;
+  bool version_2_;
   GroupScheme scheme_;
   std::uint64_t codes_ = 0;
   std::uint64_t groups_ = 0;
@@ -232,6 +234,11 @@ bool same_meaning(GroupScheme a, GroupScheme b) {
 bool spells_group_scheme(std::string_view attribute) {
   constexpr std::array<std::string_view, 6> kKeys = {"bits", "group_size", "axis", "packing", "scale_form", "zero_point"};
   return std::ranges::find(kKeys, attribute) != kKeys.end();
+}
+
+bool is_described_as_in_version_2(const Tensor& tensor) {
+  const Value* packing = tensor.attributes.find("packing");
+  return tensor.layout_name == kQuantGroup || (packing != nullptr && packing->get_if<Attributes>() != nullptr);
 }
 
 GroupScheme group_scheme(const Tensor& tensor) { return SchemeReader(tensor).read(); }

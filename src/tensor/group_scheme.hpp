@@ -7,8 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include <poise/tensor.hpp>
@@ -23,7 +21,7 @@ struct GroupScheme {
     packed,  // one code per group, packed like the codes
   };
 
-  unsigned bits = 0;
+  unsigned bits = 0;             // 1 to 8; 2, 4 or 8 in version 2
   std::uint64_t group_size = 0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
   std::size_t axis = 0;
   std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
@@ -36,6 +34,11 @@ struct GroupScheme {
 
   friend bool operator==(const GroupScheme&, const GroupScheme&) = default;
 };
+
+inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
+
+// Do the attributes follow zt.quant_group/1, not zTensor 1.1? Errors then call the codes data.
+bool is_described_as_in_version_2(const Tensor& tensor);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
 // make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "formats/format.hpp"
 #include "formats/ztensor/file_bytes.hpp"
 #include "hostile/cases.hpp"
 
@@ -248,13 +249,13 @@ TEST(HostileZtensor1, Objects) {
                           [] {
                             return one(object({4}, "dense", {{text("values"), component("f32", 64, 16)}}));
                           },
-                          kInvalid, "object 0", "dense holds exactly the component data"},
-                     Case{"dense has nothing else",
+                          kInvalid, "object 0", "t: dense needs the component data"},
+                     Case{"what it has beside data does not stand for it",
                           [] {
-                            return one(object({4}, "dense", {{text("data"), component("f32", 64, 16)}, {text("more"), component("f32", 128, 16)}}));
+                            return one(object({4}, "dense", {{text("data"), component("f32", 64, 15)}, {text("more"), component("f32", 128, 16)}}));
                           },
-                          kInvalid, "object 0", "dense holds exactly the component data"},
-                     Case{"dense has something", [] { return one(object({4}, "dense", {})); }, kInvalid, "object 0", "dense holds exactly the component data"},
+                          kInvalid, "object 0", "t: shape [4] of f32 needs 16 bytes, data holds 15"},
+                     Case{"dense has something", [] { return one(object({4}, "dense", {})); }, kInvalid, "object 0", "t: dense needs the component data"},
                  });
 }
 
@@ -510,6 +511,102 @@ TEST(HostileZtensor1, Groups) {
       });
 }
 
+// One zstd frame of one raw block (RFC 8878, section 3.1.1), spelled out.
+std::string zstd_frame(const std::string& content) { return hex("28 b5 2f fd 20") + le(content.size(), 1) + le(content.size() << 3 | 1, 3) + content; }
+
+// Components of these types and contents, each compressed, in blobs of their own.
+ByteFile compressed(std::string_view format, const std::vector<std::uint64_t>& shape, const std::vector<std::array<std::string, 3>>& parts,
+                    const Entries& attributes = {}) {
+  Entries components;
+  std::vector<std::string> blobs;
+  for (const auto& [role, dtype, content] : parts) {
+    blobs.push_back(zstd_frame(content));
+    components.emplace_back(text(role), component(dtype, 64 * blobs.size(), blobs.back().size(), {{text("encoding"), text("zstd")}}));
+  }
+  return file_of({{text("t"), object(shape, format, components, {{text("attributes"), map(attributes)}})}}, blobs);
+}
+
+ByteFile compressed_groups(const Entries& attributes, const std::string& words = "i32", const std::string& codes = std::string(8, '\0'),
+                           const std::string& scales = std::string(4, '\0')) {
+  return compressed("quantized_group", {2, 8}, {{"packed_weight", words, codes}, {"scales", "f16", scales}, {"zeros", "f16", std::string(4, '\0')}},
+                    attributes);
+}
+
+ByteFile compressed_rows(const std::string& values, const std::string& indices, const std::string& pointers) {
+  return compressed("sparse_csr", {2, 3}, {{"values", "f32", values}, {"indices", "u64", indices}, {"indptr", "u64", pointers}});
+}
+
+ByteFile compressed_coordinates(const std::string& values, const std::string& coords) {
+  return compressed("sparse_coo", {2, 3}, {{"values", "f32", values}, {"coords", "u64", coords}});
+}
+
+const auto kHidden = std::array{
+    VerifyCase{"bits are there",
+               [] {
+                 return compressed_groups({{text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}});
+               },
+               "blob 0", "tensor t: bits: expected an unsigned integer"},
+    VerifyCase{"there are attributes", [] { return compressed_groups({}); }, "blob 0", "tensor t: bits: expected an unsigned integer"},
+    VerifyCase{"bits are a number",
+               [] {
+                 return compressed_groups({{text("bits"), text("4")}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}});
+               },
+               "blob 0", "tensor t: bits: expected an unsigned integer"},
+    VerifyCase{"packing is text", [] { return compressed_groups(scheme(4, 8, number(8))); }, "blob 0", "tensor t: packing: expected text"},
+    VerifyCase{"groups divide a row", [] { return compressed_groups(scheme(4, 3, text("8_per_i32"))); }, "blob 0",
+               "tensor t: group_size: 3 does not divide the 8 codes"},
+    VerifyCase{"codes are integers", [] { return compressed_groups(scheme(4, 8, text("8_per_i32")), "f32"); }, "blob 0",
+               "tensor t: packed_weight: expected words of 32 bits, found f32"},
+    VerifyCase{"there are as many codes as elements", [] { return compressed_groups(scheme(4, 8, text("8_per_i32")), "i32", std::string(4, '\0')); }, "blob 0",
+               "tensor t: packed_weight: expected 2 elements of i32, found 4 bytes"},
+    VerifyCase{"every group has a scale", [] { return compressed_groups(scheme(4, 8, text("8_per_i32")), "i32", std::string(8, '\0'), std::string(2, '\0')); },
+               "blob 0", "tensor t: scales: expected 2 elements of f16, found 2 bytes"},
+    VerifyCase{"values are as many as indices",
+               [] {
+                 return compressed_rows(elements<float>({1}), numbers({1, 2}), numbers({0, 1, 2}));
+               },
+               "blob 0", "values: expected 8 bytes, found 4"},
+    VerifyCase{"a column exists",
+               [] {
+                 return compressed_rows(elements<float>({1, 2}), numbers({1, 3}), numbers({0, 1, 2}));
+               },
+               "blob 0", "indices: element 1 in row 1 lies in column 3, there are 3"},
+    VerifyCase{"coordinates are whole",
+               [] {
+                 return compressed_coordinates(elements<float>({1, 2}), numbers({0, 1, 1}));
+               },
+               "blob 0", "coords: 24 bytes are no whole number of coordinates"},
+    VerifyCase{"a coordinate exists",
+               [] {
+                 return compressed_coordinates(elements<float>({1, 2}), numbers({0, 2, 1, 2}));
+               },
+               "blob 0", "coords: element 1 lies at 2 in dimension 0, which has 2"},
+};
+
+TEST(HostileZtensor1, WhatCompressionHidesIsFoundWhenItIsDecoded) {
+  expect_sound("hostile.zt", compressed_groups(scheme(4, 8, text("8_per_i32"))));
+  expect_sound("hostile.zt", compressed_rows(elements<float>({1, 2}), numbers({1, 2}), numbers({0, 1, 2})));
+  expect_sound("hostile.zt", compressed_coordinates(elements<float>({1, 2}), numbers({0, 1, 1, 2})));
+  expect_faults("hostile.zt", kHidden);
+}
+
+// They were written without a word into files that could not be opened.
+TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
+  for (const VerifyCase& hidden : kHidden) {
+    const Model model = open(source(hidden.file().bytes(), "hostile.zt"));
+    for (const std::string_view format : {"zt", "zt1"}) {
+      MemoryOutput output("out.zt");
+      try {
+        write_model(model, format_by_name(format), output, {});
+        ADD_FAILURE() << hidden.rule << ": written as " << format;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << error.what();
+        EXPECT_NE(error.message().find(hidden.names), std::string::npos) << format << ": " << error.what();
+      }
+    }
+  }
+}
+
 // A component that says a digest.
 ByteFile digested(std::string_view digest) {
   const Entries parts = {{text("data"), component("u8", 64, 3, {{text("digest"), text(digest)}})}};
@@ -526,6 +623,27 @@ TEST(HostileZtensor1, Content) {
                      "blob 0", "tensor t: data: the digest is sha256:ba78"},
           VerifyCase{"a checksum, too", [] { return digested("crc32c:0x00000000"); }, "blob 0", "tensor t: data: the digest is crc32c:0x"},
           VerifyCase{"an unknown digest is not taken for right", [] { return digested("md5:00"); }, "blob 0", "md5:00 is of no kind", true},
+          VerifyCase{"a layout is known",
+                     [] {
+                       return file_of({{text("t"), object({3}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})}}, {"abc"});
+                     },
+                     "blob 0", "tensor t: the layout \"block_sparse\" is not known to this version of Poise: its elements were not checked", true},
+          VerifyCase{"a type is known",
+                     [] {
+                       return file_of({{text("t"), object({3}, "dense", {{text("data"), component("f6", 64, 3)}})}}, {"abc"});
+                     },
+                     "blob 0", "tensor t: data: the type \"f6\" is not known to this version of Poise: its elements were not checked", true},
+          VerifyCase{"dense has data alone",
+                     [] {
+                       return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}, {text("x"), component("u8", 128, 3)}})}},
+                                      {"abc", "xyz"});
+                     },
+                     "blob 1", "t: dense, but with the part x beside data", true},
+          VerifyCase{"every blob is referred to",
+                     [] {
+                       return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}})}}, {"abc", std::string(8, '\0')});
+                     },
+                     kAnywhere, "nothing refers to the 125 bytes here", true},
           VerifyCase{"padding is zero",
                      [] {
                        return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}})}}, {"abc"})

@@ -14,6 +14,9 @@
 
 #include <poise/error.hpp>
 
+#include "io/hashing_sink.hpp"
+#include "io/holes.hpp"
+
 namespace poise {
 namespace {
 
@@ -73,6 +76,67 @@ TEST_F(AtomicFileTest, AppearsOnCommit) {
   file.commit();
   EXPECT_EQ(get(path("a")), "text");
   EXPECT_THAT(names(), ElementsAre("a"));
+}
+
+// Bytes on the disk, by the file system's own count; nothing where it knows no holes.
+std::uint64_t bytes_on_disk(const fs::path& file) {
+  struct stat status {};
+  ::stat(file.c_str(), &status);
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
+TEST_F(AtomicFileTest, PaddingIsAHole) {
+  constexpr std::uint64_t kGiB = 1 << 30;
+  AtomicFile file(path("a"), false);
+  write(file, "begin");
+  file.pad_to(kGiB);
+  write(file, "middle");
+  file.pad_to(16);
+  write(file, "end");
+  file.pad_to(2 * kGiB);
+  EXPECT_EQ(file.position(), 2 * kGiB);
+  EXPECT_EQ(file.padding(), 2 * kGiB - 14);
+  file.commit();
+  EXPECT_EQ(fs::file_size(path("a")), 2 * kGiB);
+  EXPECT_LE(bytes_on_disk(path("a")), 64U << 10);
+  std::ifstream again(path("a"), std::ios::binary);
+  std::string text(6, '\0');
+  again.seekg(0);
+  again.read(text.data(), 6);
+  EXPECT_EQ(text, std::string("begin\0", 6));
+  again.seekg(static_cast<std::streamoff>(kGiB));
+  text.resize(20);
+  again.read(text.data(), 20);
+  EXPECT_EQ(text, "middle" + std::string(10, '\0') + "end" + '\0');
+  EXPECT_EQ(next_written(*Source::open(path("a")), 1 << 20), kGiB);
+  EXPECT_EQ(next_written(*Source::open(path("a")), kGiB), kGiB);
+  EXPECT_EQ(next_written(*Source::open(path("a")), kGiB + (1 << 20)), 2 * kGiB);
+}
+
+TEST_F(AtomicFileTest, ShortPaddingIsWritten) {
+  AtomicFile file(path("a"), false);
+  write(file, "x");
+  file.pad_to(4096);
+  write(file, "y");
+  file.commit();
+  EXPECT_EQ(get(path("a")), "x" + std::string(4095, '\0') + "y");
+}
+
+// A hasher sees the zeros that nobody writes.
+TEST_F(AtomicFileTest, PaddingIsHashed) {
+  AtomicFile file(path("a"), false);
+  const auto hasher = make_xxh3();
+  HashingSink hashing(file, *hasher);
+  write(hashing, "x");
+  hashing.pad_to(1 << 20);
+  write(hashing, "y");
+  file.commit();
+  const auto whole = make_xxh3();
+  const std::string content = get(path("a"));
+  EXPECT_EQ(content, "x" + std::string((1 << 20) - 1, '\0') + "y");
+  whole->update(std::as_bytes(std::span(content)));
+  EXPECT_EQ(hasher->finish(), whole->finish());
+  EXPECT_LE(bytes_on_disk(path("a")), 64U << 10);
 }
 
 TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {

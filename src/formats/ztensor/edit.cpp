@@ -23,7 +23,6 @@ namespace poise::ztensor {
 namespace {
 
 constexpr std::string_view kAttributes = "attributes";
-constexpr std::uint64_t kFooterBlock = 512;  // a footer inside of one is written in one piece
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
@@ -149,7 +148,7 @@ EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   if (tail.size() != input.source->size()) throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
   const std::uint64_t offset = round_up(tail.size(), kLeastAlignment2);
   std::uint64_t footer_offset = offset + manifest.size();
-  if (footer_offset % kFooterBlock > kFooterBlock - kFooterBytes2) footer_offset = round_up(footer_offset, kFooterBlock);
+  if (footer_offset % kFooterBlock2 > kFooterBlock2 - kFooterBytes2) footer_offset = round_up(footer_offset, kFooterBlock2);
   ByteWriter footer;
   footer.u64(offset);
   footer.u64(manifest.size());

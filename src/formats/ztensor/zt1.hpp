@@ -24,6 +24,13 @@ inline constexpr std::uint64_t kAlignment1 = 64;
 // `context` opens every message.
 void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
 
+// The sizes of a tensor's parts: some may be known only when they have been decoded.
+enum class Sizes1 { known, hidden };
+
+// Finds out what a tensor is whose layout_name, attributes and parts are those of a 1.x file. What hidden sizes tell is left to whoever
+// decodes the parts. Throws invalid_file (without path) when they do not fit each other.
+void from_stored1(Tensor& tensor, Sizes1 sizes);
+
 // Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
 std::uint64_t manifest_begin1(const Source& source);
 

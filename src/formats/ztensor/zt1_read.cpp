@@ -289,7 +289,7 @@ const Format kZtensor1 = {
     .extensions = {},
     .options = {.zstd_level = true, .digest = true},
     .holds_bf16 = true,
-    .layouts = {.affine = true, .groups = true, .sparse = true},
+    .layouts = {.affine = true, .groups = true, .sparse = true, .more_parts = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .write = ztensor::write_zt1,

@@ -14,9 +14,8 @@
 #include "formats/ztensor/zt1.hpp"
 #include "io/zstd.hpp"
 #include "tensor/byte_swap.hpp"
-#include "tensor/group_scheme.hpp"
+#include "tensor/check_parts.hpp"
 #include "tensor/part_digest.hpp"
-#include "tensor/sparse.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -28,6 +27,10 @@ constexpr std::array kLayouts = {Layout::dense, Layout::sparse_csr, Layout::spar
 Layout layout_from(std::string_view name) {
   const auto* found = std::ranges::find_if(kLayouts, [&](Layout layout) { return to_string(layout) == name; });
   return found == kLayouts.end() ? Layout::other : *found;
+}
+
+bool has_unknown_type(const Tensor& tensor) {
+  return std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
 // Sorts components as they were written: one without bytes begins where the next one does.
@@ -42,8 +45,8 @@ class TensorBuilder {
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
-    tensor.layout = layout_from(object.layout);
-    if (tensor.layout == Layout::other) tensor.layout_name = std::move(object.layout);
+    tensor.layout_name = std::move(object.layout);
+    tensor.layout = layout_from(tensor.layout_name);
     tensor.attributes = std::move(object.attributes);
     const auto elements = element_count(tensor.shape);
     if (!elements) fail(tensor, object.position, fmt::format("shape: {} overflows", to_string(tensor.shape)));
@@ -54,7 +57,7 @@ class TensorBuilder {
       require_place(tensor, component);
       tensor.parts.push_back(part(tensor, component));
     }
-    check_structure(tensor, object.position);
+    resolve(tensor, object.position);
     if (object.big_endian) swap_bytes(tensor);
     model.add(std::move(tensor));
   }
@@ -81,7 +84,6 @@ class TensorBuilder {
     part.role = std::move(component.role);
     part.dtype = component.dtype;
     part.dtype_name = std::move(component.dtype_name);
-    if (part.dtype == DType::unknown) sizes_known_ = false;
     if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), true};
     return part;
   }
@@ -95,17 +97,12 @@ class TensorBuilder {
     }
     Location location{source_, component.offset, component.length, component.encoding};
     if (component.encoding != "zstd") {
-      sizes_known_ = false;
       std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, short_name(tensor.name));
       return make_opaque_blob(std::move(location), component.decoded_length.value_or(component.length), std::move(reason));
     }
     if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
       return make_zstd_blob(std::move(location), *size);
     sizes_known_ = false;
-    if (tensor.layout == Layout::other) {
-      std::string reason = fmt::format("the layout \"{}\" of tensor {} is not known to this version of Poise", tensor.layout_name, short_name(tensor.name));
-      return make_opaque_blob(std::move(location), component.length, std::move(reason));
-    }
     std::shared_ptr<ZstdSize>& size = unknown_sizes_[{component.offset, component.length}];
     if (!size) size = count_zstd(location);
     return make_zstd_blob_of_unknown_size(std::move(location), largest_size(tensor, component), size);
@@ -120,7 +117,7 @@ class TensorBuilder {
   // The decoded bytes of a component, where the shape alone says them.
   std::optional<std::uint64_t> exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
-    if (tensor.layout == Layout::dense) return packed_bytes(component.dtype, elements_);
+    if (tensor.layout == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
     if (tensor.layout == Layout::sparse_csr && component.role == "indptr" && tensor.shape.size() == 2) {
       const auto rows = checked_add(tensor.shape[0], 1);
       return rows ? packed_bytes(component.dtype, *rows) : std::nullopt;
@@ -129,35 +126,22 @@ class TensorBuilder {
     return std::nullopt;
   }
 
-  // No component of a known layout has more elements than the shape, but for coordinates.
+  // What the layouts name has no more elements than the shape, but for coordinates.
   std::uint64_t largest_size(const Tensor& tensor, const Component& component) const {
+    const bool beside_data = tensor.layout == Layout::dense && component.role != "data";
+    if (tensor.layout == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;
     const std::uint64_t each = component.role == "coords" ? tensor.shape.size() : 1;
     const auto count = checked_mul(elements_, each);
     return count ? checked_mul(*count, kWidestElement).value_or(UINT64_MAX) : UINT64_MAX;
   }
 
-  void check_structure(Tensor& tensor, std::uint64_t position) const {
-    if (tensor.layout == Layout::dense) check_dense(tensor, position);
-    if (!sizes_known_) return;
-    if (is_sparse(tensor)) {
-      if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, position, *fault);
-    }
+  // A size that is not known yet is not found now: that takes a pass over the data.
+  void resolve(Tensor& tensor, std::uint64_t position) const {
+    const bool is_data_known = tensor.layout == Layout::dense;
     try {
-      if (tensor.layout == Layout::quantized_group) group_scheme(tensor);
-      from_stored_affine(tensor);
+      from_stored1(tensor, sizes_known_ || is_data_known ? Sizes1::known : Sizes1::hidden);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", context_, error.message()), source_->name(), position);
-    }
-  }
-
-  void check_dense(const Tensor& tensor, std::uint64_t position) const {
-    if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, position, "dense holds exactly the component data");
-    const Part& data = tensor.parts[0];
-    if (!sizes_known_) return;
-    const auto bytes = packed_bytes(data.dtype, elements_);
-    if (!bytes) fail(tensor, position, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.dtype_name));
-    if (*bytes != data.blob->size()) {
-      fail(tensor, position, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.dtype_name, *bytes, data.blob->size()));
     }
   }
 
@@ -165,7 +149,7 @@ class TensorBuilder {
   std::uint64_t data_end_;
   const std::string& context_;
   std::uint64_t elements_ = 0;                                                                  // of the tensor being built
-  bool sizes_known_ = true;                                                                     // and types: of all its parts
+  bool sizes_known_ = true;                                                                     // of all its parts
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::shared_ptr<ZstdSize>> unknown_sizes_;  // by place
 };
 
@@ -220,7 +204,34 @@ void require_disjoint(const std::vector<Object>& objects, const std::vector<Begi
               source.name(), here.position);
 }
 
+// Dense tensors that have parts beside data: the specification names what is required, and forbids nothing.
+void warn_of_more_parts(Model& model, const Source& source, const std::string& context) {
+  const Tensor* first = nullptr;
+  std::size_t count = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    if (tensor.layout != Layout::dense || tensor.parts.size() < 2) continue;
+    if (count++ == 0) first = &tensor;
+  }
+  if (first == nullptr) return;
+  const auto more = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
+  const auto at = more->blob->location();
+  model.warnings.push_back({fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context,
+                                        short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1), short_name(more->role)),
+                            source.name(), at ? std::optional(at->offset) : std::nullopt});
+}
+
 }  // namespace
+
+void from_stored1(Tensor& tensor, Sizes1 sizes) {
+  tensor.layout = layout_from(tensor.layout_name);
+  if (tensor.layout != Layout::other) tensor.layout_name.clear();
+  if (tensor.layout == Layout::dense && tensor.part("data") == nullptr) {
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: dense needs the component data", tensor.name));
+  }
+  if (sizes == Sizes1::hidden) return;
+  check_parts(tensor);
+  if (!has_unknown_type(tensor)) from_stored_affine(tensor);
+}
 
 void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context) {
   const std::vector<Beginning> order = beginnings(objects);
@@ -228,6 +239,7 @@ void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& sou
   TensorBuilder builder(source, data_end, context);
   model.reserve(objects.size());
   for (const Beginning& beginning : order) builder.add(model, std::exchange(objects[beginning.index], {}));
+  warn_of_more_parts(model, *source, context);
 }
 
 }  // namespace poise::ztensor

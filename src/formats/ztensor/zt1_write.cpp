@@ -19,12 +19,20 @@
 #include "io/zstd.hpp"
 #include "model/metadata.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/sparse.hpp"
 #include "tensor/writer_digests.hpp"
 
 namespace poise::ztensor {
 namespace {
 
 constexpr std::string_view kVersion = "1.1.0";
+
+// Version 2's unknown types over bytes ("u8:acme.x/1") have the name of the logical type here, as known ones do; others keep theirs.
+std::string_view spelling_of_unknown(std::string_view name) {
+  constexpr std::string_view kBytes = "u8:";
+  const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
+  return logical.empty() || dtype_from(&DTypeInfo::zt1, logical) ? name : logical;
+}
 
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
@@ -63,7 +71,7 @@ class ComponentWriter {
   }
 
   static std::string_view spelling(const Tensor& tensor, const Part& part) {
-    const std::string_view name = part.dtype == DType::unknown ? std::string_view() : info(part.dtype).zt1;
+    const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.dtype_name) : info(part.dtype).zt1;
     if (!name.empty()) return name;
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
   }
@@ -109,7 +117,7 @@ std::string encode_object(const Tensor& tensor, std::vector<Component> component
   out.array(tensor.shape.size());
   for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
   out.text("format");
-  out.text(tensor.layout == Layout::other ? std::string_view(tensor.layout_name) : to_string(tensor.layout));
+  out.text(tensor.layout_name);
   if (!tensor.attributes.empty()) {
     out.text("attributes");
     out.value(tensor.attributes);
@@ -142,15 +150,9 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.take();
 }
 
-void require_known_layout(const Tensor& tensor) {
-  if (tensor.layout != Layout::other || tensor.layout_name == kAffineLayout) return;
-  throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: Poise does not know its layout \"{}\"", tensor.name, tensor.layout_name));
-}
-
 // Version 2's description of groups in the words of version 1.1. What else stands in the attributes stays.
 Tensor groups_of_version_1(Tensor tensor) {
-  const Value* packing = tensor.attributes.find("packing");
-  if (packing == nullptr || packing->get_if<Attributes>() == nullptr) return tensor;
+  if (!is_described_as_in_version_2(tensor)) return tensor;
   const GroupScheme scheme = group_scheme(tensor);
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}; --dtype f32 makes it dense", tensor.name, what));
@@ -164,10 +166,31 @@ Tensor groups_of_version_1(Tensor tensor) {
   return tensor;
 }
 
-Tensor stored_form(const Tensor& tensor) {
-  require_known_layout(tensor);
+Tensor in_words_of_version_1(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return to_stored_affine(tensor);
   return tensor.layout == Layout::quantized_group ? groups_of_version_1(tensor) : tensor;
+}
+
+// What Poise would refuse to read is not written: a layout or type that is not known here may be one of version 1.1.
+void require_readable_again(const Tensor& stored) {
+  Tensor again = stored;
+  for (Part& part : again.parts) {  // a name of an older version may mean something in this one
+    if (part.dtype == DType::unknown) part.dtype = dtype_from(&DTypeInfo::zt1, spelling_of_unknown(part.dtype_name)).value_or(DType::unknown);
+  }
+  try {
+    from_stored1(again, Sizes1::known);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: {}", stored.name, error.message()));
+  }
+}
+
+Tensor stored_form(const Tensor& tensor) {
+  const auto is_judged = [](const Part& part) { return part.role == "values" || part.dtype != DType::unknown; };
+  if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_judged)) validate_sparse(tensor, SparseRules::any_order);
+  Tensor stored = in_words_of_version_1(tensor);
+  if (stored.layout != Layout::other) stored.layout_name = to_string(stored.layout);
+  require_readable_again(stored);
+  return stored;
 }
 
 }  // namespace

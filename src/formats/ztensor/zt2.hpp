@@ -20,6 +20,7 @@ inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
 inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
 inline constexpr std::uint64_t kFooterBytes2 = 40;
+inline constexpr std::uint64_t kFooterBlock2 = 512;  // a footer inside of one is written in one piece: an edit begins one here
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
 struct Shard {
@@ -56,6 +57,9 @@ std::filesystem::path shard_path(const std::filesystem::path& root, std::string_
 // pass. Throws invalid_file (without path).
 void check_layout2(const Tensor& tensor);
 
+// Layouts that version 2 or Poise names: what they call for is checked when a file is opened.
+bool is_known_layout2(std::string_view layout);
+
 // A tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical type.
 struct StoredPart {
   std::string role;
@@ -70,7 +74,7 @@ struct StoredTensor {
   Attributes attributes;
   std::vector<StoredPart> parts;  // sorted by role
 };
-// Throws unsupported when version 2 cannot hold it.
+// Of dense tensors data alone. Throws unsupported when version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
 // The reverse, for a tensor that has been read with version 2's layout, roles and attributes.

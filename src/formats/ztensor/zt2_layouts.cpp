@@ -9,6 +9,7 @@
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "tensor/check_parts.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/sparse.hpp"
 
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::string_view kCsr = "zt.sparse_csr/1";
 constexpr std::string_view kCoo = "zt.sparse_coo/1";
-constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 constexpr std::string_view kMx = "zt.mx/1";
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
@@ -45,7 +45,7 @@ void require_roles(const Tensor& tensor, std::initializer_list<std::string_view>
 
 void check_dense(const Tensor& tensor) {
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "dense holds exactly the part data");
-  if (tensor.parts[0].dtype != DType::unknown) require_size(tensor, tensor.parts[0], packed_bytes(tensor.parts[0].dtype, tensor.elements()));
+  check_parts(tensor);
 }
 
 // Indices are plain u32 or u64, all of one type.
@@ -58,7 +58,7 @@ void check_sparse(const Tensor& tensor) {
       fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index), part.dtype_name));
     index = part.dtype;
   }
-  if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);
+  check_parts(tensor);
 }
 
 // MX: low-precision elements with a power-of-two scale for each block along one axis.
@@ -126,9 +126,8 @@ std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
 
 // zTensor 1.1's attributes in the words of zt.quant_group/1. What else stands in them stays.
 Attributes quant_group_attributes(const Tensor& tensor) {
-  const Value* packing = tensor.attributes.find("packing");
+  if (is_described_as_in_version_2(tensor)) return tensor.attributes;
   const GroupScheme scheme = group_scheme(tensor);
-  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;
   const auto refuse = [&](std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem)); };
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
   if (scheme.per_word * scheme.bits != info(scheme.word).bits)
@@ -144,24 +143,20 @@ Attributes quant_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" (see parse_manifest2).
+// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" in version 2 (see parse_manifest2); those of
+// other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
-  if (part.dtype != DType::unknown) {
+  if (part.dtype == DType::unknown) {
+    const auto colon = part.dtype_name.find(':');
+    const bool is_storage = colon != std::string::npos && dtype_from_storage(part.dtype_name.substr(0, colon), "");
+    stored.dtype = is_storage ? part.dtype_name.substr(0, colon) : "u8";
+    stored.type = is_storage ? part.dtype_name.substr(colon + 1) : part.dtype_name;
+  } else {
     stored.dtype = info(part.dtype).zt2;
     stored.type = info(part.dtype).zt2_type;
-  } else if (const auto colon = part.dtype_name.find(':'); colon != std::string::npos && dtype_from_storage(part.dtype_name.substr(0, colon), "")) {
-    stored.dtype = part.dtype_name.substr(0, colon);
-    stored.type = part.dtype_name.substr(colon + 1);
   }
-  if (stored.dtype.empty())
+  if (stored.dtype.empty() || (stored.type.empty() && part.dtype == DType::unknown))
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
-}
-
-// Layout ids are namespaced and versioned; only such a one can have come from a file that states all of its rules.
-bool is_profile(std::string_view layout) {
-  const auto dot = layout.find('.');
-  const auto slash = layout.rfind('/');
-  return dot != std::string_view::npos && slash != std::string_view::npos && dot < slash && slash + 1 < layout.size();
 }
 
 std::string layout_id(const Tensor& tensor) {
@@ -173,8 +168,26 @@ std::string layout_id(const Tensor& tensor) {
     case Layout::affine:
     case Layout::other: break;
   }
-  if (is_profile(tensor.layout_name)) return tensor.layout_name;
-  throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: Poise does not know its layout \"{}\"", tensor.name, tensor.layout_name));
+  if (!tensor.layout_name.empty()) return tensor.layout_name;
+  throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
+}
+
+// What Poise would refuse to read is not written: a layout or type that is not known here may be one of version 2.
+void require_readable_again(const StoredTensor& stored) {
+  Tensor again;
+  again.name = stored.name;
+  again.shape = stored.shape;
+  again.layout_name = stored.layout;
+  again.attributes = stored.attributes;
+  for (const StoredPart& part : stored.parts) {
+    const DType dtype = dtype_from_storage(part.dtype, part.type).value_or(DType::unknown);
+    again.parts.push_back({part.role, dtype, dtype == DType::unknown ? part.type : std::string(to_string(dtype)), part.blob, {}});
+  }
+  try {
+    from_stored2(again);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()));
+  }
 }
 
 }  // namespace
@@ -182,9 +195,14 @@ std::string layout_id(const Tensor& tensor) {
 void check_layout2(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
-  if (tensor.layout == Layout::quantized_group && !has_unknown_type(tensor)) group_scheme(tensor);
+  if (tensor.layout == Layout::quantized_group) return check_parts(tensor);
   if (tensor.layout_name == kMx) return check_mx(tensor);
   if (is_gguf(tensor.layout_name)) return check_gguf(tensor);
+}
+
+bool is_known_layout2(std::string_view layout) {
+  constexpr std::array kKnown = {std::string_view("dense"), kCsr, kCoo, kQuantGroup, kMx, kAffineLayout};
+  return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout);
 }
 
 void from_stored2(Tensor& tensor) {
@@ -219,6 +237,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const bool sparse = is_sparse(tensor);
   const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
+    if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() tells
     StoredPart& target = stored.parts.emplace_back();
     target.role = stored_role2(tensor, part);
     target.blob = part.blob;
@@ -229,6 +248,7 @@ StoredTensor to_stored2(const Tensor& original) {
     }
   }
   std::ranges::sort(stored.parts, {}, &StoredPart::role);
+  require_readable_again(stored);
   return stored;
 }
 

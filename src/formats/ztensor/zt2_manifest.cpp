@@ -37,15 +37,16 @@ bool is_lower_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// "algorithm:digits"; the algorithms that are known have digits of one length.
+// "algorithm:digits". xxh3 and sha256, which version 2 names, have lower-case digits of one length; what others look like is not known.
 bool is_digest(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   const std::string_view name = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
   if (!std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); })) return false;
-  if (digits.empty() || !is_lower_hex(digits)) return false;
-  return name == "xxh3" ? digits.size() == 16 : name == "sha256" ? digits.size() == 64 : true;
+  if (name == "xxh3") return digits.size() == 16 && is_lower_hex(digits);
+  if (name == "sha256") return digits.size() == 64 && is_lower_hex(digits);
+  return !digits.empty();
 }
 
 bool is_shard_name(std::string_view name) {

@@ -38,6 +38,12 @@ struct Heap {
   std::vector<Extent> extents = {};
 };
 
+// Version 2 names two; what another one covers, and how it is written, is not known.
+DigestAlgorithm digest_algorithm2(std::string_view text) {
+  const DigestAlgorithm algorithm = digest_algorithm(text);
+  return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm : DigestAlgorithm::unknown;
+}
+
 class Heaps {
  public:
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
@@ -187,7 +193,7 @@ class ModelBuilder final : public ManifestListener2 {
     part.role = std::move(component.role);
     part.dtype = component.dtype;
     part.dtype_name = std::move(component.dtype_name);
-    if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), false};
+    if (!component.digest.empty()) part.digest = Digest{digest_algorithm2(component.digest), std::move(component.digest), false};
     return part;
   }
 

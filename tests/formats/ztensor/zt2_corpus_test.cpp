@@ -104,6 +104,7 @@ TEST_F(Zt2Corpus, OddFilesVerifyWithAWarning) {
     const VerifyReport report = verify(odd.file);
     EXPECT_EQ(errors_of(report), "");
     EXPECT_GT(report.warnings(), 0U);
+    EXPECT_THAT(text_of(report, Fault::Severity::warning), HasSubstr(odd.word));
   });
 }
 
@@ -118,6 +119,31 @@ TEST_F(Zt2Corpus, WhatIsUnknownIsListedAndNotDecoded) {
       EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
     }
     EXPECT_FALSE(std::filesystem::exists(target));
+    const VerifyReport report = verify(unknown.file);
+    EXPECT_THAT(text_of(report, Fault::Severity::warning), HasSubstr(unknown.word));
+    if (!unknown.word.empty()) {
+      EXPECT_EQ(errors_of(report), "");
+    }
+  });
+}
+
+// Bytes are bytes: what cannot be decoded can be hashed, and written as it was.
+TEST_F(Zt2Corpus, WhatIsUnknownIsHashedAndCarried) {
+  each("listed", [](const Case& unknown) {
+    if (unknown.file.string().find("unknown-encoding") != std::string::npos) return;
+    const ModelHash before = hash(open(unknown.file));
+    const auto target = unknown.file.parent_path() / "carried.zt";
+    ConvertOptions options;
+    options.write.overwrite = true;
+    convert(unknown.file, target, options);
+    const Model carried = open(target);
+    const ModelHash after = hash(carried);
+    EXPECT_EQ(after.content, before.content);
+    EXPECT_EQ(after.model, before.model);
+    const Model original = open(unknown.file);
+    EXPECT_EQ(carried.tensors()[0].layout_name, original.tensors()[0].layout_name);
+    EXPECT_EQ(carried.tensors()[0].parts[0].dtype_name, original.tensors()[0].parts[0].dtype_name);
+    EXPECT_EQ(carried.tensors()[0].shape, original.tensors()[0].shape);
   });
 }
 
