@@ -6,7 +6,7 @@
 namespace poise {
 namespace {
 
-constexpr unsigned kWidestElement = 16;
+constexpr unsigned kWidestNumber = 8;
 
 void reverse_each(std::span<std::byte> bytes, unsigned width) {
   for (; !bytes.empty(); bytes = bytes.subspan(width)) std::ranges::reverse(bytes.first(width));
@@ -42,7 +42,7 @@ class SwappedStream final : public BlobStream {
 
   std::unique_ptr<BlobStream> stream_;
   unsigned width_;
-  std::array<std::byte, kWidestElement> element_{};  // its last `left_` bytes are still to be handed out
+  std::array<std::byte, kWidestNumber> element_{};  // its last `left_` bytes are still to be handed out
   unsigned left_ = 0;
 };
 
@@ -80,8 +80,10 @@ class SwappedBlob final : public Blob {
 
 }  // namespace
 
-BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width) {
-  if (width == 1) return blob;
+BlobPtr make_byte_swapped_blob(BlobPtr blob, DType dtype) {
+  const unsigned bits = info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits;
+  const unsigned width = bits / 8;
+  if (width <= 1) return blob;
   return std::make_shared<SwappedBlob>(std::move(blob), width);
 }
 

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <poise/blob.hpp>
+#include <poise/dtype.hpp>
 
 namespace poise {
 
-// Every run of `width` bytes reversed. Requires: width is 1, 2, 4, 8 or 16 and divides the blob's size.
-BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width);
+// Every number reversed, each half of a complex one by itself. Requires: dtype is not `unknown`.
+BlobPtr make_byte_swapped_blob(BlobPtr blob, DType dtype);
 
 }  // namespace poise

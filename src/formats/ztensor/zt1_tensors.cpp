@@ -110,7 +110,7 @@ class TensorBuilder {
 
   static void swap_bytes(Tensor& tensor) {
     for (Part& part : tensor.parts) {
-      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, info(part.dtype).bits / 8);
+      if (part.dtype != DType::unknown) part.blob = make_byte_swapped_blob(part.blob, part.dtype);
     }
   }
 
