@@ -148,7 +148,8 @@ class PartCheck {
     const std::uint64_t byte = position_ + index * bytes_each;
     const Place place = place_of(part_, byte);
     bad_value_ = faults_.size();
-    faults_.push_back({Severity::error, fmt::format("{}: element {} is {}", where_, byte / bytes_each, bad_value_name(part_.dtype)), place.path, place.offset});
+    const Severity severity = part_.dtype == DType::boolean ? Severity::error : Severity::warning;  // floats may be infinite, or NaN
+    faults_.push_back({severity, fmt::format("{}: element {} is {}", where_, byte / bytes_each, bad_value_name(part_.dtype)), place.path, place.offset});
   }
 
   const Tensor& tensor_;

@@ -559,11 +559,11 @@ TEST(Zt2, HashBelievesNoDigestInTheFile) {
 TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
   const TemporaryDirectory directory;
   File2 file;
-  file.blobs = {{4096, hex("00 00 c0 7f")}};  // NaN
-  const Entries data = {{text("data"), part("f32", 4096, 4, {{text("digest"), text("md5:00")}})}};
+  file.blobs = {{4096, hex("02")}};  // no boolean
+  const Entries data = {{text("data"), part("u8", 4096, 1, {{text("type"), text("bool")}, {text("digest"), text("md5:00")}})}};
   file.manifest = manifest({{text("a"), object({1}, "dense", data)}, {text("b"), object({1}, "dense", data)}});
-  store(directory / "nan.zt", file.bytes());
-  const VerifyReport report = verify(directory / "nan.zt");
+  store(directory / "two.zt", file.bytes());
+  const VerifyReport report = verify(directory / "two.zt");
   ASSERT_EQ(report.faults.size(), 3U);
   EXPECT_EQ(report.errors(), 2U);
   EXPECT_THAT(report.faults[2].message, HasSubstr("tensor b: data: these are"));
