@@ -335,9 +335,9 @@ poise_status poise_tensor_find(const poise_model* model, const char* name, poise
 // The part with a role.
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, poise_part* part, poise_error* error);
 
-// Elements [first, first + count) of the row-major dense tensor, whatever the layout and type, as POISE_F32, POISE_F16 or POISE_BF16.
-// `size` is that of `out` in bytes: count times the type's. POISE_UNSUPPORTED for elements that are no real numbers. A sparse
-// tensor is read anew by each call: take as much at once as fits.
+// Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as POISE_F32, POISE_F16
+// or POISE_BF16. `size` is that of `out` in bytes: count times the type's. POISE_UNSUPPORTED for integers, booleans and complex
+// numbers, and for layouts that Poise does not decode. A sparse tensor is read anew by each call: take as much at once as fits.
 poise_status poise_tensor_decode(const poise_model* model, size_t index, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size,
                                  poise_error* error);
 

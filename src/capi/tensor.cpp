@@ -102,8 +102,11 @@ poise_status poise_tensor_decode(const poise_model* model, size_t index, poise_d
     const poise::Tensor& tensor = at(model, "model").tensor(index);
     const poise::DType type = decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
-      throw poise::Error(poise::ErrorKind::unsupported, fmt::format("tensor {}: its elements are no real numbers", tensor.name),
-                         model->model.origin.path.string());
+      throw poise::Error(
+          poise::ErrorKind::unsupported,
+          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; poise_blob_read copies the bytes of its parts",
+                      tensor.name, poise::storage_name(tensor)),
+          model->model.origin.path.string());
     }
     const std::uint64_t elements = tensor.elements();
     if (first > elements || count > elements - first) {

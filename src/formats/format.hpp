@@ -37,6 +37,7 @@ struct HeldLayouts {
   bool groups = false;
   bool sparse = false;
   bool more_parts = false;  // dense tensors with parts beside data
+  bool mx = false;
 };
 
 // Something that a look at a whole file finds and reading it as a model does not.

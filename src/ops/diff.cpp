@@ -19,6 +19,7 @@
 #include "ops/same_value.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise {
@@ -117,9 +118,11 @@ std::string describe(const Tensor& tensor, TypeOf&& type_of) {
 // Layout, element type and shape, however they are spelled.
 bool same_kind(const Tensor& a, const Tensor& b) { return describe(a, type_meaning) == describe(b, type_meaning); }
 
-bool same_parts(const Tensor& a, const Tensor& b) {
+// Do all parts, but the one of that role, hold the same?
+bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
+    if (part.role == but) return true;
     const Part* other = b.part(part.role);
     return other != nullptr && type_meaning(b, *other) == type_meaning(a, part) && same_bytes(*part.blob, *other->blob);
   });
@@ -129,9 +132,12 @@ bool are_groups(const Tensor& a, const Tensor& b) {
   return a.layout == Layout::quantized_group && b.layout == Layout::quantized_group && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
 }
 
+bool are_mx(const Tensor& a, const Tensor& b) { return is_mx(a) && is_mx(b) && a.shape == b.shape; }
+
 // Do equal bytes stand for equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
   if (a.layout == Layout::affine && b.layout == Layout::affine) return a.affine->get() == b.affine->get();
+  if (are_mx(a, b)) return mx_scheme(a) == mx_scheme(b);
   return !are_groups(a, b) || same_meaning(group_scheme(a), group_scheme(b));
 }
 
@@ -145,18 +151,21 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const 
   }
   TensorDifference difference{a.name, describe(a, type_name), describe(b, type_name), std::nullopt};
   if (have_numbers) difference.values = compare_numbers(a, b, compared);
-  if (is_same_kind && have_numbers && difference.values->different == 0) return std::nullopt;
+  const bool same_beside_data = a.layout != Layout::dense || same_parts(a, b, "data");
+  if (is_same_kind && have_numbers && difference.values->different == 0 && same_beside_data) return std::nullopt;
   return difference;
 }
 
 // Attributes, but for those that spell a scheme that is the same.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
-  const bool one_scheme = are_groups(a, b) && same_meaning(group_scheme(a), group_scheme(b));
+  const bool groups = are_groups(a, b);
+  const bool mx = are_mx(a, b);
+  const bool one_scheme = (groups || mx) && same_scheme(a, b);
   const auto rest = [&](const Tensor& tensor) {
     if (!one_scheme) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
     for (const auto& entry : tensor.attributes) {
-      if (!spells_group_scheme(entry.first)) entries.push_back(entry);
+      if (!(groups ? spells_group_scheme(entry.first) : spells_mx_scheme(entry.first))) entries.push_back(entry);
     }
     return Attributes::from_unique(std::move(entries));
   };

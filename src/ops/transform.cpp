@@ -12,6 +12,7 @@
 #include "tensor/dense.hpp"
 #include "tensor/group_quantize.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise {
@@ -62,6 +63,7 @@ bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f1
 bool holds(const Format& target, const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return target.layouts.affine;
   if (tensor.layout == Layout::quantized_group) return target.layouts.groups;
+  if (is_mx(tensor)) return target.layouts.mx;
   return !is_sparse(tensor) || target.layouts.sparse;
 }
 
@@ -95,7 +97,7 @@ class Types {
   bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
     if (!options_.dtype && !options_.quantize) return false;
     if (is_sparse(tensor)) return wanted && wanted->quantized();
-    return tensor.layout == Layout::other || (tensor.layout == Layout::dense && !has_float_elements(tensor) && is_floating(element_type(tensor)));
+    return tensor.layout == Layout::other && !has_float_elements(tensor);
   }
 
   void require_all_used() const {
@@ -180,13 +182,9 @@ Tensor with_parts_beside_data(Tensor tensor, const Tensor& original) {
 
 // A sparse tensor stays one; its values are cast.
 Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastReports& casts) {
-  const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
-  if (!type || type->quantized() || values->dtype == type->dtype) return tensor;
-  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, type->dtype, report_for(casts, values->dtype, type->dtype));
-  values->dtype = type->dtype;
-  values->dtype_name = to_string(type->dtype);
-  values->digest.reset();
-  return tensor;
+  const DType from = tensor.require("values").dtype;
+  if (!type || type->quantized() || from == type->dtype) return tensor;
+  return with_cast_values(std::move(tensor), type->dtype, report_for(casts, from, type->dtype));
 }
 
 // The tensor as it is, but for a layout that was asked for or that the target does not have.
@@ -215,7 +213,7 @@ Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, 
 }
 
 // One warning for all of them; none where there are none.
-void warn(Model& model, const std::vector<std::string_view>& tensors, std::string_view what) {
+void warn(Model& model, const std::vector<std::string>& tensors, std::string_view what) {
   if (tensors.empty()) return;
   const std::string more = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : "";
   model.warnings.push_back({fmt::format("tensor {}{}: {}", tensors.front(), more, what), {}, {}});
@@ -248,15 +246,15 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(target, options);
-  std::vector<std::string_view> untouched;
-  std::vector<std::string_view> bereft;  // of parts
+  std::vector<std::string> untouched;
+  std::vector<std::string> bereft;  // of parts
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
       ++result.skipped;
       continue;
     }
     const auto type = types.wanted(tensor);
-    if (types.is_out_of_reach(tensor, type)) untouched.push_back(tensor.name);
+    if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
     const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, target, options, result), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
   }

@@ -134,7 +134,7 @@ StoredForm stored_form(const Tensor& tensor) {
     if (form != std::end(kFloatForms)) return {{.storage = form->storage}, data.blob};
     if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.dtype_name));
   }
-  if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its layout is {}", to_string(tensor.layout)));
+  if (!has_float_elements(tensor)) refuse(tensor, fmt::format("it is stored as {}, which Poise makes no numbers of", storage_name(tensor)));
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
 }
 

@@ -27,16 +27,28 @@ void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = table[std::to_integer<std::size_t>(in[i])];
 }
 
+void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
+  std::array<float, 16> table{};
+  for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode_float(DType::f4_e2m1, code);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto both = std::to_integer<unsigned>(in[(first + i) / 2]);
+    out[i] = table[(first + i) % 2 == 0 ? both & 15 : both >> 4];
+  }
+}
+
+// The byte in which an element begins.
+std::uint64_t byte_of(std::uint64_t element, unsigned bits) { return bits < 8 ? element / (8 / bits) : element * (bits / 8); }
+
 class CastBlob final : public Blob {
  public:
-  CastBlob(std::string name, BlobPtr data, DType from, DType to, std::shared_ptr<CastReport> report)
+  CastBlob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report)
       : name_(std::move(name)),
         data_(std::move(data)),
         from_(from),
         to_(to),
-        from_bytes_(info(from).bits / 8),
+        from_bits_(info(from).bits),
         to_bytes_(info(to).bits / 8),
-        elements_(data_->size() / from_bytes_),
+        elements_(elements),
         report_(std::move(report)),
         counted_(elements_) {}
 
@@ -62,6 +74,9 @@ class CastBlob final : public Blob {
   }
 
  private:
+  // The place of an element among those that share its byte.
+  std::uint64_t first_in_byte(std::uint64_t element) const { return from_bits_ < 8 ? element % (8 / from_bits_) : 0; }
+
   // Whole float32 numbers, to where they can be written as such.
   bool widens_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
@@ -70,7 +85,8 @@ class CastBlob final : public Blob {
 
   void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out) const {
     const std::size_t count = out.size() / sizeof(float);
-    widen(from_, all.data() + offset / sizeof(float) * from_bytes_, std::span(reinterpret_cast<float*>(out.data()), count));
+    const std::uint64_t first = offset / sizeof(float);
+    widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count), first_in_byte(first));
     if (!report_) return;
     CastStats stats;  // nothing is lost
     for (std::size_t i = 0; i < count; i += kBlock) {
@@ -83,7 +99,7 @@ class CastBlob final : public Blob {
   class Block {
    public:
     explicit Block(const CastBlob& blob) : blob_(blob), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
-      if (!blob.data_->map()) source_.resize(kBlock * blob.from_bytes_);
+      if (!blob.data_->map()) source_.resize(byte_of(kBlock, blob.from_bits_) + 1);
     }
 
     // Converted bytes from `element` on: at least one element, at most a block, not more than `wanted` bytes need.
@@ -96,25 +112,26 @@ class CastBlob final : public Blob {
 
    private:
     const std::byte* fetch(std::uint64_t element, std::size_t count) {
-      const std::uint64_t offset = element * blob_.from_bytes_;
+      const std::uint64_t offset = byte_of(element, blob_.from_bits_);
       if (const auto all = blob_.data_->map()) return all->data() + offset;
-      const auto part = std::span(source_).first(count * blob_.from_bytes_);
+      const std::uint64_t end = byte_of(element + count - 1, blob_.from_bits_) + std::max(blob_.from_bits_ / 8, 1U);
+      const auto part = std::span(source_).first(static_cast<std::size_t>(end - offset));
       blob_.data_->read(offset, part);
       return part.data();
     }
 
     void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
-      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, stats);
-      if (done < count) overflow(first + done, in + done * blob_.from_bytes_);
+      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, blob_.first_in_byte(first), stats);
+      if (done < count) overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
     }
 
-    std::size_t from_small(const std::byte* in, std::size_t count, CastStats& stats) {
+    std::size_t from_small(const std::byte* in, std::size_t count, std::uint64_t first, CastStats& stats) {
       if (blob_.to_ == DType::f32) {
-        widen(blob_.from_, in, std::span(reinterpret_cast<float*>(result_.data()), count));
+        widen(blob_.from_, in, std::span(reinterpret_cast<float*>(result_.data()), count), first);
         stats.values += count;
         return count;
       }
-      widen(blob_.from_, in, std::span(floats_).first(count));
+      widen(blob_.from_, in, std::span(floats_).first(count), first);
       auto* out = reinterpret_cast<std::uint16_t*>(result_.data());
       return blob_.to_ == DType::f16 ? narrow_f16(floats_.data(), out, count, stats) : narrow_bf16(floats_.data(), out, count, stats);
     }
@@ -147,9 +164,10 @@ class CastBlob final : public Blob {
 
     double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
-    [[noreturn]] void overflow(std::uint64_t element, const std::byte* at) const {
+    // `value`: that of a float64, which float32 may not hold either.
+    [[noreturn]] void overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
-      const bool is_single = blob_.from_ != DType::f64 || std::abs(load_le<double>(at)) <= kLargest;
+      const bool is_single = std::abs(value) <= kLargest;
       throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}{}", blob_.name_, element, to_string(blob_.to_),
                                                       blob_.to_ != DType::f32 && is_single ? "; --dtype f32 keeps it" : ""));
     }
@@ -164,7 +182,7 @@ class CastBlob final : public Blob {
   BlobPtr data_;
   DType from_;
   DType to_;
-  std::size_t from_bytes_;
+  unsigned from_bits_;
   std::size_t to_bytes_;
   std::uint64_t elements_;
   std::shared_ptr<CastReport> report_;
@@ -190,9 +208,11 @@ CastStats CastReport::total() const {
   return stats_;
 }
 
-bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64 && info(dtype).bits % 8 == 0; }
+bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
 
-void widen(DType dtype, const std::byte* in, std::span<float> out) {
+void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first) {
+  if (dtype == DType::f4_e2m1) return widen_f4(in, out, first);
+  in += byte_of(first, info(dtype).bits);
   switch (dtype) {
     case DType::f32: std::memcpy(out.data(), in, out.size_bytes()); return;
     case DType::f16: widen_f16(in, out.data(), out.size()); return;
@@ -204,9 +224,9 @@ void widen(DType dtype, const std::byte* in, std::span<float> out) {
   }
 }
 
-BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, DType to, std::shared_ptr<CastReport> report) {
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report) {
   if (from == to) return data;
-  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, to, std::move(report));
+  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, elements, to, std::move(report));
 }
 
 }  // namespace poise

@@ -8,6 +8,7 @@
 
 #include "io/zstd_seekable.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise {
@@ -55,9 +56,11 @@ void check_affine(const Tensor& tensor) {
 void check_parts(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
   if (tensor.layout == Layout::affine) return check_affine(tensor);
-  if (tensor.layout == Layout::other || !std::ranges::all_of(tensor.parts, can_be_judged)) return;
+  if ((tensor.layout == Layout::other && !is_mx(tensor)) || !std::ranges::all_of(tensor.parts, can_be_judged)) return;
   if (tensor.layout == Layout::quantized_group) {
     group_scheme(tensor);
+  } else if (is_mx(tensor)) {
+    mx_scheme(tensor);
   } else if (const auto fault = sparse_structure_fault(tensor)) {
     fail(tensor, *fault);
   }

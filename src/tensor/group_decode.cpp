@@ -79,7 +79,7 @@ std::vector<float> numbers_of(const Part& part) {
       return numbers;
     });
   }
-  std::vector<float> numbers(loaded.bytes().size() / (info(part.dtype).bits / 8));
+  std::vector<float> numbers(loaded.bytes().size() * 8 / info(part.dtype).bits);  // one too many where the last byte is half empty
   widen(part.dtype, loaded.bytes().data(), numbers);
   return numbers;
 }

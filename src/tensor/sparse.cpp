@@ -193,6 +193,12 @@ bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_cs
 
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor); }
 
+std::uint64_t stored_elements(const Tensor& tensor) {
+  if (tensor.layout == Layout::sparse_csr) return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
+  const Part& coords = tensor.require("coords");
+  return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
+}
+
 SparseRules sparse_rules(const Tensor& tensor) { return tensor.layout_name.starts_with("zt.sparse_") ? SparseRules::ascending : SparseRules::any_order; }
 
 void validate_sparse(const Tensor& tensor, SparseRules rules) {

@@ -29,6 +29,9 @@ enum class SparseRules {
 // The rules of the file a tensor was read from.
 SparseRules sparse_rules(const Tensor& tensor);
 
+// How many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and sizes that are known.
+std::uint64_t stored_elements(const Tensor& tensor);
+
 // Structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts throws.
 // Memory: the index parts, unless they are mapped; for coordinates in no order 8 bytes an element more.
 // Requires: Layout::sparse_csr or sparse_coo.

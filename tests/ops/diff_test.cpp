@@ -95,6 +95,16 @@ TEST(Diff, TheOrderOfPartsDoesNotMatter) {
   EXPECT_TRUE(difference(a, b).same());
 }
 
+TEST(Diff, PartsBesideDataMatter) {
+  const auto tensor = [](std::int8_t extra) {
+    Tensor made = floats({1});
+    made.parts.push_back({.role = "extra", .dtype = DType::i8, .dtype_name = "i8", .blob = blob<std::int8_t>({extra}), .digest = {}});
+    return made;
+  };
+  EXPECT_TRUE(difference(tensor(1), tensor(1)).same());
+  EXPECT_EQ(difference(tensor(1), tensor(2)).tensors.size(), 1U);
+}
+
 TEST(Diff, EqualCodesWithOtherScalesAreOtherNumbers) {
   EXPECT_TRUE(difference(codes({1, 2, -3, 0}, 0.5F), codes({1, 2, -3, 0}, 0.5F)).same());
   const DiffReport report = difference(codes({1, 2, -3, 0}, 0.5F), codes({1, 2, -3, 0}, 1));

@@ -132,5 +132,54 @@ TEST(StoredTypeNames, AreReadAndWritten) {
   }
 }
 
+// Blocks of two numbers of f4_e2m1, and a layout that nothing is known of.
+Model model_of_layouts() {
+  const auto part = [](std::string role, DType dtype, std::size_t bytes) {
+    return Part{.role = std::move(role),
+                .dtype = dtype,
+                .dtype_name = std::string(to_string(dtype)),
+                .blob = make_memory_blob(std::vector<std::byte>(bytes, std::byte{0x7f}), "memory"),
+                .digest = {}};
+  };
+  Model model;
+  Tensor mx;
+  mx.name = "mx";
+  mx.shape = {4};
+  mx.layout = Layout::other;
+  mx.layout_name = "zt.mx/1";
+  mx.attributes = {{"block_size", 2}};
+  mx.parts = {part("data", DType::f4_e2m1, 2), part("scales", DType::f8_e8m0, 2)};
+  model.add(mx);
+  Tensor foo = mx;
+  foo.name = "foo";
+  foo.layout_name = "zt.foo/1";
+  model.add(foo);
+  return model;
+}
+
+TEST(Transform, MxIsKeptWhereTheFormatHasItAndElseDecoded) {
+  const auto made = [](std::string_view format, std::optional<DType> dtype) {
+    ConvertOptions options;
+    options.only = {"mx"};
+    options.dtype = dtype;
+    const Transformed transformed = transform(model_of_layouts(), format_by_name(format), options);
+    EXPECT_TRUE(transformed.model.warnings.empty());
+    return type_of(transformed.model.tensors().front()) + "+" + std::string(to_string(transformed.model.tensors().front().layout));
+  };
+  EXPECT_EQ(made("zt", {}), "f4_e2m1+other");
+  EXPECT_EQ(made("zt", DType::f16), "f16+dense");
+  EXPECT_EQ(made("zt1", {}), "f32+dense");
+  EXPECT_EQ(made("safetensors", {}), "f32+dense");
+  EXPECT_EQ(made("alt", DType::f16), "f16+dense");
+}
+
+TEST(Transform, WhatCannotBeCastIsToldWithItsLayout) {
+  ConvertOptions options;
+  options.dtype = DType::f32;
+  const Transformed transformed = transform(model_of_layouts(), format_by_name("zt"), options);
+  ASSERT_EQ(transformed.model.warnings.size(), 1U);
+  EXPECT_EQ(transformed.model.warnings[0].message, "tensor foo (layout zt.foo/1): stored in a way that cannot be cast or quantized, so the type stays");
+}
+
 }  // namespace
 }  // namespace poise

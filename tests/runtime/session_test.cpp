@@ -137,7 +137,7 @@ TEST(Session, WeightsOfOtherFloatingPointTypes) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     SCOPED_TRACE(to_string(dtype));
     expect_like_float32(1e-4, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, dtype, nullptr);
+      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, values.size(), dtype, nullptr);
       std::vector<float> exact(values.size());
       const auto bytes = read_all(*cast);
       widen(dtype, bytes.data(), exact);
@@ -377,7 +377,11 @@ TEST(Session, RefusesWeightsItCannotMultiply) {
   EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::qint8; }),
               HasSubstr("tensor model.layers.1.mlp.up_proj.weight cannot be used as a weight"));
   EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::i32; }), HasSubstr("cannot be used as a weight"));
-  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.layout = Layout::other; }), HasSubstr("its layout is other"));
+  EXPECT_THAT(error_with([](Tensor& tensor) {
+                tensor.layout = Layout::other;
+                tensor.layout_name = "zt.foo/1";
+              }),
+              HasSubstr("it is stored as layout zt.foo/1"));
   EXPECT_THAT(error_with([](Tensor& tensor) {
                 tensor.layout = Layout::affine;
                 tensor.parts[0].dtype = DType::qint8;

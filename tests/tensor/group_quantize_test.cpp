@@ -159,5 +159,13 @@ TEST(GroupDecode, GroupsAlongTheFirstAxis) {
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 10, 3, 30, 600, 4000, 800, 6000));
 }
 
+// Two of these scales share a byte.
+TEST(GroupDecode, ScalesMayTakeLessThanAByte) {
+  const Tensor tensor = grouped(
+      {{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}}, {1, 6},
+      {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6})), part("scales", DType::f4_e2m1, blob_of<std::uint8_t>({0x42, 0x01}))});
+  EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 2, 6, 8, 2.5F, 3));
+}
+
 }  // namespace
 }  // namespace poise

@@ -7,14 +7,8 @@
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
-#include "tensor/dense.hpp"
 
 namespace poise::alt {
-
-std::string what_helps(const Tensor& tensor) {
-  const std::string skip = fmt::format("--skip '{}' leaves it out", tensor.name);
-  return has_float_elements(tensor) ? "--dtype f32 or f16 converts it, " + skip : skip;
-}
 
 TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header) : tensors_(std::move(tensors)), header_(std::move(header)) {
   for (const Tensor* tensor : tensors_) {

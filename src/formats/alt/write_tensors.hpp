@@ -12,9 +12,6 @@
 
 namespace poise::alt {
 
-// What a caller can do about a tensor that a version cannot hold.
-std::string what_helps(const Tensor& tensor);
-
 class TensorsSection {
  public:
   // Makes what stands before a tensor's data. Its length must not depend on the scale, which may take a pass over the data

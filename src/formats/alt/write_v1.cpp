@@ -8,6 +8,7 @@
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_tensors.hpp"
+#include "formats/refusal.hpp"
 #include "model/roles.hpp"
 #include "model/tiny_llama.hpp"
 
@@ -69,8 +70,7 @@ std::int32_t data_type(const Tensor& tensor) {
   if (dtype == DType::f32) return 0;
   if (dtype == DType::f16) return 1;
   if (dtype == DType::i8) return 2;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("alt1 cannot hold tensor {} ({}): {}", tensor.name, dense ? to_string(dtype) : to_string(tensor.layout), what_helps(tensor)));
+  refuse_tensor("alt1", tensor);
 }
 
 SectionWriter tensor_header(const Tensor& tensor, const Affine&) {

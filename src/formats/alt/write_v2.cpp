@@ -15,6 +15,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/alt/write_tensors.hpp"
+#include "formats/refusal.hpp"
 #include "tensor/affine.hpp"
 
 namespace poise::alt {
@@ -78,14 +79,11 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
 
 // What a tensor's bytes are called in the file. Throws unsupported, saying what would help.
 std::int32_t data_type(const Tensor& tensor) {
-  const auto refuse = [&](std::string_view what) {
-    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {} ({}): {}", tensor.name, what, what_helps(tensor)));
-  };
   const bool affine = tensor.layout == Layout::affine;
-  if (tensor.layout != Layout::dense && !affine) refuse(to_string(tensor.layout));
+  if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
   const DType dtype = tensor.require("data").dtype;
   const bool known = dtype != DType::unknown && poise::info(dtype).alt >= 0;
-  if (!known || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse(to_string(dtype));
+  if (!known || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse_tensor("alt", tensor);
   return poise::info(dtype).alt;
 }
 

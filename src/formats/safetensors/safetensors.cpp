@@ -20,6 +20,7 @@
 #include "bytes/checked.hpp"
 #include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 #include "io/source_range.hpp"
@@ -186,12 +187,10 @@ Model read(const Input& input, const ReadOptions&) {
 
 // Only what a tensor is, not how it is packed, decides the spelling.
 std::string_view spelling(const Tensor& tensor) {
-  if (tensor.layout != Layout::dense) {
-    throw Error(ErrorKind::unsupported, fmt::format("safetensors holds dense tensors only: {} is {}", tensor.name, to_string(tensor.layout)));
-  }
+  if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const DType dtype = tensor.require("data").dtype;
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
-  if (name.empty()) throw Error(ErrorKind::unsupported, fmt::format("safetensors has no element type for {} ({})", tensor.name, to_string(dtype)));
+  if (name.empty()) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(dtype, tensor.elements())) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), name));

@@ -22,15 +22,13 @@ namespace {
 
 // Values that are no float32, or more or fewer than the shape says.
 void check_values(const Tensor& tensor, std::vector<std::string>& faults) {
-  const std::string_view remedy = has_float_elements(tensor) ? "; --dtype f32 makes it that" : "";
-  if (tensor.layout != Layout::dense) {
-    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only{}", tensor.name, to_string(tensor.layout), remedy));
+  if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
+    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only{}", tensor.name, storage_name(tensor),
+                                 has_float_elements(tensor) ? "; --dtype f32 makes it that" : ""));
     return;
   }
   const Part& data = tensor.require("data");
-  if (data.dtype != DType::f32) {
-    faults.push_back(fmt::format("tensor {} is {}: the file holds float32 only{}", tensor.name, to_string(data.dtype), remedy));
-  } else if (data.blob->size() != tensor.elements() * sizeof(float)) {
+  if (data.blob->size() != tensor.elements() * sizeof(float)) {
     faults.push_back(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
                                  tensor.elements() * sizeof(float)));
   }

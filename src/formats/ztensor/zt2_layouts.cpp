@@ -11,6 +11,7 @@
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/check_parts.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx.hpp"
 #include "tensor/sparse.hpp"
 
 namespace poise::ztensor {
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::string_view kCsr = "zt.sparse_csr/1";
 constexpr std::string_view kCoo = "zt.sparse_coo/1";
-constexpr std::string_view kMx = "zt.mx/1";
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout_name, problem));
@@ -59,26 +59,6 @@ void check_sparse(const Tensor& tensor) {
     index = part.dtype;
   }
   check_parts(tensor);
-}
-
-// MX: low-precision elements with a power-of-two scale for each block along one axis.
-void check_mx(const Tensor& tensor) {
-  constexpr std::array kElements = {DType::f4_e2m1, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::unknown};
-  require_roles(tensor, {"data", "scales"});
-  const Part& data = tensor.require("data");
-  const Part& scales = tensor.require("scales");
-  const Value* form = tensor.attributes.find("scale_form");
-  if (form == nullptr || *form != Value("e8m0_exponent")) fail(tensor, "attribute scale_form: expected e8m0_exponent");
-  if (scales.dtype != DType::f8_e8m0) fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.dtype_name));
-  if (std::ranges::find(kElements, data.dtype) == kElements.end()) fail(tensor, fmt::format("data: {} is no MX element", data.dtype_name));
-  if (tensor.shape.empty()) fail(tensor, "a scalar has no blocks");
-  const std::uint64_t axis = tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : required_number(tensor, "axis");
-  if (axis >= tensor.shape.size()) fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
-  const std::uint64_t block = required_number(tensor, "block_size");
-  if (block < 2 || tensor.shape[axis] % block != 0)
-    fail(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block, tensor.shape[axis], axis));
-  if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
-  require_size(tensor, scales, tensor.elements() / block);
 }
 
 // gguf.<type>/1: blocks of ggml's as they are.
@@ -196,12 +176,15 @@ void check_layout2(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
   if (tensor.layout == Layout::quantized_group) return check_parts(tensor);
-  if (tensor.layout_name == kMx) return check_mx(tensor);
+  if (tensor.layout_name == kMxLayout) {
+    mx_scheme(tensor);
+    return;
+  }
   if (is_gguf(tensor.layout_name)) return check_gguf(tensor);
 }
 
 bool is_known_layout2(std::string_view layout) {
-  constexpr std::array kKnown = {std::string_view("dense"), kCsr, kCoo, kQuantGroup, kMx, kAffineLayout};
+  constexpr std::array kKnown = {std::string_view("dense"), kCsr, kCoo, kQuantGroup, kMxLayout, kAffineLayout};
   return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout);
 }
 

@@ -251,7 +251,7 @@ const Format kZtensor2 = {
     .extensions = {},
     .options = {.zstd_level = true, .digest = true, .align = true, .shard_size = true},
     .holds_bf16 = true,
-    .layouts = {.affine = true, .groups = true, .sparse = true},
+    .layouts = {.affine = true, .groups = true, .sparse = true, .mx = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .write = ztensor::write_zt2,

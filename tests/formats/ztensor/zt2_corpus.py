@@ -474,10 +474,11 @@ def quantized(corpus):
     corpus.valid("mx of f4", mx(data=32, kind="f4_e2m1"))
     corpus.valid("mx of i8", mx(kind=None))
     corpus.valid("mx without axis", mx(drop="axis"))
+    corpus.valid("mx without scale_form", mx(drop="scale_form"))
     for name, changes, word in (("three scales", {"scales": 3}, "scales"), ("blocks of 0", {"block_size": 0}, "block_size"),
                                 ("blocks of 1", {"block_size": 1}, "block_size"), ("blocks of 31", {"block_size": 31}, "block_size"),
                                 ("no block_size", {"drop": "block_size"}, "block_size"), ("axis 2", {"axis": 2}, "axis"),
-                                ("no scale_form", {"drop": "scale_form"}, "scale_form"), ("another scale_form", {"scale_form": "f32_factors"}, "scale_form"),
+                                ("another scale_form", {"scale_form": "f32_factors"}, "scale_form"),
                                 ("scales without their type", {"exponent": None}, "f8_e8m0"), ("data of bool", {"kind": "bool"}, "bool")):
         corpus.refused("mx: " + name, mx(**changes), word, TENSOR)
 

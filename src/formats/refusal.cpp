@@ -1,0 +1,17 @@
+#include "formats/refusal.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tensor/dense.hpp"
+
+namespace poise {
+
+void refuse_tensor(std::string_view format, const Tensor& tensor) {
+  const std::string_view cast = has_float_elements(tensor) ? "--dtype f32 or f16 converts it, " : "";
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} cannot hold tensor {} ({}): {}--skip '{}' leaves it out", format, tensor.name, storage_name(tensor), cast, tensor.name));
+}
+
+}  // namespace poise
