@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +32,7 @@ namespace poise {
 namespace {
 
 constexpr std::uint64_t kSizeBytes = 8;  // of the header's length
-constexpr std::uint64_t kAlignment = 8;
+constexpr std::uint64_t kAlignment = 8;  // of the data: that of the widest elements
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct Entry {
@@ -205,17 +206,30 @@ const std::string& writable_name(const Tensor& tensor) {
   return tensor.name;
 }
 
-std::string header_text(const Model& model) {
+// Those of the widest elements first, so that each begins at a multiple of its element's bytes; else in the model's order.
+std::vector<const Tensor*> in_written_order(const Model& model) {
+  std::vector<const Tensor*> tensors;
+  tensors.reserve(model.size());
+  for (const Tensor& tensor : model.tensors()) {
+    spelling(tensor);  // refuses what has no elements of a known width
+    tensors.push_back(&tensor);
+  }
+  const auto alignment = [](const Tensor* tensor) { return std::max(1U, info(tensor->require("data").dtype).bits / 8U); };
+  std::ranges::stable_sort(tensors, std::greater(), alignment);
+  return tensors;
+}
+
+std::string header_text(const Model& model, const std::vector<const Tensor*>& tensors) {
   std::vector<Attributes::Entry> entries;
   Attributes metadata = text_attributes(model);
   const std::uint64_t cost = reading_cost(metadata);
   if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   std::uint64_t position = 0;
-  for (const Tensor& tensor : model.tensors()) {
-    const std::string_view dtype = spelling(tensor);
-    Value::Array shape(tensor.shape.begin(), tensor.shape.end());
-    const std::uint64_t end = position + tensor.require("data").blob->size();
-    entries.emplace_back(writable_name(tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
+  for (const Tensor* tensor : tensors) {
+    const std::string_view dtype = spelling(*tensor);
+    Value::Array shape(tensor->shape.begin(), tensor->shape.end());
+    const std::uint64_t end = position + tensor->require("data").blob->size();
+    entries.emplace_back(writable_name(*tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
     position = end;
   }
   std::string text = to_json(Attributes::from_unique(std::move(entries)));
@@ -225,7 +239,8 @@ std::string header_text(const Model& model) {
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const std::string header = header_text(model);
+  const std::vector<const Tensor*> tensors = in_written_order(model);
+  const std::string header = header_text(model, tensors);
   if (header.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
@@ -235,7 +250,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Sink& sink = output.main();
   sink.write(start.bytes());
   Meter meter(options.progress, total);
-  for (const Tensor& tensor : model.tensors()) pump(*tensor.require("data").blob, sink, meter, tensor.name);
+  for (const Tensor* tensor : tensors) pump(*tensor->require("data").blob, sink, meter, tensor->name);
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
