@@ -5,6 +5,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/source_range.hpp"
 #include "model/check.hpp"
@@ -31,10 +32,11 @@ void read_version(ByteReader& reader) {
   if (version != kVersion) reader.fail("version", fmt::format("expected {}, found {}", kVersion, version), at);
 }
 
-std::int64_t read_size(ByteReader& reader, std::string_view field) {
+std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t most = kMaxModelSize) {
   const std::uint64_t at = reader.position();
   const std::int32_t size = reader.i32(field);
   if (size < 1) reader.fail(field, fmt::format("expected at least 1, found {}", size), at);
+  if (size > most) reader.fail(field, fmt::format("expected at most {}, found {}", most, size), at);
   return size;
 }
 
@@ -49,11 +51,14 @@ Config read_config(ByteReader& reader) {
   const std::uint64_t at = reader.position();
   TinyLlamaSizes sizes;
   sizes.model_dim = read_size(reader, "model dimension");
-  sizes.layers = read_size(reader, "number of layers");
+  sizes.layers = read_size(reader, "number of layers", kMaxLayers);
   const std::uint64_t heads_at = reader.position();
-  sizes.heads = read_size(reader, "number of heads");
+  sizes.heads = read_size(reader, "number of heads", kMaxLayers);
   if (sizes.model_dim % sizes.heads != 0) {
     reader.fail("number of heads", fmt::format("{} do not divide the model dimension {}", sizes.heads, sizes.model_dim), heads_at);
+  }
+  if (sizes.model_dim / sizes.heads > kMaxLayers) {
+    reader.fail("number of heads", fmt::format("they have {} dimensions each, expected at most {}", sizes.model_dim / sizes.heads, kMaxLayers), heads_at);
   }
   sizes.ffn_hidden_dim = read_size(reader, "FFN hidden dimension");
   sizes.positions = read_size(reader, "max sequence length");

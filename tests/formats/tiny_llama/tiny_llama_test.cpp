@@ -114,6 +114,9 @@ TEST(TinyLlamaFile, EveryHeaderFieldIsChecked) {
   EXPECT_THAT(error_of(patched<std::int32_t>(8, 0)), HasSubstr("model dimension: expected at least 1, found 0 (at 0x8)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(12, -1)), HasSubstr("number of layers: expected at least 1, found -1 (at 0xc)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(16, 3)), HasSubstr("number of heads: 3 do not divide the model dimension 2 (at 0x10)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(12, 65537)), HasSubstr("number of layers: expected at most 65536, found 65537 (at 0xc)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(16, 65537)), HasSubstr("number of heads: expected at most 65536, found 65537 (at 0x10)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(8, 65537)), HasSubstr("number of heads: they have 65537 dimensions each, expected at most 65536 (at 0x10)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)), HasSubstr("the file is cut off: its header describes 520 bytes, it has 504"));
   EXPECT_THAT(error_of(patched<std::int32_t>(28, 4)), HasSubstr("behind the last array"));
   EXPECT_THAT(error_of(patched<std::int32_t>(20, 2147483647)), HasSubstr("the file is cut off"));
