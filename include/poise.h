@@ -226,8 +226,8 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 // What a reader accepted although the format's canonical form looks different.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Three maps: who made the model ("author", "license", ...), its hyperparameters with the keys of a config.json ("hidden_size",
-// ...; empty when it has none), and what else the file attaches to it.
+// Three maps: who made the model ("author", "license", ...), its configuration with all keys of its config.json and the hyperparameters
+// that it leaves to defaults ("hidden_size", ...; empty when it has none), and what else the file attaches to it.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error);
@@ -496,7 +496,8 @@ poise_status poise_writer_create(const char* path, const char* format, const poi
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
 // Fields that replace what was set before.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// JSON objects: the hyperparameters with the keys of a config.json, all of them; attributes, each of which replaces one of its key.
+// JSON objects: a config.json, which is kept whole and of a known model_type has to have the hyperparameters; attributes, each of which
+// replaces one of its key.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
 // Begins a vocabulary without tokens in place of the one before; the counts in it are ignored. Tokens get ids in the order in which they

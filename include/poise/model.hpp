@@ -129,7 +129,10 @@ class Model {
  public:
   Origin origin;
   Card card;
+  // The hyperparameters. Empty where the model has none, or is of a family that Poise does not know.
   std::optional<Config> config;
+  // The whole of config.json, in its order, where the model was made from one. `config` counts where the two disagree.
+  Attributes config_json;
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
   std::vector<Warning> warnings;
@@ -160,6 +163,9 @@ class Model {
 
 // The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
+// Everything that is known of a model's configuration: config.json with all its keys, then the hyperparameters that it leaves to
+// defaults. Empty when the model has neither.
+Attributes whole_config(const Model& model);
 Attributes card_to_attributes(const Card& card);
 
 }  // namespace poise

@@ -50,7 +50,7 @@ poise_model* make_model(const poise_open_options* given, Open&& open) {
 poise_model::poise_model(poise::Model from)
     : model(std::move(from)),
       card(poise::card_to_attributes(model.card)),
-      config(model.config ? poise::config_to_attributes(*model.config, model.card.model_type) : poise::Attributes()),
+      config(poise::whole_config(model)),
       parts(std::make_unique<poise_parts[]>(model.size())) {
   indices_.reserve(model.size());
   for (const poise::Tensor& tensor : model.tensors()) indices_.emplace(tensor.name, indices_.size());

@@ -154,6 +154,7 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
     const poise::Model& model = at(from, "from").model;
     to.card = model.card;
     to.config = model.config;
+    to.config_json = model.config_json;
     to.vocabulary = model.vocabulary;
     to.attributes = model.attributes;
   });
@@ -181,11 +182,14 @@ poise_status poise_writer_set_config(poise_writer* writer, const char* json, poi
   return guard(error, [&] {
     poise::Model& to = open_writer(writer).model;
     with_json(json, "config", [&](const Attributes& map) {
-      std::string model_type = to.card.model_type;
-      const poise::Config config = poise::config_from_attributes(map, model_type, {});
-      poise::throw_faults(poise::check_config(config), {});
-      to.config = config;
-      to.card.model_type = model_type;
+      poise::Model made;
+      made.card.model_type = to.card.model_type;
+      poise::take_config(made, map, {});
+      if (made.config) poise::throw_faults(poise::check_config(*made.config), {});
+      if (!made.config && made.card.model_type.empty()) refuse("config: model_type and hidden_size are missing");
+      to.config = made.config;
+      to.config_json = std::move(made.config_json);
+      to.card.model_type = std::move(made.card.model_type);
     });
   });
 }

@@ -71,7 +71,7 @@ void print_json(const Model& model, const Options& options) {
   for (const Warning& warning : model.warnings) warnings.emplace_back(describe(warning));
   Attributes root{{"path", options.path}, {"format", model.origin.format}, {"size", model.origin.size}};
   root.set("card", card_to_attributes(model.card));
-  root.set("config", model.config ? Value(config_to_attributes(*model.config, model.card.model_type)) : Value(Attributes{}));
+  root.set("config", whole_config(model));
   root.set("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
   root.set("attributes", model.attributes);
   root.set("warnings", std::move(warnings));
@@ -174,7 +174,7 @@ void print_table(const Model& model, const Options& options) {
   print_field("format", model.origin.format);
   print_field("size", fmt::format("{} ({} bytes)", human_bytes(model.origin.size), grouped(model.origin.size)));
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
-  if (model.config) print_map("config", config_to_attributes(*model.config, model.card.model_type));
+  print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));
   print_map("attributes", model.attributes);
   print_summary(model);

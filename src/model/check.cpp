@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/limits.hpp"
+#include "model/config_effects.hpp"
 #include "model/roles.hpp"
 #include "model/tiny_llama.hpp"
 
@@ -120,7 +121,8 @@ std::vector<std::string> check_consistency(const Model& model) {
   if (model.config) {
     faults = check_config(*model.config);
     if (faults.empty() && model.card.model_type == kTinyLlama) faults = check_tiny_llama_config(*model.config);
-    if (faults.empty() && (model.size() > 0 || model.origin.format == "huggingface")) check_tensors(model, family, faults);
+    const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
+    if (faults.empty() && has_tensors && !has_other_tensors(model)) check_tensors(model, family, faults);
   }
   if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;

@@ -9,7 +9,8 @@
 namespace poise {
 
 // The disagreements of a Mistral, Llama or Tiny Llama model, one sentence each, up to a thousand; empty when it can run. A model
-// without configuration or tensors has nothing to disagree about.
+// without configuration or tensors has nothing to disagree about, and one whose config.json has it that there are others than Poise knows is
+// not asked for them.
 std::vector<std::string> check_consistency(const Model& model);
 
 // What keeps the hyperparameters from describing any model: zero or negative sizes, heads that do not divide, and sizes

@@ -1,6 +1,7 @@
 #include "model/config_json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -66,9 +67,6 @@ class Keys {
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const {
     throw Error(ErrorKind::invalid_file, fmt::format("config: {}: {}", key, problem), path_);
   }
-  [[noreturn]] void refuse(std::string_view key, std::string_view reason) const {
-    throw Error(ErrorKind::unsupported, fmt::format("config: {}: {}", key, reason), path_);
-  }
 
  private:
   const Value* find(std::string_view key) const {
@@ -80,16 +78,13 @@ class Keys {
   const std::string& path_;
 };
 
-// rope_theta, which newer files keep in an object of its own; scaled variants are refused.
+constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameters", "rope_scaling"};
+
+// rope_theta, which newer files keep in an object of its own.
 float rope_theta(const Keys& keys, const std::string& path) {
   float theta = keys.number("rope_theta").value_or(10000.0F);
-  for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
-    const Attributes* map = keys.object(key);
-    if (map == nullptr) continue;
-    const Keys inner(*map, path);
-    const std::string type = inner.text("rope_type").value_or(inner.text("type").value_or("default"));
-    if (type != "default") keys.refuse(key, fmt::format("rotary embeddings of type \"{}\" are not supported", type));
-    theta = inner.number("rope_theta").value_or(theta);
+  for (const std::string_view key : kRopeObjects) {
+    if (const Attributes* map = keys.object(key)) theta = Keys(*map, path).number("rope_theta").value_or(theta);
   }
   return theta;
 }
@@ -107,6 +102,34 @@ Config read_tiny_llama(const Keys& keys) {
   config.rope_theta = keys.number("rope_theta").value_or(config.rope_theta);
   config.initializer_range = keys.number("initializer_range").value_or(config.initializer_range);
   return config;
+}
+
+// The hyperparameters that a config.json says, in our spelling; none where it does not say them.
+Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
+  try {
+    const Config config = config_from_attributes(map, model_type, {});
+    return config_to_attributes(config, model_type);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Poise itself writes a Config of any family, with every key. Nothing is to be guessed then.
+std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_type) {
+  if (map.empty() || !(hyperparameters_of(map, model_type) == map)) return std::nullopt;
+  return config_from_attributes(map, model_type, {});
+}
+
+// In the objects that count more than the key beside them.
+void set_rope_theta(Attributes& map, const Value& theta) {
+  for (const std::string_view key : kRopeObjects) {
+    const Value* value = map.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<Attributes>();
+    if (found == nullptr || found->find("rope_theta") == nullptr) continue;
+    Attributes changed = *found;
+    changed.set("rope_theta", theta);
+    map.set(std::string(key), std::move(changed));
+  }
 }
 
 }  // namespace
@@ -136,13 +159,48 @@ Config config_from_attributes(const Attributes& map, std::string& model_type, co
   return config;
 }
 
-void refuse_what_is_not_done(const Attributes& map, const std::string& path) {
-  const Keys keys(map, path);
-  const std::string activation = keys.text("hidden_act").value_or("silu");
-  if (activation != "silu" && activation != "swish") keys.refuse("hidden_act", fmt::format("\"{}\" is not supported, only silu", activation));
-  for (const std::string_view key : {"attention_bias", "mlp_bias"}) {
-    if (keys.boolean(key).value_or(false)) keys.refuse(key, "projections with a bias are not supported");
+bool is_known_family(std::string_view model_type) { return model_type == "mistral" || model_type == "llama" || model_type == kTinyLlama; }
+
+void take_config(Model& model, Attributes map, const std::string& path) {
+  std::string& model_type = model.card.model_type;
+  model_type = Keys(map, path).text("model_type").value_or(model_type);
+  const bool llama = model_type.empty() && map.find("hidden_size") != nullptr;
+  model.config = is_known_family(model_type) || llama ? config_from_attributes(map, model_type, path) : spelled_by_poise(map, model_type);
+  model.config_json = std::move(map);
+}
+
+Attributes normal_config(const Model& model) {
+  const Attributes typed = model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes();
+  std::vector<Attributes::Entry> entries(typed.begin(), typed.end());
+  for (const auto& [key, value] : model.config_json) {
+    if (typed.find(key) == nullptr) entries.emplace_back(key, value);
   }
+  return Attributes::from_unique(std::move(entries));
+}
+
+std::vector<std::string> other_config_keys(const Model& model) {
+  const Attributes typed = config_to_attributes(Config{}, std::string(kTinyLlama));  // the family with the most keys
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : model.config_json) {
+    if (!model.config || typed.find(key) == nullptr) keys.push_back(key);
+  }
+  return keys;
+}
+
+Attributes whole_config(const Model& model) {
+  if (!model.config) return model.config_json;
+  const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
+  if (other_config_keys(model).empty()) return typed;
+  Attributes whole = model.config_json;
+  const Attributes said = hyperparameters_of(whole, model.card.model_type);
+  for (const auto& [key, value] : typed) {
+    const Value* before = said.find(key);
+    if (before != nullptr && *before == value && whole.find(key) != nullptr) continue;
+    const bool changed = before != nullptr && !(*before == value);
+    whole.set(key, value);
+    if (changed && key == "rope_theta") set_rope_theta(whole, value);
+  }
+  return whole;
 }
 
 }  // namespace poise

@@ -1,11 +1,13 @@
 #include "model/metadata.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -211,9 +213,11 @@ void require_finite(const Attributes& config) {
 }
 
 std::string config_text(const Model& model) {
-  const Attributes config = config_to_attributes(*model.config, model.card.model_type);
+  const Attributes config = whole_config(model);
   require_finite(config);
-  return to_json(config);
+  std::string text = to_json(config);
+  require_readable(reading_cost(config), text.size());
+  return text;
 }
 
 }  // namespace
@@ -234,6 +238,12 @@ std::vector<std::string> attributes_that_are_no_text(const Model& model) {
   return names;
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  const std::size_t count = std::min(names.size(), kMost);
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "), count < names.size() ? ", ..." : "");
+}
+
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   if (cost <= max_value_bytes(text_bytes)) return;
   throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
@@ -251,14 +261,14 @@ std::string_view kind_name(VocabularyKind kind) {
 Attributes metadata_attributes(const Model& model) {
   Attributes result;
   if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
-  if (model.config) result.set(std::string(kConfig), config_text(model));
+  if (model.config || !model.config_json.empty()) result.set(std::string(kConfig), config_text(model));
   if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
   return result;
 }
 
 void take_text_attributes(Model& model) {
   if (const auto map = take_json(model, kCard)) model.card = card_from(model, *map);
-  if (const auto map = take_json(model, kConfig)) model.config = config_from_attributes(*map, model.card.model_type, model.origin.path.string());
+  if (auto map = take_json(model, kConfig)) take_config(model, std::move(*map), model.origin.path.string());
   if (const auto map = take_json(model, kVocabulary)) model.vocabulary = VocabularyReader(model, *map).read();
 }
 

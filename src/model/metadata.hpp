@@ -18,6 +18,9 @@ Attributes text_attributes(const Model& model);
 // The names of the attributes that text_attributes() makes JSON text of.
 std::vector<std::string> attributes_that_are_no_text(const Model& model);
 
+// "a, b, c, d, e, ...": the first few, for a message.
+std::string listed(const std::vector<std::string>& names);
+
 // "sentencepiece_bpe", "sentencepiece_unigram", "byte_pair"
 std::string_view kind_name(VocabularyKind kind);
 

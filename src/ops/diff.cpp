@@ -13,6 +13,7 @@
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
 #include "io/same_bytes.hpp"
+#include "model/config_json.hpp"
 #include "model/metadata.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
@@ -52,10 +53,7 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
   }
 }
 
-void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
-  const auto map = [](const Model& model) { return model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes(); };
-  compare_maps("config.", map(a), map(b), out);
-}
+void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) { compare_maps("config.", normal_config(a), normal_config(b), out); }
 
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
   if (!a.vocabulary || !b.vocabulary) {

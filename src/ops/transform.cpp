@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "model/card.hpp"
+#include "model/config_json.hpp"
 #include "ops/glob.hpp"
 #include "tensor/dense.hpp"
 #include "tensor/group_quantize.hpp"
@@ -232,6 +233,14 @@ void replace_fields(Card& card, const Card& with) {
   replace(card.uuid, with.uuid);
 }
 
+// A configuration of a family that is not known may say all that another one needs.
+void read_config_as(Model& model, const std::string& model_type) {
+  if (model.config || model.config_json.empty() || !is_known_family(model_type)) return;
+  Attributes map = std::move(model.config_json);
+  map.set("model_type", model_type);
+  take_config(model, std::move(map), model.origin.path.string());
+}
+
 }  // namespace
 
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options) {
@@ -240,6 +249,8 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   result.model.card = model.card;
   replace_fields(result.model.card, checked_card(options.card));
   result.model.config = model.config;
+  result.model.config_json = model.config_json;
+  read_config_as(result.model, options.card.model_type);
   result.model.vocabulary = model.vocabulary;
   result.model.attributes = model.attributes;
   result.model.warnings = model.warnings;

@@ -9,6 +9,8 @@
 #include <poise/error.hpp>
 
 #include "model/check.hpp"
+#include "model/config_effects.hpp"
+#include "model/config_json.hpp"
 #include "model/roles.hpp"
 #include "model/tiny_llama.hpp"
 
@@ -21,7 +23,7 @@ namespace {
 
 void require_parts(const Model& model) {
   std::vector<std::string_view> missing;
-  if (!model.config) missing.push_back("configuration (hyperparameters)");
+  if (!model.config) missing.push_back(model.config_json.empty() ? "configuration (hyperparameters)" : "configuration that Poise knows");
   if (model.size() == 0) missing.push_back("tensors");
   if (!missing.empty()) refuse(model, fmt::format("it has no {}", fmt::join(missing, " and no ")));
 }
@@ -41,9 +43,6 @@ void refuse_unknown_weights(const Model& model) {
 void check_mistral(const Model& model) {
   const Config& config = *model.config;
   if (const auto faults = check_consistency(model); !faults.empty()) refuse(model, fmt::format("{}", fmt::join(faults, "; ")), ErrorKind::invalid_file);
-  if (config.hidden_act != "silu" && config.hidden_act != "swish") {
-    refuse(model, fmt::format("hidden_act is \"{}\", only silu is supported", config.hidden_act));
-  }
   if (config.head_dim % 2 != 0) refuse(model, fmt::format("head_dim is {}: rotary embeddings need an even number", config.head_dim));
   refuse_unknown_weights(model);
 }
@@ -57,14 +56,15 @@ void check_tiny_llama(const Model& model) {
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model) {
-  require_parts(model);
   const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
+  if (!type.empty() && !is_known_family(type)) {
+    refuse(model, fmt::format("model_type is \"{}\", only mistral, llama and tiny_llama are supported", type));
+  }
+  require_parts(model);
+  if (const auto effects = effects_not_followed(model); !effects.empty()) refuse(model, fmt::format("{}", fmt::join(effects, "; ")));
   if (type == kTinyLlama) {
     check_tiny_llama(model);
     return make_tiny_llama(model);
-  }
-  if (!type.empty() && type != "mistral" && type != "llama") {
-    refuse(model, fmt::format("model_type is \"{}\", only mistral, llama and tiny_llama are supported", type));
   }
   check_mistral(model);
   return make_mistral(model);

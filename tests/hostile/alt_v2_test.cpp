@@ -64,7 +64,8 @@ void add_tensor(ByteFile& file, const std::string& at, const Hints& hints, const
 
 std::string floats(std::size_t count) { return std::string(4 * count, '\0'); }
 
-ByteFile tensors() {
+// `packed`: two codes of gate to a byte.
+ByteFile tensors(bool packed) {
   ByteFile file;
   file.i64("marker", 0xFACEFEED).size_of("size", "marker", "padding");
   file.i64("tensor_count", 11).i64("shape_count", 19).i32("block_count", 1).i32("unique_count", 2);
@@ -75,7 +76,7 @@ ByteFile tensors() {
   add_tensor(file, "v", {0, 0, 1, 3}, {2, 2}, "model.layers.0.self_attn.v_proj.weight", 2, std::string(4, '\1'), 0.5F);
   add_tensor(file, "o", {0, 0, 1, 4}, {2, 2}, "model.layers.0.self_attn.o_proj.weight", 3, std::string(2, '\x21'), 0.5F, true);
   add_tensor(file, "norm 2", {0, 0, 4, 0}, {2}, "model.layers.0.post_attention_layernorm.weight", 0, floats(2));
-  add_tensor(file, "gate", {0, 0, 2, 5}, {1, 2}, "model.layers.0.mlp.gate_proj.weight", 3, std::string(2, '\1'), 0.5F, false);
+  add_tensor(file, "gate", {0, 0, 2, 5}, {1, 2}, "model.layers.0.mlp.gate_proj.weight", 3, packed ? "\x11" : "\1\1", 0.5F, packed);
   add_tensor(file, "up", {0, 0, 2, 6}, {1, 2}, "model.layers.0.mlp.up_proj.weight", 0, floats(2));
   add_tensor(file, "down", {0, 0, 2, 7}, {2, 1}, "model.layers.0.mlp.down_proj.weight", 0, floats(2));
   add_tensor(file, "norm", {3, -3, 0, 0}, {2}, "model.norm.weight", 0, floats(2));
@@ -90,10 +91,10 @@ ByteFile end() {
 }
 
 // The whole file; its fields are called "general: author" and so on.
-ByteFile whole() {
+ByteFile whole(bool packed = true) {
   ByteFile file;
   file.append(start(), "start: ").append(general(), "general: ").append(parameters(), "parameters: ").append(tokenizer(), "tokenizer: ");
-  return file.append(tensors(), "tensors: ").append(end(), "end: ");
+  return file.append(tensors(packed), "tensors: ").append(end(), "end: ");
 }
 
 // Three sections and the end, with another one among them.
@@ -202,7 +203,12 @@ TEST(HostileAltV2, Tokenizer) {
                "tokenizer: vocab_size"},
           Case{"there are no fewer tokens", [] { return whole().i32("tokenizer: vocab_size", 5); }, kInvalid, "tensors: marker", "token 4"},
           Case{"there are no more tokens", [] { return whole().i32("tokenizer: vocab_size", 3); }, kInvalid, "tokenizer: size", "section_size"},
-          Case{"seq_len is not negative", [] { return whole().i32("tokenizer: seq_len", -1); }, kInvalid, kAnywhere, "tokenizer: "},
+          Case{"seq_len is not negative", [] { return whole().i32("tokenizer: seq_len", -1); }, kInvalid, "tokenizer: seq_len",
+               "tokenizer: seq_len: expected 0 or more, found -1"},
+          Case{"seq_len is not the least integer", [] { return whole().i32("tokenizer: seq_len", INT32_MIN); }, kInvalid, "tokenizer: seq_len",
+               "tokenizer: seq_len: expected 0 or more, found -2147483648"},
+          Case{"a score is a number", [] { return whole().f32("tokenizer: token 2 score", std::numeric_limits<float>::quiet_NaN()); }, kInvalid,
+               "tokenizer: token 2 score", "token 2: token_score: expected a number, found NaN"},
           Case{"a token has a length", [] { return whole().i32("tokenizer: token 2 data length", -1); }, kInvalid, "tokenizer: token 2 data length",
                "token 2: token_data: length"},
           Case{"a token ends inside the file", [] { return whole().i32("tokenizer: token 3 data length", INT32_MAX); }, kInvalid, "tokenizer: token 3 data",
@@ -279,25 +285,28 @@ TEST(HostileAltV2, Tensors) {
           Case{"data_type is known", [] { return whole().i32("tensors: q data_type", 5); }, kInvalid, "tensors: q data_type",
                "tensor 2: data_type: expected 0 to 4, found 5"},
           Case{"data_type is not negative", [] { return whole().i32("tensors: q data_type", -1); }, kInvalid, "tensors: q data_type", "tensor 2: data_type"},
+          Case{"min is not above max", [] { return whole().f32("tensors: v min", 1); }, kInvalid, "tensors: v min",
+               "tensor 4: min: expected at most the max, which is 0, found 1"},
+          Case{"nor in 4 bits", [] { return whole().f32("tensors: o max", -1); }, kInvalid, "tensors: o min", "tensor 5: min: expected at most the max"},
           Case{"packing_flag is 0 or 1", [] { return whole().u8("tensors: o packing_flag", 2); }, kInvalid, "tensors: o packing_flag",
                "tensor 5: packing_flag"},
           Case{"packing_flag is not -1", [] { return whole().u8("tensors: o packing_flag", 255); }, kInvalid, "tensors: o packing_flag",
                "tensor 5: packing_flag"},
       });
-  expect_faults(
-      "hostile.alt",
-      std::array{
-          VerifyCase{"an element is finite", [] { return whole().raw("tensors: norm data", le(0x7fc00000, 4) + floats(1)); }, "tensors: norm data",
-                     "tensor model.norm.weight: data: element 0 is not finite", true},
-          VerifyCase{"delta is finite", [] { return whole().f32("tensors: v delta", std::numeric_limits<float>::quiet_NaN()); }, "tensors: v delta",
-                     "delta is nan"},
-          VerifyCase{"delta is not negative", [] { return whole().f32("tensors: v delta", -1); }, "tensors: v delta", "delta is -1"},
-          VerifyCase{"min is finite", [] { return whole().f32("tensors: v min", -std::numeric_limits<float>::infinity()); }, "tensors: v delta",
-                     "min and max are -inf"},
-          VerifyCase{"a code fits four bits", [] { return whole().raw("tensors: gate data", "\x10\x01"); }, "tensors: gate data", "code 0 does not fit 4 bits"},
-          VerifyCase{"a shape is the configuration's", [] { return whole().i32("tensors: up dimension 0", 2).i32("tensors: up dimension 1", 1); }, kNowhere,
-                     "up_proj.weight"},
-      });
+  expect_faults("hostile.alt",
+                std::array{
+                    VerifyCase{"an element is finite", [] { return whole().raw("tensors: norm data", le(0x7fc00000, 4) + floats(1)); }, "tensors: norm data",
+                               "tensor model.norm.weight: data: element 0 is not finite", true},
+                    VerifyCase{"delta is finite", [] { return whole().f32("tensors: v delta", std::numeric_limits<float>::quiet_NaN()); }, "tensors: v delta",
+                               "delta is nan"},
+                    VerifyCase{"delta is not negative", [] { return whole().f32("tensors: v delta", -1); }, "tensors: v delta", "delta is -1"},
+                    VerifyCase{"min is finite", [] { return whole().f32("tensors: v min", -std::numeric_limits<float>::infinity()); }, "tensors: v delta",
+                               "min and max are -inf"},
+                    VerifyCase{"a code fits four bits", [] { return whole(false).raw("tensors: gate data", "\x10\x01"); }, "tensors: gate data",
+                               "code 0 does not fit 4 bits"},
+                    VerifyCase{"a shape is the configuration's", [] { return whole().i32("tensors: up dimension 0", 2).i32("tensors: up dimension 1", 1); },
+                               kNowhere, "up_proj.weight"},
+                });
 }
 
 TEST(HostileAltV2, End) {

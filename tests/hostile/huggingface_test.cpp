@@ -11,8 +11,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/diff.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/verify.hpp>
 
 #include "hostile/byte_file.hpp"
 
@@ -170,7 +172,6 @@ void expect_refused(std::initializer_list<DirectoryCase> cases) {
 }
 
 constexpr auto kInvalid = ErrorKind::invalid_file;
-constexpr auto kUnsupported = ErrorKind::unsupported;
 
 TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
   for (const Files& files : {single(), sharded()}) {
@@ -202,9 +203,7 @@ TEST(HostileHuggingFace, ConfigJson) {
        "the key \"hidden_size\" stands twice"},
       {"nesting is bounded", [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[')); }, kInvalid, "config.json",
        "nested deeper than 64"},
-      {"model_type is there", [] { return with_config("model_type", ""); }, kUnsupported, "config.json", "model_type"},
-      {"model_type is text", [] { return with_config("model_type", "7"); }, kUnsupported, "config.json", "model_type"},
-      {"model_type is known", [] { return with_config("model_type", quoted("gpt2")); }, kUnsupported, "config.json", "model_type: \"gpt2\""},
+      {"model_type is text", [] { return with_config("model_type", "7"); }, kInvalid, "config.json", "model_type: expected text"},
       {"hidden_size is there", [] { return with_config("hidden_size", ""); }, kInvalid, "config.json", "hidden_size: missing"},
       {"hidden_size is not null", [] { return with_config("hidden_size", "null"); }, kInvalid, "config.json", "hidden_size: missing"},
       {"hidden_size is a number", [] { return with_config("hidden_size", quoted("2")); }, kInvalid, "config.json", "hidden_size: expected an integer"},
@@ -228,13 +227,66 @@ TEST(HostileHuggingFace, ConfigJson) {
       {"tie_word_embeddings is a boolean", [] { return with_config("tie_word_embeddings", "1"); }, kInvalid, "config.json",
        "tie_word_embeddings: expected true or false"},
       {"hidden_act is text", [] { return with_config("hidden_act", "1"); }, kInvalid, "config.json", "hidden_act: expected text"},
-      {"the activation is silu", [] { return with_config("hidden_act", quoted("gelu")); }, kUnsupported, "config.json", "hidden_act: \"gelu\""},
-      {"rotary embeddings are not scaled", [] { return with_config("rope_scaling", R"({"type":"linear","factor":2})"); }, kUnsupported, "config.json",
-       "rope_scaling"},
       {"rope_scaling is an object", [] { return with_config("rope_scaling", "2"); }, kInvalid, "config.json", "rope_scaling: expected an object"},
-      {"attention has no bias", [] { return with_config("attention_bias", "true"); }, kUnsupported, "config.json", "attention_bias"},
-      {"the feed-forward network has no bias", [] { return with_config("mlp_bias", "true"); }, kUnsupported, "config.json", "mlp_bias"},
   });
+}
+
+// What cannot be run can be opened, verified and written in every format that does not need to know what it means, with all its keys.
+TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
+  struct Kept {
+    const char* key;
+    std::string json;
+    bool known;  // is it a family whose hyperparameters are known?
+  };
+  const Kept cases[] = {{"model_type", "", true},
+                        {"model_type", quoted("gpt2"), false},
+                        {"hidden_act", quoted("gelu"), true},
+                        {"rope_scaling", R"({"type":"linear","factor":2})", true},
+                        {"attention_bias", "true", true},
+                        {"mlp_bias", "true", true},
+                        {"partial_rotary_factor", "0.5", true},
+                        {"quantization_config", R"({"quant_method":"gptq"})", true}};
+  for (const Kept& kept : cases) {
+    SCOPED_TRACE(std::string(kept.key) + " " + kept.json);
+    const Directory directory(with_config(kept.key, kept.json));
+    const Model model = open(directory.path());
+    EXPECT_EQ(model.size(), 11U);
+    EXPECT_EQ(model.config.has_value(), kept.known);
+    const Value* value = model.config_json.find(kept.key);
+    ASSERT_EQ(value != nullptr, !kept.json.empty());
+    if (value != nullptr) {
+      EXPECT_EQ(to_json(*value), kept.json);
+    }
+    EXPECT_EQ(verify(directory.path()).errors(), 0U);
+    for (const char* format : {"zt", "zt1", "safetensors"}) {
+      const fs::path file = directory.path() / fmt::format("again.{}", format);
+      save(model, file, format);
+      const Model again = open(file);
+      const DiffReport difference = diff(model, again);
+      EXPECT_EQ(difference.fields.size() + difference.tensors.size(), 0U) << format;
+      EXPECT_EQ(again.config, model.config) << format;
+      fs::remove(file);
+    }
+  }
+}
+
+TEST(HostileHuggingFace, TensorsOfAFamilyThatIsNotKnownAreAllKept) {
+  Files files = with_config("model_type", quoted("gpt2"));
+  Shapes tensors = shapes();
+  tensors["lm_head.weight"] = {4, 2};
+  tensors["layers.0.rotary_emb.inv_freq"] = {1};
+  const Directory directory(with(files, "model.safetensors", safetensors(tensors)));
+  const Model model = open(directory.path());
+  EXPECT_EQ(model.size(), 13U);
+  for (const char* format : {"alt", "alt1"}) {
+    try {
+      save(model, directory.path() / "x.alt", format);
+      ADD_FAILURE() << "it was written";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      EXPECT_THAT(error.message(), testing::HasSubstr("this one's model_type is \"gpt2\""));
+    }
+  }
 }
 
 TEST(HostileHuggingFace, Index) {

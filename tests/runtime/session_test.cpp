@@ -354,6 +354,15 @@ TEST(Session, SaysWhatIsMissingOrCannotRun) {
   EXPECT_THAT(error_with([](Model& model) { model.config.reset(); }), HasSubstr("it has no configuration"));
   EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "gpt2"; }), HasSubstr("model_type is \"gpt2\""));
   EXPECT_THAT(error_with([](Model& model) { model.config->hidden_act = "gelu"; }), HasSubstr("hidden_act is \"gelu\""));
+  EXPECT_THAT(error_with([](Model& model) { model.config_json.set("partial_rotary_factor", 0.5); }),
+              HasSubstr("cannot run this model: partial_rotary_factor is 0.5, only 1 is supported"));
+  EXPECT_EQ(error_with([](Model& model) { model.config_json.set("partial_rotary_factor", 1.0); }), "no error");
+  EXPECT_THAT(error_with([](Model& model) {
+                model.config.reset();
+                model.card.model_type.clear();
+                model.config_json.set("n_embd", 768);
+              }),
+              HasSubstr("it has no configuration that Poise knows"));
   EXPECT_THAT(error_with([](Model& model) { model.config->hidden_size = 25; }), HasSubstr("model.norm.weight"));
   EXPECT_THAT(error_with([](Model& model) { model.config->num_hidden_layers = 4; }), HasSubstr("tensor model.layers.3.input_layernorm.weight is missing"));
   EXPECT_THAT(error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.q_proj.bias", {1}, {0})); }),

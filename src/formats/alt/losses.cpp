@@ -7,11 +7,11 @@
 #include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
+#include "model/config_json.hpp"
+#include "model/metadata.hpp"
 
 namespace poise::alt {
 namespace {
-
-constexpr std::size_t kNamesListed = 5;
 
 // With it safetensors files say which framework wrote them: nothing about the model.
 constexpr std::string_view kFramework = "format";
@@ -25,11 +25,8 @@ class Losses {
     if (lost) note(what);
   }
   // "4 attributes (a, b, c)"
-  void note_names(const std::vector<std::string>& names, std::string_view noun) {
-    if (names.empty()) return;
-    const auto listed = std::min(names.size(), kNamesListed);
-    note(fmt::format("{} {}{} ({}{})", names.size(), noun, names.size() == 1 ? "" : "s",
-                     fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(listed), ", "), listed < names.size() ? ", ..." : ""));
+  void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {}) {
+    if (!names.empty()) note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
   }
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
   std::vector<std::string> take() { return std::move(sentences_); }
@@ -64,6 +61,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
 
 void note_common(const Model& model, Losses& losses) {
   note_attributes(model, losses);
+  losses.note_names(other_config_keys(model), "key", " of config.json");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }

@@ -14,6 +14,12 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "model/config_effects.hpp"
 
 namespace poise::alt {
 namespace {
@@ -49,6 +55,14 @@ ParameterOrder find_order(const Tail& tail) {
   return !is_usual(canonical) && is_usual(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
 }
 
+// Asks as a reader does. Requires: the last four fields have been written.
+ParameterOrder order_of(const SectionWriter& section) {
+  const std::span<const std::byte> fields = section.fields().bytes();
+  Tail tail;
+  for (std::size_t i = 0; i < 4; ++i) tail.word[i] = load_le<std::uint32_t>(fields.data() + fields.size() - 16 + 4 * i);
+  return find_order(tail);
+}
+
 std::int64_t read_sliding_window(FileReader& reader) {
   const std::uint64_t at = reader.bytes().position();
   const std::int32_t window = reader.bytes().i32("sliding_window");
@@ -64,6 +78,44 @@ Config no_config() {
   none.hidden_act.clear();
   none.rope_theta = none.rms_norm_eps = none.initializer_range = 0;
   return none;
+}
+
+void require_held_config(const Model& model) {
+  if (!model.config && !model.config_json.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"", model.card.model_type));
+  }
+  if (const auto effects = effects_beside_config(model); !effects.empty()) {
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold keys of config.json without which this is another model: {}", fmt::join(effects, "; ")));
+  }
+}
+
+SectionWriter parameters_section_v2(const Config& config, ParameterOrder order) {
+  SectionWriter out("parameters");
+  out.text("hidden_act", config.hidden_act);
+  out.flag(config.tie_word_embeddings);
+  out.i32("hidden_size", config.hidden_size);
+  out.i32("intermediate_size", config.intermediate_size);
+  out.i32("max_position_embeddings", config.max_position_embeddings);
+  out.i32("num_attention_heads", config.num_attention_heads);
+  out.i32("num_hidden_layers", config.num_hidden_layers);
+  out.i32("num_key_value_heads", config.num_key_value_heads);
+  out.i32("sliding_window", config.sliding_window);
+  if (order == ParameterOrder::canonical) {
+    out.f32(config.rope_theta);
+    out.f32(config.rms_norm_eps);
+    out.f32(config.initializer_range);
+    out.i32("head_size", config.head_dim);
+  } else {
+    out.i32("head_size", config.head_dim);
+    out.f32(config.rms_norm_eps);
+    out.f32(config.rope_theta);
+    out.f32(config.initializer_range);
+  }
+  if (order_of(out) == order) return out;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("alt: parameters: rope_theta: readers would take {} and a head_size of {} in the order of {}, as other numbers", config.rope_theta,
+                          config.head_dim, order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));
 }
 
 std::optional<Config> read_parameters_v2(FileReader& reader) {
@@ -105,10 +157,12 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   config.rope_theta = bytes.f32("rope_theta");
   config.rms_norm_eps = bytes.f32("rms_norm_eps");
   config.head_dim = bytes.i32("head_size");
-  const std::uint64_t type_at = bytes.position();
-  const std::int32_t data_type = bytes.i32("data_type");
+  parameters.data_type_at = bytes.position();
+  parameters.data_type = bytes.i32("data_type");
   // A summary for people: each tensor has a data_type of its own.
-  if (data_type < 0 || data_type > 2) bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", data_type), type_at);
+  if (parameters.data_type < 0 || parameters.data_type > 2) {
+    bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
+  }
   parameters.context_length = reader.count32("context_length");
   if (config == no_config()) return parameters;
   config.max_position_embeddings = parameters.context_length;
@@ -116,6 +170,17 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   config.initializer_range = Config{}.initializer_range;
   parameters.config = config;
   return parameters;
+}
+
+std::int32_t prevailing_type(const Model& model) {
+  std::uint64_t halves = 0;
+  std::uint64_t floats = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    const DType dtype = tensor.require("data").dtype;
+    if (dtype == DType::f16) halves += tensor.elements();
+    if (dtype == DType::f32) floats += tensor.elements();
+  }
+  return poise::info(halves > floats ? DType::f16 : DType::f32).alt;
 }
 
 }  // namespace poise::alt

@@ -7,11 +7,20 @@
 #include <poise/model.hpp>
 
 #include "formats/alt/file_reader.hpp"
+#include "formats/alt/section_writer.hpp"
 
 namespace poise::alt {
 
 // What the section of a model without configuration holds: zeros.
 Config no_config();
+
+// Throws unsupported for a model whose configuration the sections cannot hold: one of a family that Poise does not know, and one whose
+// config.json has keys without which it is another model.
+void require_held_config(const Model& model);
+
+// The section of version 2 with its last four fields in that order. Throws unsupported for numbers that a reader would take in the other
+// order.
+SectionWriter parameters_section_v2(const Config& config, ParameterOrder order);
 
 // Nothing when the section holds zeros. Requires: the reader is behind section_size; it is left behind the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
@@ -21,7 +30,12 @@ struct ParametersV1 {
   std::string model_type;
   std::optional<Config> config;
   std::int32_t context_length = 0;
+  std::int32_t data_type = 0;
+  std::uint64_t data_type_at = 0;
 };
 ParametersV1 read_parameters_v1(FileReader& reader);
+
+// The data_type of version 1's section: float16 when most elements are.
+std::int32_t prevailing_type(const Model& model);
 
 }  // namespace poise::alt

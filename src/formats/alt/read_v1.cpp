@@ -17,6 +17,13 @@ namespace {
 
 constexpr std::array kOrder = {Section::parameters, Section::tokenizer, Section::tensors};
 
+void compare_data_type(FileReader& reader, const ParametersV1& parameters, const Model& model) {
+  const std::int32_t expected = prevailing_type(model);
+  if (parameters.data_type == expected) return;
+  const auto scope = reader.bytes().scope(info(Section::parameters).name);
+  reader.warn("data_type", fmt::format("expected {}, the type of most elements, found {}", expected, parameters.data_type), parameters.data_type_at);
+}
+
 }  // namespace
 
 Model read_v1(const Input& input, const ReadOptions&) {
@@ -27,13 +34,12 @@ Model read_v1(const Input& input, const ReadOptions&) {
   const std::int32_t magic = reader.bytes().i32("magic");
   if (magic != kStartAltc) reader.bytes().fail("magic", fmt::format("expected 0x{:x}, found 0x{:x}", kStartAltc, magic), 0);
   reader.skip_padding();
-  std::int32_t context_length = 0;
+  std::optional<ParametersV1> parameters;
   read_sections(reader, kOrder, sizeof(std::int32_t), [&](Section section, const OpenSection& open) {
     if (section == Section::parameters) {
-      ParametersV1 parameters = read_parameters_v1(reader);
-      model.card.model_type = std::move(parameters.model_type);
-      model.config = parameters.config;
-      context_length = parameters.context_length;
+      parameters = read_parameters_v1(reader);
+      model.card.model_type = parameters->model_type;
+      model.config = parameters->config;
     } else if (section == Section::tokenizer) {
       model.vocabulary = read_tokenizer_v1(reader, open);
       return;
@@ -42,7 +48,8 @@ Model read_v1(const Input& input, const ReadOptions&) {
     }
     reader.close_section(open);
   });
-  if (model.vocabulary) model.vocabulary->max_length = context_length;
+  if (model.vocabulary && parameters) model.vocabulary->max_length = parameters->context_length;
+  if (parameters) compare_data_type(reader, *parameters, model);
   // Version 1 does not say it; a model without an output matrix uses the embedding.
   if (model.config) model.config->tie_word_embeddings = model.size() > 0 && model.find("lm_head.weight") == nullptr;
   set_vocab_size(model);

@@ -34,6 +34,14 @@ void read_start(FileReader& reader) {
   reader.close_section(section);
 }
 
+// Tied embeddings are the output matrix, too; one of its own may say something else.
+void warn_of_unused_head(FileReader& reader, const Model& model) {
+  const Tensor* head = model.find("lm_head.weight");
+  if (head == nullptr || !model.config || !model.config->tie_word_embeddings) return;
+  const auto at = head->require("data").blob->location();
+  reader.warn("tie_word_embeddings", "it is 1, but there is a lm_head.weight, which is not used then", at ? at->offset : 0);
+}
+
 }  // namespace
 
 Model read_v2(const Input& input, const ReadOptions&) {
@@ -52,6 +60,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
     reader.close_section(open);
   });
   set_vocab_size(model);
+  warn_of_unused_head(reader, model);
   model.warnings = reader.take_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
     const std::string text = fmt::format("alt v2: this is the dialect of {}; `poise convert` writes the canonical form", dialect);

@@ -25,6 +25,7 @@
 #include "bytes/checked.hpp"
 #include "bytes/limits.hpp"
 #include "formats/alt/hints.hpp"
+#include "model/roles.hpp"
 
 namespace poise::alt {
 namespace {
@@ -47,20 +48,12 @@ class TensorsReader {
   // Calls `read_tensor` for each.
   template <typename ReadTensor>
   void read_all(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
-    if (static_cast<std::uint64_t>(tensor_count_) > kMaxTensors)
-      bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors), begin_);
-    if (static_cast<std::uint64_t>(tensor_count_) > bytes_.remaining() / least_bytes) {
-      bytes_.fail("tensor_count", fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes, bytes_.remaining()),
-                  begin_);
-    }
-    for (std::int64_t i = 0; i < tensor_count_; ++i) {
-      const auto scope = bytes_.scope("tensor", i);
-      read_tensor();
-    }
-    if (dimensions_ != shape_count_) {
-      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, shape_count_), begin_ + 8);
-    }
+    read_each(least_bytes, read_tensor);
+    compare_order();
   }
+
+  // Where each tensor begins, in the order of the file.
+  const std::vector<std::uint64_t>& places() const { return places_; }
 
   std::int32_t read_rank() {
     const std::uint64_t at = bytes_.position();
@@ -98,9 +91,38 @@ class TensorsReader {
   std::uint64_t begin_;
 
  private:
+  template <typename ReadTensor>
+  void read_each(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
+    if (static_cast<std::uint64_t>(tensor_count_) > kMaxTensors)
+      bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors), begin_);
+    if (static_cast<std::uint64_t>(tensor_count_) > bytes_.remaining() / least_bytes) {
+      bytes_.fail("tensor_count", fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes, bytes_.remaining()),
+                  begin_);
+    }
+    for (std::int64_t i = 0; i < tensor_count_; ++i) {
+      const auto scope = bytes_.scope("tensor", i);
+      places_.push_back(bytes_.position());
+      read_tensor();
+    }
+    if (dimensions_ != shape_count_) {
+      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, shape_count_), begin_ + 8);
+    }
+  }
+
+  // One sentence is enough for all that are elsewhere.
+  void compare_order() {
+    const std::vector<const Tensor*> order = in_canonical_order(model_);
+    std::size_t i = 0;
+    for (const Tensor& found : model_.tensors()) {
+      if (order[i] != &found) return reader_.warn("order", fmt::format("expected {} as tensor {}, found {}", order[i]->name, i, found.name), places_[i]);
+      ++i;
+    }
+  }
+
   std::int64_t tensor_count_ = 0;
   std::int64_t shape_count_ = 0;
   std::int64_t dimensions_ = 0;
+  std::vector<std::uint64_t> places_;
 };
 
 class ReaderV2 : private TensorsReader {
@@ -114,11 +136,11 @@ class ReaderV2 : private TensorsReader {
     counts.unique = reader_.count32("unique_count");
     read_all(kLeastBytesV2, [&] { read_tensor(); });
     check(counts);
+    compare_hints();
   }
 
  private:
   void read_tensor() {
-    const std::uint64_t begin = bytes_.position();
     Hints hints;
     hints.component_type = bytes_.i32("component_type");
     hints.block_index = bytes_.i32("block_index");
@@ -129,8 +151,7 @@ class ReaderV2 : private TensorsReader {
     const std::uint64_t name_at = bytes_.position();
     tensor.name = reader_.text("name");
     require_new(tensor.name, name_at);
-    compare(hints, tensor.name, begin);
-    note_block(hints);
+    hints_.push_back(hints);
     read_typed_data(tensor);
     model_.add(std::move(tensor));
   }
@@ -157,6 +178,8 @@ class ReaderV2 : private TensorsReader {
     affine.max = bytes_.f32("max");
     const std::uint64_t flag_at = bytes_.position();
     affine.packed = reader_.flag("packing_flag");
+    if (poise::info(dtype).kind == DTypeKind::quantized) check_range(affine, at + 4);
+    if (!affine.packed && dtype == DType::qint4) reader_.warn("packing_flag", "expected 1 for qint4, found 0", flag_at);
     if (affine.packed && dtype != DType::qint4) {
       reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(dtype)), flag_at);
       affine.packed = false;
@@ -168,42 +191,67 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // The name decides; numbers that disagree with it are noted. Of a name that says nothing, any numbers are accepted.
-  void compare(const Hints& hints, const std::string& name, std::uint64_t at) {
-    const TensorRole role = role_from_name(name);
-    if (role.component == Component::other) return;
-    const Hints expected = hints_from_role(role, hints.block_index);
-    const auto field = [&](std::string_view label, std::int32_t said, std::int32_t found, std::uint64_t offset) {
-      if (said != found) reader_.warn(label, fmt::format("expected {} for {}, found {}", said, name, found), at + offset);
-    };
-    field("component_type", expected.component_type, hints.component_type, 0);
-    field("block_index", expected.block_index, hints.block_index, 4);
-    if (!role.known()) return;
-    field("layer_type", expected.layer_type, hints.layer_type, 8);
-    field("projection_type", expected.projection_type, hints.projection_type, 12);
+  // `at` is where min is; max follows.
+  void check_range(Affine& affine, std::uint64_t at) {
+    if (affine.min > affine.max) bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
+    if (affine.min != affine.max || affine.min == 0) return;
+    reader_.warn("min", fmt::format("expected min and max of 0 for symmetric codes, found {0} and {0}", affine.min), at);
+    affine.min = affine.max = 0;
   }
 
-  void note_block(const Hints& hints) {
-    if (hints.block_index >= 0) {
-      hinted_blocks_.insert(hints.block_index);
-    } else {
-      ++hinted_unique_;
+  // The name decides; numbers that disagree with it are noted.
+  void compare_hints() {
+    std::size_t i = 0;
+    std::int32_t other_block = kFirstOtherBlock;  // in canonical order, too, tensors with other names have the order of the file
+    for (const Tensor& tensor : model_.tensors()) {
+      const auto scope = bytes_.scope("tensor", static_cast<std::int64_t>(i));
+      const TensorRole role = role_from_name(tensor.name);
+      compare(hints_from_role(role, other_block), hints_[i], tensor.name, places()[i]);
+      if (role.component == Component::other) --other_block;
+      ++i;
     }
+  }
+
+  void compare(const Hints& expected, const Hints& found, const std::string& name, std::uint64_t at) {
+    const auto field = [&](std::string_view label, std::int32_t said, std::int32_t is, std::uint64_t offset) {
+      if (said != is) reader_.warn(label, fmt::format("expected {} for {}, found {}", said, name, is), at + offset);
+    };
+    field("component_type", expected.component_type, found.component_type, 0);
+    field("block_index", expected.block_index, found.block_index, 4);
+    field("layer_type", expected.layer_type, found.layer_type, 8);
+    field("projection_type", expected.projection_type, found.projection_type, 12);
+  }
+
+  BlockCounts hinted_blocks() const {
+    std::set<std::int32_t> blocks;
+    BlockCounts counts;
+    for (const Hints& hints : hints_) {
+      if (hints.block_index >= 0) {
+        blocks.insert(hints.block_index);
+      } else {
+        ++counts.unique;
+      }
+    }
+    counts.blocks = static_cast<std::int64_t>(blocks.size());
+    return counts;
   }
 
   // Blocks are counted by the names or, for names that Poise does not know, by the hints.
-  void check(const BlockCounts& found) const {
+  void check(const BlockCounts& found) {
     const BlockCounts named = count_blocks(model_);
-    const BlockCounts hinted{static_cast<std::int64_t>(hinted_blocks_.size()), hinted_unique_};
-    if (found == named || found == hinted) return;
-    if (found.blocks != named.blocks) {
-      bytes_.fail("block_count", fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks), begin_ + 16);
+    if (found == named) return;
+    const std::string blocks = fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks);
+    const std::string unique = fmt::format("{} tensors stand outside the layers, found {}", named.unique, found.unique);
+    if (found == hinted_blocks()) {
+      if (found.blocks != named.blocks) reader_.warn("block_count", blocks, begin_ + 16);
+      if (found.unique != named.unique) reader_.warn("unique_count", unique, begin_ + 20);
+      return;
     }
-    bytes_.fail("unique_count", fmt::format("{} tensors stand outside the layers, found {}", named.unique, found.unique), begin_ + 20);
+    if (found.blocks != named.blocks) bytes_.fail("block_count", blocks, begin_ + 16);
+    bytes_.fail("unique_count", unique, begin_ + 20);
   }
 
-  std::set<std::int32_t> hinted_blocks_;
-  std::int64_t hinted_unique_ = 0;
+  std::vector<Hints> hints_;
 };
 
 class ReaderV1 : private TensorsReader {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -64,15 +65,22 @@ TokenType read_type_code(ByteReader& bytes) {
   return static_cast<TokenType>(code);
 }
 
+float read_score(ByteReader& bytes) {
+  const std::uint64_t at = bytes.position();
+  const float score = bytes.f32("token_score");
+  if (std::isnan(score)) bytes.fail("token_score", "expected a number, found NaN", at);
+  return score;
+}
+
 void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::int32_t id) {
   ByteReader& bytes = reader.bytes();
   if (record == TokenRecord::canonical) {
     const std::string text = reader.text("token_data");
-    const float score = bytes.f32("token_score");
+    const float score = read_score(bytes);
     vocabulary.add(text, score, read_type_code(bytes));
     return;
   }
-  const float score = bytes.f32("token_score");
+  const float score = read_score(bytes);
   const TokenType code = read_type_code(bytes);
   const std::uint64_t at = bytes.position();
   const std::int32_t found = bytes.i32("token_id");
@@ -128,12 +136,15 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   const std::uint64_t begin = bytes.position();
   Vocabulary vocabulary;
   const std::int32_t size = read_ids(reader, vocabulary, has_ids ? 16 : 12);
-  if (reading.seq_len) vocabulary.max_length = reader.count32("seq_len");
+  const std::uint64_t seq_len_at = bytes.position();
+  if (reading.seq_len) vocabulary.max_length = bytes.i32("seq_len");
   for (std::int32_t id = 0; id < size; ++id, ++progress) {
     const auto scope = bytes.scope("token", id);
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
+  // Only now: a reading that understands every token is the one to be told of.
+  if (vocabulary.max_length < 0) bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_reading(reader, reading, begin);
   reader.close_section(section, has_ids ? 4 * static_cast<std::uint64_t>(size) : 0);
   reader.require_marker();
@@ -193,6 +204,12 @@ TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, st
   if (text == "</s>" || id == vocabulary.eos_id) return TokenType::eos;
   if (id == vocabulary.pad_id) return TokenType::pad;
   return is_byte_token(text) ? TokenType::byte : TokenType::normal;
+}
+
+float written_score(const Vocabulary& vocabulary, std::size_t id) {
+  const float score = vocabulary.score(id);
+  if (!std::isnan(score)) return score;
+  throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold the score of token {}, which is NaN", id));
 }
 
 TokenType written_type(const Vocabulary& vocabulary, std::size_t id) {

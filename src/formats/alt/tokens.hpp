@@ -22,4 +22,7 @@ TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, st
 // unused or user-defined one.
 TokenType written_type(const Vocabulary& vocabulary, std::size_t id);
 
+// The score a token is written with. Throws unsupported for one that is NaN, which readers refuse.
+float written_score(const Vocabulary& vocabulary, std::size_t id);
+
 }  // namespace poise::alt

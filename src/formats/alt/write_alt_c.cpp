@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "formats/alt/dialect.hpp"
+#include "formats/alt/parameters.hpp"
 #include "formats/alt/section_writer.hpp"
 #include "formats/alt/tokens.hpp"
 
@@ -62,24 +63,6 @@ SectionWriter general_section(const Card& card) {
   return out;
 }
 
-SectionWriter parameters_section(const Config& config) {
-  SectionWriter out("parameters");
-  out.text("hidden_act", config.hidden_act);
-  out.flag(config.tie_word_embeddings);
-  out.i32("hidden_size", config.hidden_size);
-  out.i32("intermediate_size", config.intermediate_size);
-  out.i32("max_position_embeddings", config.max_position_embeddings);
-  out.i32("num_attention_heads", config.num_attention_heads);
-  out.i32("num_hidden_layers", config.num_hidden_layers);
-  out.i32("num_key_value_heads", config.num_key_value_heads);
-  out.i32("sliding_window", config.sliding_window);
-  out.i32("head_size", config.head_dim);
-  out.f32(config.rms_norm_eps);
-  out.f32(config.rope_theta);
-  out.f32(config.initializer_range);
-  return out;
-}
-
 SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   SectionWriter out("tokenizer");
   out.count("vocab_size", vocabulary.size());
@@ -88,7 +71,7 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   out.i32("pad_id", vocabulary.pad_id);
   out.i32("unk_id", vocabulary.unk_id);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    out.f32(vocabulary.score(id));
+    out.f32(written_score(vocabulary, id));
     out.i32("type", type_code(TypeNumbering::alt_c, written_type(vocabulary, id)));
     out.count("id", id);
     out.text(fmt::format("token {}", id), vocabulary.text(id));
@@ -115,9 +98,10 @@ bool is_for_alt_c(const WriteOptions& options) {
 }
 
 void write_alt_c(const Model& model, Sink& sink) {
+  require_held_config(model);
   require_loadable(model);
   const SectionWriter general = general_section(model.card);
-  const SectionWriter parameters = parameters_section(*model.config);
+  const SectionWriter parameters = parameters_section_v2(*model.config, ParameterOrder::alt_c);
   const SectionWriter tokenizer = tokenizer_section(*model.vocabulary);
   write_start(sink);
   write_section(sink, Section::general, general, general.fields().size());

@@ -15,18 +15,6 @@
 namespace poise::alt {
 namespace {
 
-// float16 when most elements are.
-DType prevailing_type(const Model& model) {
-  std::uint64_t halves = 0;
-  std::uint64_t floats = 0;
-  for (const Tensor& tensor : model.tensors()) {
-    const DType dtype = tensor.require("data").dtype;
-    if (dtype == DType::f16) halves += tensor.elements();
-    if (dtype == DType::f32) floats += tensor.elements();
-  }
-  return halves > floats ? DType::f16 : DType::f32;
-}
-
 SectionWriter parameters_section(const Model& model) {
   if (model.card.model_type == kTinyLlama) throw Error(ErrorKind::unsupported, "alt1 says nothing of what makes a Tiny Llama: `--to alt` (version 2) does");
   const Config config = model.config ? *model.config : no_config();
@@ -42,7 +30,7 @@ SectionWriter parameters_section(const Model& model) {
   out.f32(config.rope_theta);
   out.f32(config.rms_norm_eps);
   out.i32("head_size", config.head_dim);
-  out.i32("data_type", poise::info(prevailing_type(model)).alt);
+  out.i32("data_type", prevailing_type(model));
   const std::int64_t positions = model.config ? config.max_position_embeddings : vocabulary_length;
   if (positions < 0) throw Error(ErrorKind::unsupported, fmt::format("alt1: context_length: {}, expected 0 or more", positions));
   out.i32("context_length", positions);
@@ -86,6 +74,7 @@ SectionWriter tensor_header(const Tensor& tensor, const Affine&) {
 }  // namespace
 
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
+  require_held_config(model);
   const TensorsSection tensors(in_canonical_order(model), tensor_header);
   const SectionWriter parameters = parameters_section(model);
   const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});

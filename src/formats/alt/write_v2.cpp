@@ -43,24 +43,6 @@ SectionWriter general_section(const Card& card) {
   return out;
 }
 
-SectionWriter parameters_section(const Config& config) {
-  SectionWriter out("parameters");
-  out.text("hidden_act", config.hidden_act);
-  out.flag(config.tie_word_embeddings);
-  out.i32("hidden_size", config.hidden_size);
-  out.i32("intermediate_size", config.intermediate_size);
-  out.i32("max_position_embeddings", config.max_position_embeddings);
-  out.i32("num_attention_heads", config.num_attention_heads);
-  out.i32("num_hidden_layers", config.num_hidden_layers);
-  out.i32("num_key_value_heads", config.num_key_value_heads);
-  out.i32("sliding_window", config.sliding_window);
-  out.f32(config.rope_theta);
-  out.f32(config.rms_norm_eps);
-  out.f32(config.initializer_range);
-  out.i32("head_size", config.head_dim);
-  return out;
-}
-
 SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   SectionWriter out("tokenizer");
   out.count("vocab_size", vocabulary.size());
@@ -71,7 +53,7 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
   out.i32("seq_len", vocabulary.max_length);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     out.text(fmt::format("token {}", id), vocabulary.text(id));
-    out.f32(vocabulary.score(id));
+    out.f32(written_score(vocabulary, id));
     out.i32("token_type", type_code(TypeNumbering::canonical, written_type(vocabulary, id)));
   }
   return out;
@@ -97,9 +79,13 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
   for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text("name", tensor.name);
   out.i32("data_type", data_type(tensor));
+  if (affine.min > affine.max) {
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: its min {} is above its max {}", tensor.name, affine.min, affine.max));
+  }
+  const bool symmetric = affine.min == affine.max;
   out.f32(affine.delta);
-  out.f32(affine.min);
-  out.f32(affine.max);
+  out.f32(symmetric ? 0 : affine.min);
+  out.f32(symmetric ? 0 : affine.max);
   out.flag(affine.packed);
   return out;
 }
@@ -143,8 +129,9 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
 
 void write_canonical(const Model& model, Sink& sink, const Progress& progress) {
   // Everything that can be refused is refused before the first byte is written.
+  require_held_config(model);
   const SectionWriter general = general_section(model.card);
-  const SectionWriter parameters = parameters_section(model.config ? *model.config : no_config());
+  const SectionWriter parameters = parameters_section_v2(model.config ? *model.config : no_config(), ParameterOrder::canonical);
   const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});
   const std::deque<Tensor> packed = packed_tensors(model);
   const auto order = pointers_to(packed);

@@ -151,12 +151,13 @@ void require_shards(const Directory& directory, const ShardMap& shards) {
 
 class TensorCollector {
  public:
-  TensorCollector(Model& model, bool tied) : model_(model), tied_(tied) {}
+  // Leaves out what the family computes or does not use. `tied`: the embedding is the output matrix.
+  TensorCollector(Model& model, bool known_family, bool tied) : model_(model), known_family_(known_family), tied_(tied) {}
 
   void add(SafetensorsFile file, const std::string& path) {
     for (; !file.tensors.empty(); file.tensors.pop_front()) {
       Tensor& tensor = file.tensors.front();
-      if (tensor.name.ends_with(".rotary_emb.inv_freq")) {
+      if (known_family_ && tensor.name.ends_with(".rotary_emb.inv_freq")) {
         leave_out(tensor, "it is computed from rope_theta", path);
       } else if (tied_ && tensor.name == "lm_head.weight") {
         leave_out(tensor, "tie_word_embeddings makes it the embedding", path);
@@ -184,6 +185,7 @@ class TensorCollector {
   }
 
   Model& model_;
+  bool known_family_;
   bool tied_;
   std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
   std::unordered_set<std::string> keys_;
@@ -193,7 +195,7 @@ class TensorCollector {
 
 // Returns the weight files.
 std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
-  TensorCollector collector(model, model.config->tie_word_embeddings);
+  TensorCollector collector(model, model.config.has_value(), model.config && model.config->tie_word_embeddings);
   if (is_there(directory.path() / kSingle)) {
     collector.add(read_safetensors(directory.open(kSingle)), (directory.path() / kSingle).string());
     return collector.finish();
@@ -217,19 +219,11 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
   return collector.finish();
 }
 
-// Returns the whole of config.json.
-Attributes read_config(Model& model, Directory& directory) {
-  Attributes map = directory.json_object(kConfig);
-  const std::string path = (directory.path() / kConfig).string();
-  std::string model_type;
-  if (const Value* value = map.find("model_type"); value != nullptr && value->get_if<std::string>() != nullptr) model_type = *value->get_if<std::string>();
-  if (model_type != "mistral" && model_type != "llama") {
-    throw Error(ErrorKind::unsupported, fmt::format("config: model_type: \"{}\" is not supported; mistral and llama are", model_type), path);
-  }
-  model.config = config_from_attributes(map, model_type, path);
-  refuse_what_is_not_done(map, path);
-  model.card.model_type = model_type;
-  return map;
+// The embedding's rows, where config.json does not say how many tokens there are.
+void set_vocab_size(Model& model) {
+  if (!model.config || model.config->vocab_size != 0) return;
+  const Tensor* embedding = model.find("model.embed_tokens.weight");
+  if (embedding != nullptr && !embedding->shape.empty()) model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
 void read_vocabulary(Model& model, Directory& directory) {
@@ -238,7 +232,7 @@ void read_vocabulary(Model& model, Directory& directory) {
     return;
   }
   model.vocabulary = read_sentencepiece(*directory.open(kTokenizer));
-  model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
 
 bool sniff(const Input& input) { return input.source == nullptr; }
@@ -248,17 +242,15 @@ Model read(const Input& input, const ReadOptions& options) {
   Directory directory(input.path, options);
   Model model;
   model.origin.path = input.path;
-  const Attributes config = read_config(model, directory);
+  take_config(model, directory.json_object(kConfig), (directory.path() / kConfig).string());
   const std::vector<fs::path> weights = read_tensors(model, directory);
-  if (const Tensor* embedding = model.find("model.embed_tokens.weight"); model.config->vocab_size == 0 && embedding != nullptr && !embedding->shape.empty()) {
-    model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
-  }
+  set_vocab_size(model);
   read_vocabulary(model, directory);
   const std::string model_type = model.card.model_type;
-  model.card = read_card(config, directory.readme(), directory.path(), weights);
+  model.card = read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
   model.origin = directory.origin();
-  throw_faults(check_consistency(model), input.path.string());
+  if (is_known_family(model_type)) throw_faults(check_consistency(model), input.path.string());
   model.card.uuid = content_uuid(model);
   return model;
 }
@@ -266,7 +258,7 @@ Model read(const Input& input, const ReadOptions& options) {
 }  // namespace
 
 const Format kHuggingFace = {
-    .info = {"huggingface", "a Hugging Face model directory (Mistral or Llama)", "", true, false},
+    .info = {"huggingface", "a Hugging Face model directory", "", true, false},
     .extensions = {},
     .options = {},
     .holds_bf16 = true,

@@ -90,7 +90,7 @@ Card read_card(const Attributes& config, const std::string& readme, const fs::pa
 
 std::string content_uuid(const Model& model) {
   const auto hasher = make_sha256();
-  hash_text(*hasher, to_json(config_to_attributes(*model.config, model.card.model_type)));
+  hash_text(*hasher, to_json(model.config ? config_to_attributes(*model.config, model.card.model_type) : model.config_json));
   if (model.vocabulary) {
     for (std::size_t id = 0; id < model.vocabulary->size(); ++id) hash_text(*hasher, model.vocabulary->text(id));
   }

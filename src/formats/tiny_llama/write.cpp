@@ -12,6 +12,8 @@
 #include "io/meter.hpp"
 #include "io/pump.hpp"
 #include "model/check.hpp"
+#include "model/config_json.hpp"
+#include "model/metadata.hpp"
 #include "model/tiny_llama.hpp"
 #include "tensor/dense.hpp"
 
@@ -110,6 +112,7 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   rest.model_type.clear();
   note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
   note(model.vocabulary.has_value(), "the vocabulary; --vocab and --merges give it to `poise run`");
+  note(!other_config_keys(model).empty(), fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
   note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
   return result;
 }

@@ -50,6 +50,17 @@ TEST(AltC, WhatItsReaderRefusesIsNotWritten) {
   EXPECT_THAT(refusal(model), HasSubstr("needs a vocabulary"));
 }
 
+TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
+  Model model = read(FileBuilder().v2());
+  model.config->rope_theta = 1e-38F;  // below the normal range: no base of rotary embeddings
+  const Error error = error_of([&] { written(model, kAltV2, for_alt_c()); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("parameters: rope_theta: readers would take 1e-38 and a head_size of 2 in the order of the canonical form"));
+  model.config->rope_theta = 10000;
+  model.config->head_dim = 100000;
+  EXPECT_THAT(error_of([&] { written(model, kAltV2, for_alt_c()); }).what(), HasSubstr("a head_size of 100000"));
+}
+
 TEST(AltC, OtherDialectsAreRefusedWithTheListOfThoseThatExist) {
   WriteOptions options;
   options.dialect = "alt.rs";

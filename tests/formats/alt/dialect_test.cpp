@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <poise/error.hpp>
@@ -189,6 +190,80 @@ TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
                           Field(&Warning::message, HasSubstr("block_index: expected -1")), Field(&Warning::message, HasSubstr("layer_type: expected 0")),
                           Field(&Warning::message, HasSubstr("projection_type: expected 0"))));
   EXPECT_EQ(model.warnings[3].offset, tensor + 12);
+}
+
+// Puts the tensors' records of the golden file in another order: the last one first.
+std::vector<std::byte> last_tensor_first(const std::vector<std::byte>& file) {
+  const std::string name = "lm_head.weight";
+  const std::uint64_t first = 0x1a0 + 40;  // of the section that begins at 0x1a0
+  const std::string text(reinterpret_cast<const char*>(file.data()), file.size());
+  const std::uint64_t last = text.find(name) - 4 - 2 * 4 - 4 - 16;  // length, two dimensions, n_dims, four hints
+  const std::uint64_t end = text.find(name) + name.size() + 4 + 12 + 1 + read(file).find(name)->size_bytes();
+  auto moved = file;
+  std::rotate(moved.begin() + static_cast<std::ptrdiff_t>(first), moved.begin() + static_cast<std::ptrdiff_t>(last),
+              moved.begin() + static_cast<std::ptrdiff_t>(end));
+  return moved;
+}
+
+// `poise inspect` lists what `poise convert` would change.
+TEST(AltDialects, TensorsInAnotherOrderAreTold) {
+  const auto golden = read_annotated_hex("v2.hex");
+  const Model model = read(last_tensor_first(golden));
+  EXPECT_THAT(model.warnings,
+              ElementsAre(Field(&Warning::message, HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
+  EXPECT_EQ(model.warnings[0].offset, 0x1a0U + 40);
+  EXPECT_EQ(written(model, kAltV2), golden);
+}
+
+TEST(AltDialects, UnpackedCodesAreTold) {
+  Model model;
+  Tensor tensor = make_dense("t", {2}, DType::qint4, make_memory_blob(std::vector<std::byte>(2), "t"));
+  tensor.layout = Layout::affine;
+  tensor.affine = make_affine({1, 0, 0, true});
+  tensor.parts[0].blob = make_memory_blob(std::vector<std::byte>(1), "t");
+  model.add(std::move(tensor));
+  auto bytes = written(model, kAltV2);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::uint64_t flag = text.rfind('t') + 1 + 4 + 12;
+  ASSERT_EQ(bytes[flag], std::byte{1});
+  bytes[flag] = std::byte{0};  // the padding has room for the second byte
+  const Model again = read(bytes);
+  EXPECT_THAT(again.warnings, warns("tensor 0: packing_flag: expected 1 for qint4, found 0", flag));
+  bytes[flag] = std::byte{1};
+  EXPECT_EQ(written(again, kAltV2), bytes);
+}
+
+TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
+  auto bytes = read_annotated_hex("v2.hex");
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string name = "model.layers.0.self_attn.k_proj.weight";
+  const std::size_t min = text.find(name) + name.size() + 4 + 4;
+  put(bytes, min, 3.0F);
+  put(bytes, min + 4, 3.0F);
+  const Model model = read(bytes);
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
+  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("v2.hex"));
+}
+
+TEST(AltDialects, HintsOfOtherTensorsAreTold) {
+  Model model;
+  for (const char* name : {"x", "y"}) model.add(make_dense(name, {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), name)));
+  const auto canonical = written(model, kAltV2);
+  auto bytes = canonical;
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t block = text.rfind('y') - 4 - 4 - 12;
+  put<std::int32_t>(bytes, block, -9);
+  const Model again = read(bytes);
+  EXPECT_THAT(again.warnings, warns("tensor 1: block_index: expected -5 for y, found -9", block));
+  EXPECT_EQ(written(again, kAltV2), canonical);
+}
+
+TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsTold) {
+  Model model = read(read_annotated_hex("v2.hex"));
+  ASSERT_NE(model.find("lm_head.weight"), nullptr);
+  model.config->tie_word_embeddings = true;
+  EXPECT_THAT(read(written(model, kAltV2)).warnings,
+              ElementsAre(Field(&Warning::message, HasSubstr("tie_word_embeddings: it is 1, but there is a lm_head.weight, which is not used then"))));
 }
 
 // A reading that understands more of the file is closer; the canonical one comes first among equals.

@@ -122,6 +122,17 @@ TEST(AltV1, ANegativeLengthIsRefused) {
   EXPECT_THAT(error.what(), HasSubstr("alt1: context_length: -1, expected 0 or more"));
 }
 
+TEST(AltV1, WhatConvertWouldChangeIsTold) {
+  const auto golden = read_annotated_hex("v1.hex");
+  auto bytes = golden;
+  const std::size_t data_type = 32 + 16 + 4 + 7 + 6 * 4 + 3 * 4;
+  bytes[data_type] = bytes[data_type] ^ std::byte{1};
+  const Model model = read(bytes);
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("alt v1: parameters: data_type: expected"))));
+  EXPECT_EQ(model.warnings[0].offset, data_type);
+  EXPECT_EQ(written(model, kAltV1), golden);
+}
+
 TEST(AltV1, WhatItCannotHoldIsSaid) {
   Model model = read(FileBuilder().v2());
   EXPECT_THAT(kAltV1.losses(model, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
@@ -97,6 +99,47 @@ TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
   const Error error = error_of([&] { written(model, kAltV2); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("parameters: hidden_size: 5000000000"));
+}
+
+// The bits of 1e-44 are those of the integer 7, a head size, and those of a head size of 1.1e9 a usual float.
+TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
+  Model model = read(read_annotated_hex("v2.hex"));
+  model.config->rope_theta = 1e-44F;
+  model.config->initializer_range = 10000;
+  const Error error = error_of([&] { written(model, kAltV2); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("parameters: rope_theta: readers would take"));
+  model.config->initializer_range = 0;
+  const Model again = read(written(model, kAltV2));
+  EXPECT_EQ(again.config->rope_theta, 1e-44F);
+  EXPECT_EQ(again.config->head_dim, model.config->head_dim);
+}
+
+TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
+  Model model = read(read_annotated_hex("v2.hex"));
+  model.vocabulary->add("nan", std::numeric_limits<float>::quiet_NaN(), TokenType::normal);
+  EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(), HasSubstr("alt cannot hold the score of token 5, which is NaN"));
+  for (const DType dtype : {DType::qint8, DType::qint4}) {
+    Model quantized;
+    Tensor tensor = make_dense("t", {2}, dtype, make_memory_blob(std::vector<std::byte>(*packed_bytes(dtype, 2)), "t"));
+    tensor.layout = Layout::affine;
+    tensor.affine = make_affine({1, 2, 1, dtype == DType::qint4});
+    quantized.add(std::move(tensor));
+    const Error error = error_of([&] { written(quantized, kAltV2); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("alt cannot hold tensor t: its min 2 is above its max 1"));
+  }
+}
+
+TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
+  Model model = read(read_annotated_hex("v2.hex"));
+  model.config_json = {{"model_type", "mistral"}, {"frobnication", 1}, {"torch_dtype", "bfloat16"}};
+  EXPECT_THAT(kAltV2.losses(model, {}), testing::Contains("alt cannot hold 2 keys of config.json (frobnication, torch_dtype)"));
+  EXPECT_NO_THROW(written(model, kAltV2));
+  model.config_json.set("partial_rotary_factor", 0.5);
+  const Error error = error_of([&] { written(model, kAltV2); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("partial_rotary_factor is 0.5, only 1 is supported"));
 }
 
 }  // namespace

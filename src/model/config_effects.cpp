@@ -1,0 +1,178 @@
+#include "model/config_effects.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "model/tiny_llama.hpp"
+
+namespace poise {
+namespace {
+
+// Each says whether a value, which is not null, leaves the computation alone. `config` is null where the family is not known.
+using Harmless = bool (*)(const Value& value, const Config* config);
+
+bool is_number(const Value& value, double number) {
+  if (const auto* positive = value.get_if<std::uint64_t>()) return static_cast<double>(*positive) == number;
+  if (const auto* negative = value.get_if<std::int64_t>()) return static_cast<double>(*negative) == number;
+  const auto* real = value.get_if<double>();
+  return real != nullptr && *real == number;
+}
+
+bool none(const Value&, const Config*) { return false; }
+bool is_false(const Value& value, const Config*) { return value == Value(false); }
+bool is_true(const Value& value, const Config*) { return value == Value(true); }
+bool is_zero(const Value& value, const Config*) { return is_number(value, 0); }
+bool is_one(const Value& value, const Config*) { return is_number(value, 1); }
+bool is_silu(const Value& value, const Config*) { return value == Value("silu") || value == Value("swish"); }
+bool is_rope(const Value& value, const Config*) { return value == Value("rope") || value == Value("rotary"); }
+bool is_head_dim(const Value& value, const Config* config) { return config != nullptr && is_number(value, static_cast<double>(config->head_dim)); }
+
+bool has_window(const Config* config) { return config != nullptr && config->sliding_window > 0; }
+bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
+bool is_window_used(const Value& value, const Config* config) { return value == Value(true) || !has_window(config); }
+
+// Rotary embeddings as they were first, in all of a head. Newer files nest objects for kinds of layers.
+bool is_default_rope(const Value& value, const Config*) {
+  const auto* map = value.get_if<Attributes>();
+  if (map == nullptr) return false;
+  return std::ranges::all_of(*map, [](const Attributes::Entry& entry) {
+    const auto& [key, inner] = entry;
+    if (inner == Value()) return true;
+    if (key == "rope_type" || key == "type") return inner == Value("default");
+    if (key == "partial_rotary_factor") return is_number(inner, 1);
+    return inner.get_if<Attributes>() == nullptr;
+  });
+}
+
+// Every layer as the window says: all look back a window, or all at everything.
+bool is_one_kind_of_layer(const Value& value, const Config* config) {
+  const auto* layers = value.get_if<Value::Array>();
+  const Value expected(has_window(config) ? "sliding_attention" : "full_attention");
+  return layers != nullptr && std::ranges::all_of(*layers, [&](const Value& layer) { return layer == expected; });
+}
+
+struct Effect {
+  std::string_view key;
+  Harmless harmless;
+  std::string_view only;  // the harmless value, for people; null is one for every key
+  bool tensors = false;   // changes which tensors there are
+};
+
+constexpr std::string_view kHiddenAct = "hidden_act";
+
+constexpr std::array kEffects = std::to_array<Effect>({
+    // the feed-forward network
+    {kHiddenAct, is_silu, "\"silu\""},
+    {"hidden_activation", is_silu, "\"silu\""},
+    {"mlp_bias", is_false, "false"},
+    {"num_experts", is_zero, "0", true},
+    {"num_local_experts", is_zero, "0", true},
+    {"n_routed_experts", is_zero, "0", true},
+    // rotary embeddings
+    {"partial_rotary_factor", is_one, "1"},
+    {"rotary_pct", is_one, "1"},
+    {"rope_pct", is_one, "1"},
+    {"rope_scaling", is_default_rope, "the type \"default\""},
+    {"rope_parameters", is_default_rope, "the type \"default\""},
+    {"rope_interleave", is_false, "false"},
+    {"rope_interleaved", is_false, "false"},
+    {"rope_local_base_freq", none, "null"},
+    {"no_rope_layers", none, "null"},
+    {"no_rope_layer_interval", none, "null"},
+    {"position_embedding_type", is_rope, "\"rope\""},
+    {"alibi", is_false, "false"},
+    // attention
+    {"attention_bias", is_false, "false"},
+    {"qkv_bias", is_false, "false"},
+    {"use_qkv_bias", is_false, "false"},
+    {"use_bias", is_false, "false"},
+    {"qk_norm", is_false, "false"},
+    {"use_qk_norm", is_false, "false"},
+    {"qk_layernorm", is_false, "false"},
+    {"clip_qkv", none, "null"},
+    {"query_pre_attn_scalar", is_head_dim, "head_dim"},
+    {"attention_multiplier", none, "null"},
+    {"attn_logit_softcapping", none, "null"},
+    {"attention_chunk_size", none, "null"},
+    {"attn_temperature_tuning", is_false, "false"},
+    {"use_bidirectional_attention", is_false, "false"},
+    {"is_causal", is_true, "true"},
+    {"q_lora_rank", none, "null", true},
+    {"kv_lora_rank", none, "null", true},
+    // layers
+    {"layer_types", is_one_kind_of_layer, "one type, which sliding_window agrees with,"},
+    {"use_sliding_window", is_window_used, "true"},
+    {"sliding_window_pattern", is_windowless, "null"},
+    {"max_window_layers", is_windowless, "null"},
+    {"use_parallel_residual", is_false, "false"},
+    {"parallel_attn", is_false, "false"},
+    {"add_cross_attention", is_false, "false"},
+    {"is_encoder_decoder", is_false, "false"},
+    // scales
+    {"logit_scale", is_one, "1"},
+    {"logits_scaling", is_one, "1"},
+    {"final_logit_softcapping", none, "null"},
+    {"embedding_multiplier", is_one, "1"},
+    {"residual_multiplier", is_one, "1"},
+    {"scale_embedding", is_false, "false"},
+    {"scale_emb", is_one, "1"},
+    {"scale_depth", none, "null"},
+    {"dim_model_base", none, "null"},
+    // how weights are stored
+    {"quantization_config", none, "null", true},
+    {"compression_config", none, "null", true},
+});
+
+// The value as text, cut where it is long.
+std::string shown(const Value& value) {
+  constexpr std::size_t kLongest = 80;
+  std::string text = to_json(value);
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // no half characters
+  text.resize(end);
+  return text + "...";
+}
+
+template <typename Visit>
+void visit_effects(const Model& model, Visit&& visit) {
+  const Config* config = model.config ? &*model.config : nullptr;
+  for (const Effect& effect : kEffects) {
+    const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys that Config has
+    const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
+    const Value* value = own ? &*act : model.config_json.find(effect.key);
+    if (value != nullptr && !(*value == Value()) && !effect.harmless(*value, config)) visit(effect, *value, own);
+  }
+}
+
+std::string sentence(const Effect& effect, const Value& value) { return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only); }
+
+}  // namespace
+
+std::vector<std::string> effects_not_followed(const Model& model) {
+  std::vector<std::string> result;
+  const bool tiny = model.card.model_type == kTinyLlama;  // which has another activation
+  visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
+    if (!own || !tiny) result.push_back(sentence(effect, value));
+  });
+  return result;
+}
+
+std::vector<std::string> effects_beside_config(const Model& model) {
+  std::vector<std::string> result;
+  visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
+    if (!own) result.push_back(sentence(effect, value));
+  });
+  return result;
+}
+
+bool has_other_tensors(const Model& model) {
+  bool found = false;
+  visit_effects(model, [&](const Effect& effect, const Value&, bool) { found = found || effect.tensors; });
+  return found;
+}
+
+}  // namespace poise

@@ -1,0 +1,97 @@
+// What the keys mean: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite, Cohere and Qwen2.
+#include "model/config_effects.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "model/config_json.hpp"
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Model model_with(const std::string& key, const std::string& json, std::int64_t window = 0) {
+  Attributes map{{"model_type", "mistral"},  {"hidden_size", 8},       {"intermediate_size", 4},
+                 {"num_attention_heads", 2}, {"num_hidden_layers", 2}, {"sliding_window", window > 0 ? Value(window) : Value()}};
+  map.set(key, parse_json(json, "test"));
+  Model model;
+  take_config(model, std::move(map), "test");
+  return model;
+}
+
+TEST(ConfigEffects, AreToldByNameAndValue) {
+  EXPECT_THAT(effects_not_followed(model_with("partial_rotary_factor", "0.5")), ElementsAre("partial_rotary_factor is 0.5, only 1 is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("attention_bias", "true")), ElementsAre("attention_bias is true, only false is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("hidden_act", "\"gelu\"")), ElementsAre("hidden_act is \"gelu\", only \"silu\" is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("quantization_config", R"({"bits":4})")),
+              ElementsAre("quantization_config is {\"bits\":4}, only null is supported"));
+}
+
+TEST(ConfigEffects, ChangeTheComputation) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"rope_scaling", R"({"type":"linear","factor":2})"},
+      {"rope_scaling", R"({"rope_type":"llama3","factor":8})"},
+      {"rope_parameters", R"({"rope_type":"default","rope_theta":1e4,"partial_rotary_factor":0.25})"},
+      {"rope_parameters", R"({"full_attention":{"rope_type":"default"}})"},
+      {"rope_parameters", R"({"rope_type":7})"},
+      {"mlp_bias", "true"},
+      {"mlp_bias", "1"},
+      {"layer_types", R"(["full_attention","sliding_attention"])"},
+      {"layer_types", R"(["sliding_attention","sliding_attention"])"},
+      {"layer_types", R"("full_attention")"},
+      {"logit_scale", "0.0625"},
+      {"attn_logit_softcapping", "50.0"},
+      {"query_pre_attn_scalar", "256"},
+      {"num_local_experts", "8"},
+      {"clip_qkv", "8"},
+  };
+  for (const auto& [key, json] : cases) EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
+}
+
+TEST(ConfigEffects, ValuesThatChangeNothingAreFine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"partial_rotary_factor", "1"},
+      {"partial_rotary_factor", "1.0"},
+      {"partial_rotary_factor", "null"},
+      {"quantization_config", "null"},
+      {"rope_scaling", "null"},
+      {"rope_scaling", R"({"type":"default"})"},
+      {"rope_parameters", R"({"rope_type":"default","rope_theta":1e4,"partial_rotary_factor":1.0})"},
+      {"attention_bias", "false"},
+      {"layer_types", R"(["full_attention","full_attention"])"},
+      {"logit_scale", "1"},
+      {"query_pre_attn_scalar", "4"},
+      {"hidden_act", "\"swish\""},
+      {"use_sliding_window", "false"},
+      {"frobnication", "true"},
+  };
+  for (const auto& [key, json] : cases) EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
+}
+
+TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
+  EXPECT_THAT(effects_not_followed(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)), IsEmpty());
+  EXPECT_EQ(effects_not_followed(model_with("layer_types", R"(["full_attention","full_attention"])", 16)).size(), 1U);
+  EXPECT_EQ(effects_not_followed(model_with("use_sliding_window", "false", 16)).size(), 1U);
+  EXPECT_THAT(effects_not_followed(model_with("use_sliding_window", "true", 16)), IsEmpty());
+}
+
+TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
+  const Model model = model_with("hidden_act", "\"gelu\"");
+  EXPECT_THAT(effects_beside_config(model), IsEmpty());
+  EXPECT_EQ(effects_beside_config(model_with("mlp_bias", "true")).size(), 1U);
+  EXPECT_FALSE(has_other_tensors(model_with("mlp_bias", "true")));
+  EXPECT_TRUE(has_other_tensors(model_with("quantization_config", "{}")));
+}
+
+TEST(ConfigEffects, LongValuesAreCut) {
+  const auto effects = effects_not_followed(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));
+  ASSERT_EQ(effects.size(), 1U);
+  EXPECT_LT(effects[0].size(), 150U);
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,119 @@
+// config.json kept whole: what the model keeps of it, and what travels in a file.
+#include "model/config_json.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "model/metadata.hpp"
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Attributes parse(const std::string& json) { return parse_json(json, "test").take<Attributes>(); }
+
+Model model_of(const std::string& json) {
+  Model model;
+  take_config(model, parse(json), "config.json");
+  return model;
+}
+
+// Keys that Config has are spelled as config.json spells them: 1e4 is an integer, and null where it says null.
+constexpr const char* kMistral =
+    R"({"architectures":["MistralForCausalLM"],"hidden_size":8,"frobnication":{"b":1,"a":[2.5,null]},"intermediate_size":4,"model_type":"mistral",)"
+    R"("num_attention_heads":2,"num_hidden_layers":1,"rope_theta":10000,"sliding_window":null,"head_dim":null})";
+
+// As kMistral has it, and the family's defaults behind it, in the order of the hyperparameters.
+constexpr const char* kWhole =
+    R"({"architectures":["MistralForCausalLM"],"hidden_size":8,"frobnication":{"b":1,"a":[2.5,null]},"intermediate_size":4,"model_type":"mistral",)"
+    R"("num_attention_heads":2,"num_hidden_layers":1,"rope_theta":10000,"sliding_window":null,"head_dim":null,"hidden_act":"silu",)"
+    R"("tie_word_embeddings":false,"max_position_embeddings":32768,"num_key_value_heads":2,"vocab_size":0,"rms_norm_eps":1e-05,"initializer_range":0.02})";
+
+TEST(WholeConfig, IsKeptWholeInItsOrder) {
+  const Model model = model_of(kMistral);
+  EXPECT_EQ(model.card.model_type, "mistral");
+  EXPECT_EQ(model.config->hidden_size, 8);
+  EXPECT_EQ(model.config->head_dim, 4);
+  EXPECT_EQ(to_json(model.config_json), kMistral);
+  EXPECT_EQ(to_json(whole_config(model)), kWhole);
+  EXPECT_THAT(other_config_keys(model), ElementsAre("architectures", "frobnication"));
+}
+
+TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
+  Model model = model_of(kMistral);
+  Model again;
+  again.attributes = text_attributes(model);
+  EXPECT_EQ(*again.attributes.find("poise.config"), Value(kWhole));
+  take_text_attributes(again);
+  EXPECT_EQ(again.config, model.config);
+  EXPECT_EQ(to_json(whole_config(again)), kWhole);
+  EXPECT_EQ(normal_config(again), normal_config(model));
+}
+
+TEST(WholeConfig, WithoutOtherKeysTheHyperparametersAreWrittenAsEver) {
+  const Model model = model_of(R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
+  EXPECT_EQ(to_json(whole_config(model)), to_json(config_to_attributes(*model.config, "llama")));
+  EXPECT_THAT(other_config_keys(model), IsEmpty());
+}
+
+TEST(WholeConfig, WhatAProgramSetsCounts) {
+  Model model = model_of(R"({"model_type":"llama","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,"extra":1,)"
+                         R"("rope_parameters":{"rope_type":"default","rope_theta":5000}})");
+  EXPECT_EQ(model.config->rope_theta, 5000);
+  model.config->rope_theta = 7000;
+  model.config->num_hidden_layers = 3;
+  Model again;
+  take_config(again, whole_config(model), "test");
+  EXPECT_EQ(again.config, model.config);
+  EXPECT_THAT(other_config_keys(again), ElementsAre("extra", "rope_parameters"));
+}
+
+TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
+  constexpr const char* kGpt = R"({"model_type":"gpt2","n_embd":768,"hidden_size":"many"})";
+  const Model model = model_of(kGpt);
+  EXPECT_EQ(model.card.model_type, "gpt2");
+  EXPECT_FALSE(model.config);
+  EXPECT_EQ(to_json(whole_config(model)), kGpt);
+  EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
+  Model again;
+  again.attributes = text_attributes(model);
+  take_text_attributes(again);
+  EXPECT_FALSE(again.config);
+  EXPECT_EQ(again.config_json, model.config_json);
+}
+
+// A Config of such a family, which formats with hyperparameters of their own give, comes back as one.
+TEST(WholeConfig, OfAFamilyThatIsNotKnownIsUnderstoodWhereNothingIsLeftToDefaults) {
+  Model model;
+  model.card.model_type = "other";
+  model.config = Config{};
+  model.config->hidden_size = 8;
+  Model again;
+  again.attributes = text_attributes(model);
+  take_text_attributes(again);
+  EXPECT_EQ(again.config, model.config);
+  EXPECT_EQ(to_json(whole_config(again)), to_json(whole_config(model)));
+}
+
+TEST(WholeConfig, NamesTheKeyThatIsWrong) {
+  const auto refusal = [](const std::string& json) -> std::string {
+    try {
+      model_of(json);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_THAT(refusal(R"({"model_type":"llama"})"), HasSubstr("config.json: config: hidden_size: missing"));
+  EXPECT_THAT(refusal(R"({"model_type":7})"), HasSubstr("config.json: config: model_type: expected text"));
+  EXPECT_THAT(refusal(R"({"hidden_size":"4"})"), HasSubstr("hidden_size: expected an integer"));
+  EXPECT_EQ(refusal(R"({"n_embd":4})"), "");
+}
+
+}  // namespace
+}  // namespace poise
