@@ -50,8 +50,9 @@ ByteFile all_tensors() {
   file.i64("marker", 0xFACEFEED).size_of("size", "marker", "padding").i64("tensor_count", 11).i64("shape_count", 19);
   const std::string layer = "model.layers.0.";
   add_tensor(file, "embed", {4, 2}, "model.embed_tokens.weight", 0, floats(8));
-  for (const char* name : {"input_layernorm.weight", "post_attention_layernorm.weight"}) add_tensor(file, name, {2}, layer + name, 0, floats(2));
+  add_tensor(file, "norm 1", {2}, layer + "input_layernorm.weight", 0, floats(2));
   for (const char* name : {"q", "k", "v", "o"}) add_tensor(file, name, {2, 2}, layer + "self_attn." + name + "_proj.weight", 0, floats(4));
+  add_tensor(file, "norm 2", {2}, layer + "post_attention_layernorm.weight", 0, floats(2));
   for (const char* name : {"gate", "up"}) add_tensor(file, name, {1, 2}, layer + "mlp." + name + "_proj.weight", 0, floats(2));
   add_tensor(file, "down", {2, 1}, layer + "mlp.down_proj.weight", 0, floats(2));
   add_tensor(file, "norm", {2}, "model.norm.weight", 0, floats(2));
