@@ -7,11 +7,13 @@
 
 namespace poise {
 
-std::uint64_t next_written(const Source& source, std::uint64_t offset) {
-  if (source.descriptor() < 0 || offset >= source.size()) return offset;
-  const off_t found = ::lseek(source.descriptor(), static_cast<off_t>(offset), SEEK_DATA);  // nobody reads from the descriptor's own position
-  if (found >= 0) return std::min(static_cast<std::uint64_t>(found), source.size());
-  return errno == ENXIO ? source.size() : offset;
+Written next_written(const Source& source, std::uint64_t offset) {
+  const Written all{offset, source.size()};
+  if (source.descriptor() < 0 || offset >= source.size()) return all;
+  const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset), SEEK_DATA);  // nobody reads from the descriptor's own position
+  if (begin < 0) return errno == ENXIO ? Written{source.size(), source.size()} : all;
+  const off_t end = ::lseek(source.descriptor(), begin, SEEK_HOLE);
+  return {std::min(static_cast<std::uint64_t>(begin), source.size()), end < 0 ? source.size() : std::min(static_cast<std::uint64_t>(end), source.size())};
 }
 
 }  // namespace poise

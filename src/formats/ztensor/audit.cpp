@@ -38,11 +38,15 @@ std::vector<Range> referenced(const Model& model, const Source& source) {
 std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const Range& range) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
-  for (std::uint64_t position = next_written(*source, range.begin); position < range.end; position = next_written(*source, position + piece.size())) {
-    piece.resize(static_cast<std::size_t>(std::min(kPiece, range.end - position)));
-    source->read(position, piece);
-    const auto at = std::ranges::find_if(piece, [](std::byte byte) { return byte != std::byte{0}; });
-    if (at != piece.end()) return position + static_cast<std::uint64_t>(at - piece.begin());
+  for (std::uint64_t position = range.begin; position < range.end;) {
+    const Written written = next_written(*source, position);
+    const std::uint64_t end = std::min(written.end, range.end);
+    for (position = written.begin; position < end; position += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min(kPiece, end - position)));
+      source->read(position, piece);
+      const auto at = std::ranges::find_if(piece, [](std::byte byte) { return byte != std::byte{0}; });
+      if (at != piece.end()) return position + static_cast<std::uint64_t>(at - piece.begin());
+    }
   }
   return std::nullopt;
 }
