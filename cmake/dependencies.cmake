@@ -7,10 +7,11 @@ find_package(hwy REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 
 # Header-only, and packaged without targets of their own in some releases.
-foreach(header IN ITEMS nlohmann/json.hpp CLI/CLI.hpp)
+foreach(header IN ITEMS CLI/CLI.hpp)
   find_path(POISE_HEADER_DIRECTORY ${header} REQUIRED NO_CACHE)
 endforeach()
 if(NOT TARGET CLI11::CLI11)
@@ -19,4 +20,4 @@ endif()
 
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
-  PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc)
+  PkgConfig::simdjson PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc)

@@ -61,8 +61,9 @@ TEST(HostileSafetensors, Header) {
                kInvalid, "second", "stands twice"},
           Case{"a field stands once", [] { return file_of(R"({"a":{"dtype":"F16",)", "twin", R"("dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4); },
                kInvalid, "twin", "the key \"dtype\" stands twice"},
-          Case{"nesting is bounded", [] { return file_of(R"({"a":)" + std::string(63, '['), "too deep", std::string(100000, '['), 0); }, kInvalid, "too deep",
-               "nested deeper than 64"},
+          Case{"nesting is bounded",
+               [] { return file_of(R"({"a":)" + std::string(63, '['), "too deep", std::string(100000, '[') + std::string(100063, ']') + "}", 0); }, kInvalid,
+               "too deep", "nested deeper than 64"},
       });
 }
 

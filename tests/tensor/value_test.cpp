@@ -90,6 +90,44 @@ TEST(ValueJson, AnErrorSaysWhere) {
   EXPECT_EQ(place(std::string_view("[\0]", 3)), 1001U);
 }
 
+// Numbers as RFC 8259 spells them; the expected ones are C++ literals.
+TEST(ValueJson, ReadsNumbersOfAnyLength) {
+  const auto read = [](std::string_view text) { return parse_json(text, "test"); };
+  EXPECT_EQ(read("-0"), Value(0));
+  EXPECT_EQ(read("18446744073709551615"), Value(std::numeric_limits<std::uint64_t>::max()));
+  EXPECT_EQ(read("-9223372036854775808"), Value(std::numeric_limits<std::int64_t>::min()));
+  EXPECT_EQ(read("18446744073709551616"), Value(18446744073709551616.0));
+  EXPECT_EQ(read("-9223372036854775809"), Value(-9223372036854775809.0));
+  EXPECT_EQ(read("18446744073709551615.5"), Value(18446744073709551615.5));
+  EXPECT_EQ(read("0.12345678901234567890123"), Value(0.12345678901234567890123));
+  EXPECT_EQ(read("[1E+2 , 2e-2]"), Value(Value::Array{100.0, 0.02}));
+  EXPECT_EQ(read("1e-999"), Value(0.0));
+  for (const char* const text : {"1e999", "-1e999", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "1_0", "NaN", "Infinity"}) {
+    EXPECT_THROW(read(text), Error) << text;
+  }
+}
+
+TEST(ValueJson, RefusesWhatIsNoJson) {
+  for (const char* const text : {"",         " ",    "nulll",  "nul",     "TRUE",      "{}{}",        "{},",      "[1 2]",           "[1,]",
+                                 "[,1]",     "[",    "]",      "{\"a\"}", "{\"a\":}",  "{\"a\":1,}",  "{a:1}",    "{\"a\":\"b\":1}", "\"a\" \"b\"",
+                                 "[\"a\"b]", "\"",   "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\x01\"", "\"\xff\"",        "\xef\xbb\xbf{}",
+                                 "'a'",      "[1]x", "1 1"}) {
+    EXPECT_THROW(parse_json(text, "test"), Error) << text;
+  }
+}
+
+TEST(ValueJson, ALargeTextOfTinyValuesIsRefusedBeforeItsTokensAreKept) {
+  std::string text(16 << 20, '[');
+  try {
+    parse_json(text, "test", 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.offset(), text.size() / 4);
+  }
+  text = "\"" + std::string(16 << 20, '[') + "\"";  // in a string they are no values
+  EXPECT_NO_THROW(parse_json(text, "test", 0));
+}
+
 TEST(ValueJson, ReadsWhatItWrites) {
   const Attributes map{{"a", Value::Array{1, -2, 0.25, "\xc3\xa9", true, Value()}}, {"b", Attributes{{"c", Value::Array{Value::Array{}}}}}};
   for (const int indent : {-1, 0, 1, 4}) EXPECT_EQ(parse_json(to_json(map, indent), "test"), Value(map)) << indent;
