@@ -10,7 +10,7 @@
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make format-check  / make format
 # make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
-# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/tensor/cast.cpp" chooses some
+# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/views/cast.cpp" chooses some
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)

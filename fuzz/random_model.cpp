@@ -9,8 +9,8 @@
 #include <poise/dtype.hpp>
 
 #include "model/tiny_llama.hpp"
-#include "tensor/group_quantize.hpp"
-#include "tensor/sparse.hpp"
+#include "views/group_quantize.hpp"
+#include "views/sparse.hpp"
 
 namespace poise::fuzz {
 namespace {

@@ -8,10 +8,10 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
-#include "formats/ztensor/cbor_encoder.hpp"
 #include "random_model.hpp"
+#include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
-#include "tensor/affine.hpp"
+#include "views/affine.hpp"
 
 using namespace poise;
 

@@ -22,10 +22,10 @@
 #include "bytes/byte_writer.hpp"
 #include "formats/alt/layout.hpp"
 #include "formats/format.hpp"
-#include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "huggingface_seed.hpp"
 #include "random_model.hpp"
+#include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
 
 namespace {

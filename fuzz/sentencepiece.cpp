@@ -1,6 +1,6 @@
 // SentencePiece models: tokenizer.model.
-#include "model/sentencepiece_model.hpp"
 #include "target.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
 
 using namespace poise;
 

@@ -4,7 +4,7 @@
 
 #include "bytes/little_endian.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/digest.hpp"
+#include "pack/digest.hpp"
 #include "target.hpp"
 
 using namespace poise;

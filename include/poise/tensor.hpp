@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/affine.hpp>
 #include <poise/blob.hpp>
+#include <poise/digest.hpp>
 #include <poise/dtype.hpp>
 #include <poise/value.hpp>
 
@@ -38,33 +40,12 @@ enum class Layout : std::uint8_t {
 
 std::string_view to_string(Layout layout);
 
-enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown };
-
-// What a file claims about a part's bytes.
-struct Digest {
-  DigestAlgorithm algorithm = DigestAlgorithm::unknown;
-  std::string text;          // as the file spells it: "sha256:9f86..."
-  bool over_stored = false;  // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
-};
-
 struct Part {
   std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
   std::string dtype_name;  // as the file spells it, for types that are not known
   BlobPtr blob;            // never null
   std::optional<Digest> digest;
-};
-
-// One linear scale for a whole tensor (spec ALT v2, section 5). Symmetric when min == max: x = q * delta with q two's
-// complement. Otherwise x = min + q * delta with q unsigned.
-struct Affine {
-  float delta = 0;
-  float min = 0;
-  float max = 0;
-  bool packed = false;  // qint4: two codes a byte, the even element in the low nibble
-
-  bool ranged() const { return min < max; }
-  friend bool operator==(const Affine&, const Affine&) = default;
 };
 
 // The scale of an affine tensor: known from a file, or found by a pass over the data when it is first asked for.

@@ -10,9 +10,9 @@
 #include <poise/format.hpp>
 #include <poise/session.hpp>
 
-#include "model/byte_pair_vocabulary.hpp"
 #include "model/check.hpp"
 #include "model/tiny_llama.hpp"
+#include "tokenizer/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 #include "capi/handles.hpp"
-#include "tensor/dense.hpp"
+#include "views/dense.hpp"
 
 using namespace poise::capi;
 

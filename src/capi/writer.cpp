@@ -2,11 +2,11 @@
 #include <mutex>
 
 #include "capi/handles.hpp"
+#include "codec/affine.hpp"
 #include "formats/format.hpp"
 #include "model/card.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
-#include "tensor/affine.hpp"
 
 using namespace poise::capi;
 

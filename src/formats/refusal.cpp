@@ -4,7 +4,7 @@
 
 #include <poise/error.hpp>
 
-#include "tensor/dense.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 

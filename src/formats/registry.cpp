@@ -16,7 +16,7 @@
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "tensor/check_parts.hpp"
+#include "views/check_parts.hpp"
 
 namespace poise {
 namespace {

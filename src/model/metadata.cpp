@@ -14,7 +14,7 @@
 #include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "model/config_json.hpp"
-#include "tensor/json.hpp"
+#include "syntax/json.hpp"
 
 namespace poise {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "bytes/little_endian.hpp"
-#include "tensor/dense.hpp"
-#include "tensor/integers.hpp"
-#include "tensor/sparse.hpp"
+#include "numeric/integers.hpp"
+#include "views/dense.hpp"
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {

@@ -7,9 +7,9 @@
 #include <poise/error.hpp>
 
 #include "io/sink.hpp"
-#include "model/byte_pair_vocabulary.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/transform.hpp"
+#include "tokenizer/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {

@@ -12,16 +12,16 @@
 
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
-#include "io/same_bytes.hpp"
 #include "model/config_json.hpp"
 #include "model/metadata.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/same_value.hpp"
-#include "tensor/dense.hpp"
+#include "pack/same_bytes.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/mx.hpp"
-#include "tensor/sparse.hpp"
+#include "views/dense.hpp"
+#include "views/mx.hpp"
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {

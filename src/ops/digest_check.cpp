@@ -11,8 +11,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "io/pump.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
 
 namespace poise {
 namespace {
@@ -66,7 +66,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
       if (at && !seen.emplace(at->source.get(), at->offset, at->length, part.blob->size(), at->encoding == "raw", digest.over_stored, digest.text).second) {
         continue;
       }
-      add_item({&tensor, &part, digested_blob(part), nullptr});
+      add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
     }
   }
   if (undigested.empty()) return;

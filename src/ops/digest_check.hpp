@@ -23,7 +23,7 @@
 
 #include "formats/file_digests.hpp"
 #include "io/file_stamp.hpp"
-#include "io/sha256_lanes.hpp"
+#include "pack/sha256_lanes.hpp"
 
 namespace poise {
 

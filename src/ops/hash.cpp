@@ -9,11 +9,11 @@
 #include <poise/error.hpp>
 
 #include "formats/ztensor/zt2.hpp"
-#include "io/digest.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
-#include "io/sha256_lanes.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
+#include "pack/sha256_lanes.hpp"
 
 namespace poise {
 namespace {

@@ -10,11 +10,11 @@
 #include "model/card.hpp"
 #include "model/config_json.hpp"
 #include "ops/glob.hpp"
-#include "tensor/dense.hpp"
-#include "tensor/group_quantize.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/mx.hpp"
-#include "tensor/sparse.hpp"
+#include "views/dense.hpp"
+#include "views/group_quantize.hpp"
+#include "views/mx.hpp"
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {

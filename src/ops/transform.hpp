@@ -10,8 +10,8 @@
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
-#include "tensor/cast.hpp"
-#include "tensor/quantize.hpp"
+#include "views/cast.hpp"
+#include "views/quantize.hpp"
 
 namespace poise {
 

@@ -14,14 +14,14 @@
 #include "bytes/checked.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
-#include "io/sha256_lanes.hpp"
 #include "model/check.hpp"
+#include "numeric/scan.hpp"
 #include "ops/verify_affine.hpp"
-#include "tensor/check_parts.hpp"
-#include "tensor/part_digest.hpp"
-#include "tensor/scan.hpp"
-#include "tensor/sparse.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
+#include "pack/sha256_lanes.hpp"
+#include "views/check_parts.hpp"
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {
@@ -63,7 +63,7 @@ class PartCheck {
   // The bytes of a part whose digest is best computed side by side with others': whoever does that calls look_at() for all of them,
   // and then end().
   std::optional<std::span<const std::byte>> side_by_side(const HashOrder::Item& item) const {
-    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || digested_blob(part_) != part_.blob) return std::nullopt;
+    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || digested_blob(part_.blob, *part_.digest) != part_.blob) return std::nullopt;
     try {
       return item.side_by_side(*part_.blob);
     } catch (const Error&) {  // run() meets it again
@@ -115,7 +115,7 @@ class PartCheck {
       return;
     }
     hasher_ = make_hasher(part_.digest->algorithm);
-    const BlobPtr digested = digested_blob(part_);
+    const BlobPtr digested = digested_blob(part_.blob, *part_.digest);
     decoded_digest_ = digested == part_.blob;  // not of a compressed form
     if (!decoded_digest_) stream_chunks(*digested, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
   }

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "io/pump.hpp"
-#include "tensor/affine.hpp"
+#include "codec/affine.hpp"
+#include "pack/pump.hpp"
 
 namespace poise {
 namespace {

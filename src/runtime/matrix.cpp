@@ -11,8 +11,8 @@
 #include <poise/error.hpp>
 
 #include "kernels/product.hpp"
-#include "tensor/dense.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {

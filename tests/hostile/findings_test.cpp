@@ -6,7 +6,7 @@
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt1.hpp"
-#include "tensor/sparse.hpp"
+#include "views/sparse.hpp"
 
 namespace poise {
 namespace {

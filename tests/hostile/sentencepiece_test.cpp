@@ -6,7 +6,7 @@
 #include <array>
 
 #include "hostile/cases.hpp"
-#include "model/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise::hostile {
 namespace {

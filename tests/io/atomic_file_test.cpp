@@ -15,8 +15,8 @@
 
 #include <poise/error.hpp>
 
-#include "io/hashing_sink.hpp"
 #include "io/holes.hpp"
+#include "pack/hashing_sink.hpp"
 
 namespace poise {
 namespace {

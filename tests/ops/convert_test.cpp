@@ -12,7 +12,7 @@
 
 #include <poise/error.hpp>
 
-#include "tensor/dense.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {

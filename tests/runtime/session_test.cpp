@@ -11,7 +11,7 @@
 #include "kernels/tiles.hpp"
 #include "runtime/random_model.hpp"
 #include "runtime/transformer.hpp"
-#include "tensor/cast.hpp"
+#include "views/cast.hpp"
 
 namespace poise {
 namespace {

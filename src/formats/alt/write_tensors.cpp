@@ -6,7 +6,7 @@
 
 #include "bytes/checked.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
+#include "pack/pump.hpp"
 
 namespace poise::alt {
 

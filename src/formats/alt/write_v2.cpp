@@ -16,7 +16,7 @@
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/alt/write_tensors.hpp"
 #include "formats/refusal.hpp"
-#include "tensor/affine.hpp"
+#include "views/affine.hpp"
 
 namespace poise::alt {
 namespace {

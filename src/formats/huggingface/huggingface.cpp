@@ -25,8 +25,8 @@
 #include "io/source_text.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
-#include "model/sentencepiece_model.hpp"
-#include "tensor/value_budget.hpp"
+#include "syntax/value_budget.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise {
 namespace {

@@ -14,7 +14,7 @@
 #include <poise/error.hpp>
 
 #include "formats/huggingface/front_matter.hpp"
-#include "io/digest.hpp"
+#include "pack/digest.hpp"
 
 namespace poise {
 namespace {

@@ -23,10 +23,10 @@
 #include "bytes/utf8.hpp"
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
 #include "io/source_range.hpp"
 #include "model/metadata.hpp"
-#include "tensor/json.hpp"
+#include "pack/pump.hpp"
+#include "syntax/json.hpp"
 
 namespace poise {
 namespace {

@@ -10,12 +10,12 @@
 #include "bytes/byte_writer.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
 #include "model/metadata.hpp"
 #include "model/tiny_llama.hpp"
-#include "tensor/dense.hpp"
+#include "pack/pump.hpp"
+#include "views/dense.hpp"
 
 namespace poise::tiny_llama {
 namespace {

@@ -11,9 +11,9 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/holes.hpp"
-#include "io/pump.hpp"
 #include "io/source_range.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -10,14 +10,14 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/limits.hpp"
-#include "formats/ztensor/cbor.hpp"
-#include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/digest.hpp"
 #include "io/file_tail.hpp"
 #include "io/sink.hpp"
 #include "model/metadata.hpp"
+#include "pack/digest.hpp"
+#include "syntax/cbor.hpp"
+#include "syntax/cbor_encoder.hpp"
 
 namespace poise::ztensor {
 namespace {

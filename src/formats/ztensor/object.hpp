@@ -8,8 +8,8 @@
 
 #include <poise/tensor.hpp>
 
-#include "formats/ztensor/cbor.hpp"
-#include "tensor/value_budget.hpp"
+#include "syntax/cbor.hpp"
+#include "syntax/value_budget.hpp"
 
 namespace poise::ztensor {
 

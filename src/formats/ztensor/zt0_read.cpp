@@ -16,9 +16,9 @@
 #include "bytes/byte_reader.hpp"
 #include "bytes/key_set.hpp"
 #include "bytes/limits.hpp"
-#include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/source_range.hpp"
+#include "syntax/cbor.hpp"
 
 namespace poise::ztensor {
 namespace {

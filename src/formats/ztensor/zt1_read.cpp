@@ -21,10 +21,10 @@
 #include "bytes/byte_reader.hpp"
 #include "bytes/limits.hpp"
 #include "formats/ztensor/audit.hpp"
-#include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/edit.hpp"
 #include "io/source_range.hpp"
 #include "model/metadata.hpp"
+#include "syntax/cbor.hpp"
 
 namespace poise {
 namespace ztensor {

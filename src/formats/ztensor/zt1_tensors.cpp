@@ -12,10 +12,10 @@
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt1.hpp"
-#include "io/zstd.hpp"
-#include "tensor/byte_swap.hpp"
-#include "tensor/check_parts.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/zstd.hpp"
+#include "views/byte_swap.hpp"
+#include "views/check_parts.hpp"
 
 namespace poise::ztensor {
 namespace {

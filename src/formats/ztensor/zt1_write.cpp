@@ -11,16 +11,16 @@
 #include "bytes/limits.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
-#include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt1.hpp"
-#include "io/hashing_sink.hpp"
 #include "io/meter.hpp"
-#include "io/pump.hpp"
-#include "io/zstd.hpp"
 #include "model/metadata.hpp"
+#include "pack/hashing_sink.hpp"
+#include "pack/pump.hpp"
+#include "pack/writer_digests.hpp"
+#include "pack/zstd.hpp"
+#include "syntax/cbor_encoder.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/sparse.hpp"
-#include "tensor/writer_digests.hpp"
+#include "views/sparse.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -1,10 +1,10 @@
 // The content digest of zTensor 2: a name for tensors that offsets, alignment, compression and shards have no part in.
 #include <algorithm>
 
-#include "formats/ztensor/cbor_encoder.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/pump.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
+#include "syntax/cbor_encoder.hpp"
 
 namespace poise::ztensor {
 namespace {

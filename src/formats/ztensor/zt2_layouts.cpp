@@ -9,10 +9,10 @@
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "tensor/check_parts.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/mx.hpp"
-#include "tensor/sparse.hpp"
+#include "views/check_parts.hpp"
+#include "views/mx.hpp"
+#include "views/sparse.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/limits.hpp"
-#include "formats/ztensor/cbor.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/digest.hpp"
 #include "io/source_range.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/digest.hpp"
+#include "pack/part_digest.hpp"
+#include "syntax/cbor.hpp"
 
 namespace poise::ztensor {
 namespace {

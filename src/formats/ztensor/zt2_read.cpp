@@ -21,9 +21,9 @@
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/zstd_seekable.hpp"
 #include "model/metadata.hpp"
-#include "tensor/part_digest.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/zstd_seekable.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -15,8 +15,8 @@
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/annotated_hex.hpp"
 #include "formats/alt/file_builder.hpp"
-#include "model/sentencepiece_model.hpp"
 #include "support/directories.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/digest.hpp"
-#include "tensor/dense.hpp"
+#include "pack/digest.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2_file.hpp"
-#include "io/digest.hpp"
+#include "pack/digest.hpp"
 
 namespace poise {
 namespace {

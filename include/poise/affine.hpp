@@ -1,0 +1,18 @@
+// Affine: one linear scale for all codes of a tensor.
+#pragma once
+
+namespace poise {
+
+// One linear scale for a whole tensor (spec ALT v2, section 5). Symmetric when min == max: x = q * delta with q two's
+// complement. Otherwise x = min + q * delta with q unsigned.
+struct Affine {
+  float delta = 0;
+  float min = 0;
+  float max = 0;
+  bool packed = false;  // qint4: two codes a byte, the even element in the low nibble
+
+  bool ranged() const { return min < max; }
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+}  // namespace poise

@@ -1,0 +1,63 @@
+#include "codec/affine.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+// The low `bits` of a byte as two's complement.
+std::int16_t sign_extend(unsigned code, unsigned bits) {
+  const unsigned sign = 1U << (bits - 1);
+  code &= (1U << bits) - 1;
+  return static_cast<std::int16_t>(static_cast<int>(code ^ sign) - static_cast<int>(sign));
+}
+
+std::int16_t decode_byte(const CodeFormat& format, unsigned byte) {
+  return format.is_unsigned ? static_cast<std::int16_t>(byte & static_cast<unsigned>(format.span())) : sign_extend(byte, format.bits);
+}
+
+}  // namespace
+
+CodeFormat code_format(DType dtype, const Affine& affine) {
+  if (dtype != DType::qint8 && dtype != DType::qint4) throw Error(ErrorKind::internal, fmt::format("{} has no codes", to_string(dtype)));
+  return {info(dtype).bits, affine.ranged(), dtype == DType::qint4 && affine.packed};
+}
+
+void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes, std::span<std::int16_t> codes) {
+  if (!format.packed) {
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = decode_byte(format, std::to_integer<unsigned>(bytes[i]));
+    return;
+  }
+  const std::size_t odd = first % 2;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto byte = std::to_integer<unsigned>(bytes[(odd + i) / 2]);
+    codes[i] = decode_byte(format, (odd + i) % 2 == 0 ? byte & 0x0f : byte >> 4);
+  }
+}
+
+void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out) {
+  if (affine.ranged()) {
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      out[i] = static_cast<float>(static_cast<double>(affine.min) + static_cast<double>(codes[i]) * static_cast<double>(affine.delta));
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < codes.size(); ++i) out[i] = static_cast<float>(codes[i]) * affine.delta;
+}
+
+std::optional<std::uint64_t> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes) {
+  if (format.bits == 8 || format.packed) return std::nullopt;
+  const auto fits = [&](std::byte byte) {
+    const auto code = std::to_integer<unsigned>(byte);
+    return format.is_unsigned ? code <= static_cast<unsigned>(format.span()) : sign_extend(code, 4) == sign_extend(code, 8);
+  };
+  const auto bad = std::ranges::find_if_not(bytes, fits);
+  if (bad == bytes.end()) return std::nullopt;
+  return static_cast<std::uint64_t>(bad - bytes.begin());
+}
+
+}  // namespace poise

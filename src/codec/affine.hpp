@@ -1,0 +1,39 @@
+// affine: the codes of qint8 and qint4 tensors - how they lie in bytes, and the numbers they stand for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <poise/affine.hpp>
+#include <poise/dtype.hpp>
+
+namespace poise {
+
+// The codes of one tensor, without their scale.
+struct CodeFormat {
+  unsigned bits;     // 4 or 8
+  bool is_unsigned;  // 0 to 15 or 255, for ranges; else two's complement
+  bool packed;       // two to a byte, the element with the even index in the low half
+
+  // The largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
+  int largest() const { return (1 << (bits - 1)) - 1; }
+  // The largest unsigned code.
+  int span() const { return (1 << bits) - 1; }
+  std::uint64_t bytes(std::uint64_t elements) const { return packed ? elements / 2 + elements % 2 : elements; }
+};
+
+// Requires: dtype is qint8 or qint4.
+CodeFormat code_format(DType dtype, const Affine& affine);
+
+// Codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
+void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes, std::span<std::int16_t> codes);
+
+// Codes to numbers: q * delta or, for ranges, min + q * delta.
+void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
+
+// The first code that does not fit, of codes that take a byte each where four bits would do; none for other formats.
+std::optional<std::uint64_t> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes);
+
+}  // namespace poise

@@ -1,0 +1,264 @@
+#include "codec/quantize_kernels.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/quantize_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Words = hn::RebindToUnsigned<Floats>;
+
+// The least and greatest numbers of groups go into `ranges`; returns the largest magnitude of all. Requires: groups are whole vectors, and not empty.
+std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
+  const Floats floats;
+  const Words words;
+  const std::size_t lanes = hn::Lanes(floats);
+  const auto magnitude_bits = hn::Set(words, 0x7fffffff);
+  auto largest = hn::Zero(words);
+  for (Range& range : ranges) {
+    auto min = hn::LoadU(floats, in);
+    auto max = min;
+    for (const float* const end = in + size; in < end; in += lanes) {
+      const auto value = hn::LoadU(floats, in);
+      largest = hn::Max(largest, hn::And(hn::BitCast(words, value), magnitude_bits));
+      min = hn::Min(min, value);
+      max = hn::Max(max, value);
+    }
+    range = {hn::GetLane(hn::MinOfLanes(floats, min)), hn::GetLane(hn::MaxOfLanes(floats, max))};
+  }
+  return hn::GetLane(hn::MaxOfLanes(words, largest));
+}
+
+// Looks at whole vectors; returns how many elements that were.
+std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
+  const std::size_t whole = count / hn::Lanes(Floats()) * hn::Lanes(Floats());
+  if (whole == 0) return 0;
+  Range range;
+  extremes.largest = FindRanges(in, {&range, 1}, whole);
+  extremes.min = range.min;
+  extremes.max = range.max;
+  return whole;
+}
+
+// What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of float32.
+struct Losses {
+  hn::Vec<Floats> worst, errors, values;
+
+  HWY_INLINE Losses() : worst(hn::Zero(Floats())), errors(worst), values(worst) {}
+
+  HWY_INLINE void add_squares(const Losses& other, float delta) {
+    const auto square = hn::Set(Floats(), delta * delta);
+    errors = hn::MulAdd(other.errors, square, errors);
+    values = hn::MulAdd(other.values, square, values);
+  }
+  // Adds the squares to those in double, and begins anew with them.
+  HWY_INLINE void move_squares_to(QuantizationError& sums) {
+    sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
+    sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));
+    errors = values = hn::Zero(Floats());
+  }
+  HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
+};
+
+constexpr std::size_t kVectorsPerSum = 256;  // so few are added up in float32 before they go into the sums in double
+
+// Makes vectors of numbers codes.
+struct Coder {
+  hn::Vec<Floats> scale, units, lowest, highest;
+  hn::Vec<Words> zero;
+
+  HWY_INLINE Coder(float delta, const CodeRange& range)
+      : scale(hn::Set(Floats(), delta)),
+        units(hn::Set(Floats(), 1.0F / delta)),
+        lowest(hn::Set(Floats(), static_cast<float>(range.lowest))),
+        highest(hn::Set(Floats(), static_cast<float>(range.highest))),
+        zero(hn::Set(Words(), static_cast<std::uint32_t>(range.zero))) {}
+
+  HWY_INLINE void encode(const float* in, std::byte* codes, Losses& losses) const {
+    const hn::Rebind<std::uint8_t, Floats> bytes;
+    const auto number = hn::LoadU(Floats(), in);
+#if HWY_NATIVE_FMA
+    // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as all the rest.
+    const auto enormous = hn::Set(Floats(), 0x1p30F);  // is clamped in the end, but no infinity
+    const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
+    const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
+#else
+    const auto exact = hn::Div(number, scale);
+#endif
+    // So large a number has no fraction: adding it rounds, ties to even, and leaves the code in the low bits.
+    const auto shift = hn::Set(Floats(), 0x1.8p23F);
+    const auto shifted = hn::Add(hn::Max(lowest, hn::Min(highest, exact)), shift);
+    const auto code = hn::Sub(shifted, shift);
+    const auto stored = hn::Add(hn::BitCast(Words(), shifted), zero);
+    hn::StoreU(hn::TruncateTo(bytes, stored), bytes, reinterpret_cast<std::uint8_t*>(codes));
+    const auto error = hn::Sub(number, hn::Mul(code, scale));
+    losses.worst = hn::Max(losses.worst, hn::Abs(error));
+    const auto relative = hn::Mul(error, units);
+    losses.errors = hn::MulAdd(relative, relative, losses.errors);
+    losses.values = hn::MulAdd(exact, exact, losses.values);
+  }
+};
+
+// Quantizes whole vectors; returns how many elements that were. The squares are in units of delta^2.
+std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes, QuantizationError& sums) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  const Coder coder(delta, range);
+  Losses losses;
+  std::size_t i = 0;
+  while (i + lanes <= count) {
+    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) coder.encode(in + i, codes + i, losses);
+    losses.move_squares_to(sums);
+  }
+  sums.values = i;
+  sums.worst = losses.largest();
+  return i;
+}
+
+// Requires: groups are whole vectors.
+void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code, std::byte* codes, QuantizationError& sums) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  Losses total;
+  std::size_t vectors = 0;
+  for (const GroupFactor& group : factors) {
+    const Coder coder(group.factor, {-group.zero, largest_code - group.zero, group.zero});
+    Losses losses;
+    for (std::size_t i = 0; i < size; i += lanes) coder.encode(in + i, codes + i, losses);
+    in += size;
+    codes += size;
+    total.worst = hn::Max(total.worst, losses.worst);
+    total.add_squares(losses, group.factor);
+    vectors += size / lanes;
+    if (vectors < kVectorsPerSum) continue;
+    total.move_squares_to(sums);
+    vectors = 0;
+  }
+  total.move_squares_to(sums);
+  sums.values = factors.size() * size;
+  sums.worst = total.largest();
+}
+
+bool AreWholeVectors(std::size_t size) { return size % hn::Lanes(Floats()) == 0; }
+
+// Packs whole vectors of pairs; returns how many codes that were.
+std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* out) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<std::uint16_t> pairs;
+  const hn::Rebind<std::uint8_t, decltype(pairs)> bytes;
+  const std::size_t lanes = hn::Lanes(pairs);
+  const auto nibble = hn::Set(pairs, 15);
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const auto both = hn::BitCast(pairs, hn::LoadU(hn::Repartition<std::uint8_t, decltype(pairs)>(), reinterpret_cast<const std::uint8_t*>(codes) + i));
+    const auto low = hn::And(both, nibble);
+    const auto high = hn::ShiftLeft<4>(hn::And(hn::ShiftRight<8>(both), nibble));
+    hn::StoreU(hn::DemoteTo(bytes, hn::BitCast(hn::RebindToSigned<decltype(pairs)>(), hn::Or(low, high))), bytes, reinterpret_cast<std::uint8_t*>(out) + i / 2);
+  }
+#else
+  (void)codes, (void)count, (void)out;
+#endif
+  return i;
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(AreWholeVectors);
+HWY_EXPORT(FindExtremes);
+HWY_EXPORT(FindRanges);
+HWY_EXPORT(QuantizeLinear);
+HWY_EXPORT(QuantizeGroups);
+HWY_EXPORT(PackNibbles);
+
+constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
+
+// One number after the other: tails, and scales too small or whose reciprocal float32 does not hold.
+QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
+  QuantizationError error;
+  error.values = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float code = std::nearbyint(std::clamp(in[i] / delta, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
+    codes[i] = static_cast<std::byte>(static_cast<int>(code) + range.zero);
+    const auto value = static_cast<double>(in[i]);
+    const double lost = value - static_cast<double>(code * delta);
+    error.worst = std::max(error.worst, std::abs(lost));
+    error.squared_error += lost * lost;
+    error.squared_values += value * value;
+  }
+  return error;
+}
+
+}  // namespace
+
+void Extremes::merge(const Extremes& other) {
+  largest = std::max(largest, other.largest);
+  min = std::min(min, other.min);
+  max = std::max(max, other.max);
+}
+
+Extremes find_extremes(const float* in, std::size_t count) {
+  Extremes extremes{0, in[0], in[0]};
+  for (std::size_t i = HWY_DYNAMIC_DISPATCH(FindExtremes)(in, count, extremes); i < count; ++i) {
+    extremes.merge({std::bit_cast<std::uint32_t>(in[i]) & 0x7fffffff, in[i], in[i]});
+  }
+  return extremes;
+}
+
+QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
+  std::size_t done = 0;
+  QuantizationError error;
+  if (delta >= kLeastDelta && std::isnormal(1.0F / delta)) {
+    done = HWY_DYNAMIC_DISPATCH(QuantizeLinear)(in, count, delta, range, codes, error);
+    error.squared_error *= static_cast<double>(delta) * static_cast<double>(delta);
+    error.squared_values *= static_cast<double>(delta) * static_cast<double>(delta);
+  }
+  error.merge(quantize_scalar(in + done, count - done, delta, range, codes + done));
+  return error;
+}
+
+std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges) {
+  const std::size_t size = in.size() / ranges.size();
+  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) return HWY_DYNAMIC_DISPATCH(FindRanges)(in.data(), ranges, size);
+  std::uint32_t largest = 0;
+  for (std::size_t g = 0; g < ranges.size(); ++g) {
+    const Extremes group = find_extremes(in.data() + g * size, size);
+    ranges[g] = {group.min, group.max};
+    largest = std::max(largest, group.largest);
+  }
+  return largest;
+}
+
+QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes) {
+  QuantizationError error;
+  const std::size_t size = in.size() / factors.size();
+  if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) {
+    HWY_DYNAMIC_DISPATCH(QuantizeGroups)(in.data(), factors, size, largest_code, codes, error);
+    return error;
+  }
+  for (std::size_t g = 0; g < factors.size(); ++g) {
+    const int zero = factors[g].zero;
+    error.merge(quantize_linear(in.data() + g * size, size, factors[g].factor, {-zero, largest_code - zero, zero}, codes + g * size));
+  }
+  return error;
+}
+
+void pack_nibbles(const std::byte* codes, std::size_t count, std::byte* out) {
+  for (std::size_t i = HWY_DYNAMIC_DISPATCH(PackNibbles)(codes, count, out); i < count; i += 2) {
+    const std::byte high = i + 1 < count ? codes[i + 1] << 4 : std::byte{0};
+    out[i / 2] = (codes[i] & std::byte{0x0f}) | high;
+  }
+}
+
+}  // namespace poise
+#endif

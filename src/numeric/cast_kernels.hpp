@@ -1,0 +1,28 @@
+// Casts of spans: the vector loops, one per pair of widths, chosen for the processor at run time, and what they count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+// What a cast did to the values it has been asked for so far.
+struct CastStats {
+  std::uint64_t values = 0;
+  std::uint64_t to_zero = 0;       // were not zero, are now
+  std::uint64_t to_subnormal = 0;  // lie below the target's normal range (not counting zeros)
+  double worst_error = 0;          // max |x - cast(x)| over finite values
+
+  void merge(const CastStats& other);
+};
+
+// Elements to float32; `in` needs no alignment.
+void widen_f16(const std::byte* in, float* out, std::size_t count);
+void widen_bf16(const std::byte* in, float* out, std::size_t count);
+
+// float32 to elements, rounding to nearest even. Adds to `stats`; returns the index of the first finite value that
+// overflows, or `count`.
+std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
+std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
+
+}  // namespace poise

@@ -1,0 +1,18 @@
+// CRC-32C (Castagnoli), as zTensor 1.x digests use it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "pack/digest.hpp"
+
+namespace poise {
+
+// The checksum of `bytes` that follow others whose checksum is `before` (0 for none).
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
+
+std::unique_ptr<Hasher> make_crc32c();
+
+}  // namespace poise

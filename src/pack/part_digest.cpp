@@ -1,0 +1,71 @@
+#include "pack/part_digest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "pack/crc32c.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::array kAlgorithms = {DigestAlgorithm::sha256, DigestAlgorithm::crc32c, DigestAlgorithm::xxh3};
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
+
+}  // namespace
+
+std::string_view digest_name(DigestAlgorithm algorithm) {
+  switch (algorithm) {
+    case DigestAlgorithm::sha256: return "sha256";
+    case DigestAlgorithm::crc32c: return "crc32c";
+    case DigestAlgorithm::xxh3: return "xxh3";
+    case DigestAlgorithm::none:
+    case DigestAlgorithm::unknown: break;
+  }
+  return {};
+}
+
+DigestAlgorithm digest_algorithm(std::string_view text) {
+  const std::string_view name = text.substr(0, text.find(':'));
+  const auto* found = std::ranges::find(kAlgorithms, name, digest_name);
+  return found == kAlgorithms.end() || name.size() == text.size() ? DigestAlgorithm::unknown : *found;
+}
+
+bool is_computable(DigestAlgorithm algorithm) { return !digest_name(algorithm).empty(); }
+
+BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest) {
+  if (!digest.over_stored) return blob;
+  const auto at = blob->location();
+  return !at || at->encoding == "raw" ? blob : make_source_blob(at->source, at->offset, at->length);
+}
+
+std::string wrong_digest(std::string_view found, const Digest& claimed) { return fmt::format("the digest is {}, the file says {}", found, claimed.text); }
+
+std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
+  switch (algorithm) {
+    case DigestAlgorithm::none: return nullptr;
+    case DigestAlgorithm::sha256: return make_sha256();
+    case DigestAlgorithm::crc32c: return make_crc32c();
+    case DigestAlgorithm::xxh3: return make_xxh3();
+    case DigestAlgorithm::unknown: break;
+  }
+  throw Error(ErrorKind::internal, "an unknown digest cannot be computed");
+}
+
+std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
+  if (algorithm == DigestAlgorithm::crc32c) {
+    std::ranges::transform(digits, digits.begin(), upper);
+    digits = "0x" + digits;
+  }
+  return std::string(digest_name(algorithm)) + ":" + digits;
+}
+
+bool same_digest(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
+
+}  // namespace poise

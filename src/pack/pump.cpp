@@ -1,0 +1,149 @@
+#include "pack/pump.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/in_order.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache between being made, hashed and written
+constexpr std::size_t kCopyBytes = 16 << 20;    // between two progress reports
+
+void copy_in_file(const Location& at, Sink& sink, Meter& meter, std::string_view item) {
+  for (std::uint64_t done = 0; done < at.length;) {
+    const std::uint64_t count = std::min<std::uint64_t>(kCopyBytes, at.length - done);
+    sink.copy(*at.source, at.offset + done, count);
+    meter.advance(count, item);
+    done += count;
+  }
+}
+
+// Memory for chunks, used again and again: for a fresh chunk the kernel clears pages, which takes as long as filling it.
+class ChunkMemory {
+ public:
+  using Buffer = std::unique_ptr<std::byte[]>;
+
+  static ChunkMemory& shared() {
+    static ChunkMemory memory;
+    return memory;
+  }
+
+  Buffer take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kChunkBytes);
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+
+  void give_back(Buffer buffer) {
+    const std::scoped_lock lock(mutex_);
+    if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer> free_;
+};
+
+struct Chunk {
+  Chunk() = default;
+  explicit Chunk(std::size_t length) { resize(length); }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+  ~Chunk() {
+    if (buffer) ChunkMemory::shared().give_back(std::move(buffer));
+  }
+
+  void resize(std::size_t length) {
+    if (!buffer) buffer = ChunkMemory::shared().take();
+    size = length;
+  }
+  std::span<std::byte> bytes() const { return {buffer.get(), size}; }
+
+  std::size_t size = 0;
+  ChunkMemory::Buffer buffer;
+};
+
+// Threads fill chunks side by side; `consume` gets them one at a time and in order.
+template <typename Consume>
+void compute_in_parallel(const Blob& blob, Consume&& consume) {
+  struct Piece {
+    std::uint64_t offset = 0;
+    Chunk chunk;
+  };
+  std::uint64_t next = 0;
+  const auto cut = [&](Piece& piece) {
+    if (next == blob.size()) return false;
+    piece.offset = next;
+    piece.chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size() - next)));
+    next += piece.chunk.size;
+    return true;
+  };
+  const auto fill = [&](Piece& piece) { blob.read(piece.offset, piece.chunk.bytes()); };
+  const auto use = [&](Piece& piece) { consume(std::span<const std::byte>(piece.chunk.bytes())); };
+  process_in_order<Piece>(cut, fill, use);
+}
+
+template <typename Consume>
+void stream_serially(const Blob& blob, Consume&& consume) {
+  const auto stream = blob.stream();
+  const auto room = static_cast<std::size_t>(std::min<std::uint64_t>(stream->best_read(), blob.size()));
+  const auto chunk = std::make_unique_for_overwrite<std::byte[]>(room);
+  for (std::uint64_t done = 0; done < blob.size();) {
+    const std::size_t got = stream->read({chunk.get(), room});
+    if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob of {} bytes ended after {}", blob.size(), done));
+    consume(std::span<const std::byte>(chunk.get(), got));
+    done += got;
+  }
+}
+
+// Copies what could be borrowed, because that is quicker for bytes that are looked at and written.
+template <typename Consume>
+void read_chunks(const Blob& blob, Consume&& consume) {
+  const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
+  for (std::uint64_t done = 0; done < blob.size();) {
+    const auto piece = chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
+    blob.read(done, piece);
+    consume(std::span<const std::byte>(piece));
+    done += piece.size();
+  }
+}
+
+template <typename Consume>
+void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
+  for (std::size_t done = 0; done < all.size(); done += kChunkBytes) consume(all.subspan(done, std::min(kChunkBytes, all.size() - done)));
+}
+
+}  // namespace
+
+void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
+  const auto at = blob.location();
+  const bool in_file = at && at->encoding == "raw" && at->length == blob.size() && at->source->descriptor() >= 0;
+  if (hasher == nullptr && in_file) return copy_in_file(*at, sink, meter, item);
+  const auto consume = [&](std::span<const std::byte> bytes) {
+    if (hasher != nullptr) hasher->update(bytes);
+    sink.write(bytes);
+    meter.advance(bytes.size(), item);
+  };
+  if (in_file) return read_chunks(blob, consume);
+  if (const auto all = blob.map()) return borrow_chunks(*all, consume);
+  if (blob.seekable() && blob.size() > kChunkBytes) return compute_in_parallel(blob, consume);
+  stream_serially(blob, consume);
+}
+
+void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume) {
+  const auto all = blob.map();
+  if (!all) return stream_serially(blob, consume);
+  borrow_chunks(*all, consume);
+  // Threads give pages back side by side; one alone would do it when the file is closed.
+  if (const auto at = blob.location()) at->source->done_with(at->offset, at->length);
+}
+
+}  // namespace poise

@@ -1,0 +1,25 @@
+// pump: moves a blob's decoded bytes into a sink, once and in order.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include <poise/blob.hpp>
+
+#include "io/meter.hpp"
+#include "io/sink.hpp"
+#include "pack/digest.hpp"
+
+namespace poise {
+
+// Bytes that need no change are copied, by the file system where it can; computed ones are made by all threads, a bounded number of chunks
+// ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names the blob for the meter.
+// Throws whatever the blob and sink throw.
+void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
+
+// Hands the decoded bytes to `consume`, chunk by chunk and in order, all on the calling thread.
+void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
+
+}  // namespace poise

@@ -1,0 +1,275 @@
+#include "pack/zstd.hpp"
+
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/limits.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kInputBytes = 256 << 10;
+constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
+
+// Decodes frames from the front to the back of a location.
+class Decoder {
+ public:
+  explicit Decoder(const Location& location) : at_(location), context_(ZSTD_createDCtx()) {
+    if (!context_) throw std::bad_alloc();
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxZstdWindowLog);
+  }
+
+  // Fills `out` as far as the frames reach.
+  std::size_t decode(std::span<std::byte> out) {
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    while (output.pos < output.size && (input_.pos < input_.size || fill() || pending_)) {
+      const std::size_t before = output.pos;
+      const std::size_t hint = ZSTD_decompressStream(context_.get(), &output, &input_);
+      if (ZSTD_isError(hint)) refuse(hint);
+      in_frame_ = hint != 0;
+      // A full output buffer may leave decoded bytes inside the context although all input is consumed.
+      pending_ = in_frame_ && output.pos > before;
+    }
+    return output.pos;
+  }
+
+  // Throws unless the last frame is complete and nothing else follows.
+  void require_end(std::uint64_t size) {
+    std::byte extra{};
+    if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));
+    require_whole_frame();
+  }
+
+  void require_whole_frame() const {
+    if (in_frame_) fail("the last frame is cut off");
+  }
+
+  [[noreturn]] void fail(const std::string& problem, ErrorKind kind = ErrorKind::invalid_file) const {
+    throw Error(kind, "zstd: " + problem, at_.source->name(), at_.offset);
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+  };
+
+  bool fill() {
+    if (consumed_ == at_.length) return false;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, at_.length - consumed_));
+    if (at_.source->mapped()) {
+      input_ = {at_.source->bytes().data() + at_.offset + consumed_, count, 0};
+    } else {
+      buffer_.resize(count);
+      at_.source->read(at_.offset + consumed_, buffer_);
+      input_ = {buffer_.data(), count, 0};
+    }
+    consumed_ += count;
+    return true;
+  }
+
+  [[noreturn]] void refuse(std::size_t code) const {
+    const bool too_large = ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge;
+    fail(fmt::format("{}", ZSTD_getErrorName(code)), too_large ? ErrorKind::unsupported : ErrorKind::invalid_file);
+  }
+
+  Location at_;
+  std::unique_ptr<ZSTD_DCtx, Free> context_;
+  std::vector<std::byte> buffer_;
+  ZSTD_inBuffer input_{nullptr, 0, 0};
+  std::uint64_t consumed_ = 0;  // stored bytes handed to the context or lying in input_
+  bool in_frame_ = false;
+  bool pending_ = false;
+};
+
+class ZstdStream final : public BlobStream {
+ public:
+  ZstdStream(const Location& location, std::uint64_t size) : decoder_(location), size_(size) {}
+
+  std::size_t read(std::span<std::byte> out) override {
+    const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
+    const std::size_t got = decoder_.decode(wanted);
+    position_ += got;
+    if (got < wanted.size()) {
+      decoder_.require_whole_frame();
+      decoder_.fail(fmt::format("it decodes to {} bytes, {} expected", position_, size_));
+    }
+    if (position_ == size_ && !ended_) {
+      decoder_.require_end(size_);
+      ended_ = true;
+    }
+    return got;
+  }
+
+  std::uint64_t position() const { return position_; }
+
+ private:
+  Decoder decoder_;
+  std::uint64_t size_;
+  std::uint64_t position_ = 0;
+  bool ended_ = false;
+};
+
+// What no stored bytes can decode to is never allocated.
+std::uint64_t largest_content(const Location& location) {
+  return location.length > UINT64_MAX / kMaxZstdBlockContent - 1 ? UINT64_MAX : (location.length / kMinZstdBlockBytes + 1) * kMaxZstdBlockContent;
+}
+
+class ZstdBlob final : public Blob {
+ public:
+  ZstdBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_([size] { return size; }) {
+    if (size > largest_content(location_)) Decoder(location_).fail(fmt::format("{} bytes cannot decode to {}", location_.length, size));
+    if (size == 0) Decoder(location_).require_end(0);  // nobody will read it, so nobody else will notice
+  }
+  // `size` is called at most once at a time and may throw.
+  ZstdBlob(Location location, std::function<std::uint64_t()> size) : location_(std::move(location)), size_(std::move(size)) {}
+
+  std::uint64_t size() const override {
+    std::call_once(size_known_, [this] { known_size_ = size_(); });
+    return known_size_;
+  }
+  bool seekable() const override { return false; }
+  std::optional<Location> location() const override { return location_; }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(location_, size()); }
+
+  // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece, and
+  // to start over for each piece would take time with the square of the size.
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::lock_guard lock(last_mutex_);
+    std::unique_ptr<ZstdStream> from = std::move(last_);
+    if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(location_, size());
+    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
+    while (from->position() < offset) {
+      from->read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
+    }
+    from->read(out);
+    if (from->position() < size()) last_ = std::move(from);
+  }
+
+ private:
+  Location location_;
+  std::function<std::uint64_t()> size_;
+  mutable std::once_flag size_known_;
+  mutable std::uint64_t known_size_ = 0;
+  mutable std::mutex last_mutex_;
+  mutable std::unique_ptr<ZstdStream> last_;
+};
+
+// Nothing when it is more than `most`.
+std::optional<std::uint64_t> count_decoded(const Location& location, std::uint64_t most) {
+  Decoder decoder(location);
+  std::vector<std::byte> chunk(kInputBytes);
+  std::uint64_t size = 0;
+  while (const std::size_t got = decoder.decode(chunk)) {
+    size += got;
+    if (size > most) return std::nullopt;
+  }
+  decoder.require_whole_frame();
+  return size;
+}
+
+}  // namespace
+
+// Counts a few times at most, however many limits it is asked with.
+class ZstdSize {
+ public:
+  explicit ZstdSize(Location location) : location_(std::move(location)) {}
+
+  std::uint64_t get(std::uint64_t limit) {
+    const std::lock_guard lock(mutex_);
+    while (!size_ && !failure_ && (!above_ || limit > *above_)) count(limit);
+    if (failure_) std::rethrow_exception(failure_);
+    if (size_ && *size_ <= limit) return *size_;
+    Decoder(location_).fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+  }
+
+ private:
+  void count(std::uint64_t limit) {
+    const std::uint64_t twice = above_.value_or(0) > UINT64_MAX / 2 ? UINT64_MAX : 2 * above_.value_or(0);
+    const std::uint64_t most = std::max(limit, twice);
+    try {
+      size_ = count_decoded(location_, most);
+    } catch (const Error&) {
+      failure_ = std::current_exception();
+    }
+    above_ = most;
+  }
+
+  Location location_;
+  std::mutex mutex_;
+  std::optional<std::uint64_t> size_;
+  std::optional<std::uint64_t> above_;  // without a size: it is more than this
+  std::exception_ptr failure_;
+};
+
+std::shared_ptr<ZstdSize> count_zstd(Location location) { return std::make_shared<ZstdSize>(std::move(location)); }
+
+BlobPtr make_zstd_blob(Location location, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(location), size); }
+
+BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
+  return std::make_shared<ZstdBlob>(std::move(location), [size = std::move(size), limit] { return size->get(limit); });
+}
+
+void require_zstd_level(int level) {
+  if (level < 1 || level > ZSTD_maxCLevel()) {
+    throw Error(ErrorKind::bad_argument, fmt::format("zstd has the levels 1 to {}, not {}", ZSTD_maxCLevel(), level));
+  }
+}
+
+struct ZstdCompressor::Context {
+  struct Free {
+    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  };
+  std::unique_ptr<ZSTD_CCtx, Free> zstd{ZSTD_createCCtx()};
+  std::vector<std::byte> output = std::vector<std::byte>(ZSTD_CStreamOutSize());
+
+  void set(ZSTD_cParameter parameter, int value) const { check(ZSTD_CCtx_setParameter(zstd.get(), parameter, value)); }
+
+  static std::size_t check(std::size_t result) {
+    if (ZSTD_isError(result)) throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(result)));
+    return result;
+  }
+
+  // Takes `bytes` in; behind `end` nothing is left inside.
+  void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
+    ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
+    bool done = false;
+    while (!done) {
+      ZSTD_outBuffer produced{output.data(), output.size(), 0};
+      const std::size_t left = check(ZSTD_compressStream2(zstd.get(), &produced, &input, directive));
+      to.write(std::span(output).first(produced.pos));
+      done = directive == ZSTD_e_end ? left == 0 : input.pos == input.size;
+    }
+  }
+};
+
+ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()) {
+  if (!context_->zstd) throw std::bad_alloc();
+  require_zstd_level(level);
+  context_->set(ZSTD_c_compressionLevel, level);
+  context_->set(ZSTD_c_contentSizeFlag, 0);
+}
+
+ZstdCompressor::~ZstdCompressor() = default;
+
+ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size) : compressor_(compressor), to_(to) {
+  Context& context = *compressor_.context_;
+  Context::check(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
+  const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  context.set(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
+}
+
+void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) { compressor_.context_->push(bytes, ZSTD_e_continue, to_); }
+void ZstdCompressor::Frame::finish() { compressor_.context_->push({}, ZSTD_e_end, to_); }
+
+}  // namespace poise

@@ -1,0 +1,364 @@
+#include "syntax/cbor.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "bytes/limits.hpp"
+#include "bytes/utf8.hpp"
+#include "numeric/float_formats.hpp"
+#include "syntax/cbor_encoder.hpp"
+
+namespace poise::cbor {
+namespace {
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::none: break;
+    case Kind::unsigned_integer: return "an unsigned integer";
+    case Kind::negative_integer: return "a negative integer";
+    case Kind::bytes: return "a byte string";
+    case Kind::text: return "text";
+    case Kind::array: return "an array";
+    case Kind::map: return "a map";
+    case Kind::boolean: return "a boolean";
+    case Kind::null: return "null";
+    case Kind::undefined: return "undefined";
+    case Kind::floating: return "a floating-point number";
+    case Kind::tag: return "a tag";
+    case Kind::end: return "a break";
+  }
+  return "nothing";
+}
+
+// A key from the file, fit for a message.
+std::string printable(std::string_view key) {
+  constexpr std::size_t kLongest = 100;
+  std::string text(key.substr(0, kLongest));
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return key.size() > kLongest ? text + "..." : text;
+}
+
+// The bytes that the shortest head for this argument takes.
+std::size_t shortest_head(std::uint64_t argument) {
+  if (argument < 24) return 1;
+  if (argument <= UINT8_MAX) return 2;
+  if (argument <= UINT16_MAX) return 3;
+  return argument <= UINT32_MAX ? 5 : 9;
+}
+
+// By the upper three bits of an item's first byte; the last are simple values and floats.
+constexpr std::array kMajorTypes = {Kind::unsigned_integer, Kind::negative_integer, Kind::bytes, Kind::text, Kind::array, Kind::map, Kind::tag, Kind::none};
+
+bool may_be_indefinite(Kind kind) { return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map; }
+
+std::uint64_t load_be(std::span<const std::byte> bytes) {
+  std::uint64_t number = 0;
+  for (const std::byte byte : bytes) number = number << 8U | std::to_integer<std::uint64_t>(byte);
+  return number;
+}
+
+Value negative_value(std::uint64_t argument) {
+  if (argument <= INT64_MAX) return Value(-1 - static_cast<std::int64_t>(argument));
+  return Value(-1.0 - static_cast<double>(argument));  // below what 64 bits hold: the nearest number
+}
+
+}  // namespace
+
+Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules)
+    : bytes_(bytes),
+      offset_(offset),
+      path_(std::move(path)),
+      context_(std::move(context)),
+      rules_(rules),
+      max_depth_(rules == Rules::deterministic ? kMaxManifestNesting2 : kMaxNesting),
+      budget_(bytes.size()) {}
+
+std::string Cursor::describe(std::string_view problem) const {
+  std::string text = context_;
+  for (std::size_t i = 0; i < depth_; ++i) {
+    const Frame& frame = frames_[i];
+    text += frame.is_map ? fmt::format(": {}", printable(frame.key)) : fmt::format(": item {}", frame.index);
+  }
+  return fmt::format("{}: {}", text, problem);
+}
+
+void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind) const { throw Error(kind, describe(problem), path_, offset); }
+
+// RFC 8949, section 3.
+Item Cursor::decode() {
+  const std::size_t begin = at_;
+  const unsigned first = std::to_integer<unsigned>(take_bytes(1, begin)[0]);
+  const unsigned low = first & 0x1fU;
+  constexpr unsigned kOneByte = 24;
+  constexpr unsigned kEightBytes = 27;
+  constexpr unsigned kIndefinite = 31;
+  Item item;
+  item.kind = kMajorTypes[first >> 5U];
+  if (item.kind == Kind::none) return simple_or_float(low, begin);
+  if (low < kOneByte) {
+    item.argument = low;
+  } else {
+    if (low <= kEightBytes) {
+      item.argument = load_be(take_bytes(std::size_t{1} << (low - kOneByte), begin));
+    } else if (low == kIndefinite && may_be_indefinite(item.kind)) {
+      item.indefinite = true;
+    } else {
+      refuse_byte(begin);
+    }
+    if (rules_ == Rules::deterministic) require_shortest(item, begin);
+  }
+  if (item.kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
+  if (item.indefinite || (item.kind != Kind::text && item.kind != Kind::bytes)) return item;
+  take_bytes(item.argument, begin);
+  if (item.kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
+  return item;
+}
+
+Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
+  switch (low) {
+    case 20:
+    case 21: return {.kind = Kind::boolean, .argument = low - 20};
+    case 22: return {.kind = Kind::null};
+    case 23:
+      if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
+      return {.kind = Kind::undefined};
+    case 25: return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))), begin);
+    case 26: return floating(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
+    case 27: return floating(std::bit_cast<double>(load_be(take_bytes(8, begin))), begin);
+    case 31: return {.kind = Kind::end};
+    default: refuse_byte(begin);
+  }
+}
+
+Item Cursor::floating(double number, std::size_t begin) const {
+  if (rules_ == Rules::deterministic) {
+    std::array<std::byte, 9> shortest{};
+    const std::size_t length = encode_float(number, shortest);
+    if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin)))
+      refuse_form("a float in other than its shortest form", begin);
+  }
+  return {.kind = Kind::floating, .argument = std::bit_cast<std::uint64_t>(number)};
+}
+
+std::string_view Cursor::last_string(const Item& item) const {
+  const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument));
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
+std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
+  if (count > bytes_.size() - at_) fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
+  const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
+  at_ += taken.size();
+  return taken;
+}
+
+void Cursor::require_shortest(const Item& item, std::size_t begin) const {
+  if (item.indefinite) refuse_form("an indefinite length", begin);
+  if (at_ - begin == shortest_head(item.argument)) return;
+  refuse_form(fmt::format("the number {} in other than its shortest form", item.argument), begin);
+}
+
+void Cursor::refuse_byte(std::size_t begin) const {
+  fail(fmt::format("CBOR: 0x{:02x} begins no item", std::to_integer<unsigned>(bytes_[begin])), offset_ + begin);
+}
+
+void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
+  fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin);
+}
+
+Item Cursor::take() {
+  const std::uint64_t begin = position();
+  if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
+  Item item = decode();
+  while (item.kind == Kind::tag) item = decode();
+  if (item.kind == Kind::end) fail("CBOR: a break where an item is expected", begin);
+  return item;
+}
+
+Item Cursor::take(Kind expected) {
+  const std::uint64_t begin = position();
+  Item item = take();
+  if (item.kind != expected) fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind)), begin);
+  return item;
+}
+
+bool Cursor::at_break() {
+  if (at_ == bytes_.size() || bytes_[at_] != std::byte{0xff}) return false;
+  ++at_;
+  return true;
+}
+
+std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
+  const std::uint64_t left = bytes_.size() - at_;
+  if (item.argument > left / least_bytes_each) {
+    fail(fmt::format("CBOR: {} of {} entries cannot lie in the {} bytes left", to_string(item.kind), item.argument, left), position());
+  }
+  return item.argument;
+}
+
+KeySet* Cursor::empty_key_set() {
+  if (rules_ == Rules::deterministic) return nullptr;
+  if (depth_ >= key_sets_.size()) key_sets_.resize(depth_ + 1);
+  key_sets_[depth_].clear();
+  return &key_sets_[depth_];
+}
+
+// An indefinite string's pieces are definite strings of its kind.
+std::string_view Cursor::string_content(const Item& item) {
+  if (!item.indefinite) return last_string(item);
+  std::string whole;
+  while (!at_break()) whole += take_piece(item.kind);
+  charge(budget_.take_text(whole.size()));
+  return joined_.emplace_back(std::move(whole));
+}
+
+std::string_view Cursor::take_piece(Kind kind) {
+  const std::uint64_t begin = position();
+  const Item piece = decode();
+  if (piece.kind != kind || piece.indefinite) fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
+  return last_string(piece);
+}
+
+std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument; }
+std::string_view Cursor::text() { return string_content(take(Kind::text)); }
+Map Cursor::map() { return Map(*this, take(Kind::map)); }
+Array Cursor::array() { return Array(*this, take(Kind::array)); }
+Value Cursor::value() { return to_value(take()); }
+
+Attributes Cursor::attributes() {
+  const std::uint64_t begin = position();
+  Value map = map_value(take(Kind::map));
+  if (map.get_if<Attributes>() == nullptr) fail("expected text keys", begin);
+  return std::move(map).take<Attributes>();
+}
+
+bool Cursor::null() {
+  if (at_ == bytes_.size() || bytes_[at_] != std::byte{0xf6}) return false;
+  take();
+  return true;
+}
+
+Value Cursor::to_value(const Item& item) {
+  charge(budget_.take_value());
+  switch (item.kind) {
+    case Kind::unsigned_integer: return item.argument;
+    case Kind::negative_integer: return negative_value(item.argument);
+    case Kind::boolean: return item.argument != 0;
+    case Kind::floating: return std::bit_cast<double>(item.argument);
+    case Kind::text: return string_content(item);
+    case Kind::bytes: {
+      const auto content = std::as_bytes(std::span(string_content(item)));
+      return Value::Bytes(content.begin(), content.end());
+    }
+    case Kind::array: {
+      Value::Array items;
+      for (Array array(*this, item); array.next();) items.push_back(value());
+      return items;
+    }
+    case Kind::map: return map_value(item);
+    case Kind::null:
+    case Kind::undefined:
+    case Kind::none:
+    case Kind::tag:
+    case Kind::end: break;
+  }
+  return {};
+}
+
+Value Cursor::map_value(const Item& item) {
+  std::vector<Attributes::Entry> entries;
+  Value::Pairs pairs;  // instead, from the first key on that is no text
+  for (Map map(*this, item); map.next();) {
+    if (map.has_text_key() && pairs.empty()) {
+      entries.emplace_back(map.key(), value());
+      continue;
+    }
+    for (auto& [key, entry] : std::exchange(entries, {})) pairs.emplace_back(std::move(key), std::move(entry));
+    Value key = map.has_text_key() ? Value(map.key()) : map.other_key();
+    pairs.emplace_back(std::move(key), value());
+  }
+  if (!pairs.empty()) return pairs;
+  return Attributes::from_unique(std::move(entries));
+}
+
+void Cursor::charge(bool affordable) const {
+  if (!affordable) fail("CBOR: more values than a text of this size may hold", position());
+}
+
+void Cursor::pass(const Item& item) {
+  if (item.indefinite && (item.kind == Kind::text || item.kind == Kind::bytes)) {
+    while (!at_break()) take_piece(item.kind);
+  } else if (item.kind == Kind::array) {
+    for (Array array(*this, item); array.next();) skip();
+  } else if (item.kind == Kind::map) {
+    for (Map map(*this, item); map.next();) skip();
+  }
+}
+
+void Cursor::finish() const {
+  if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes behind the end", bytes_.size() - at_), position());
+}
+
+Array::Array(Cursor& in, const Item& item) : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 1)) {
+  // One frame beyond the allowed depth exists, so that an empty container may stand at it; take() refuses items below.
+  in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
+}
+
+bool Array::next() {
+  if (indefinite_ ? in_.at_break() : left_ == 0) return false;
+  if (!indefinite_) --left_;
+  ++in_.frames_[in_.depth_ - 1].index;
+  return true;
+}
+
+Map::Map(Cursor& in, const Item& item)
+    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)), keys_(in.empty_key_set()) {
+  in_.frames_[in_.depth_++] = {{}, 0, true};
+}
+
+bool Map::next() {
+  Cursor::Frame& frame = in_.frames_[in_.depth_ - 1];
+  frame.key = "key";
+  if (indefinite_ ? in_.at_break() : left_ == 0) return false;
+  if (!indefinite_) --left_;
+  const std::size_t begin = in_.at_;
+  key_position_ = in_.position();
+  const Item item = in_.take();
+  text_key_ = item.kind == Kind::text;
+  if (text_key_) {
+    key_ = in_.string_content(item);
+  } else {
+    key_ = {};
+    other_key_ = in_.to_value(item);
+  }
+  in_.charge(in_.budget_.take_key(keys_read_++));
+  if (in_.rules_ == Rules::deterministic) {
+    const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
+    require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
+  } else if (!is_new()) {
+    in_.fail(fmt::format("the key \"{}\" stands twice", printable(key_)), key_position_);
+  }
+  frame.key = text_key_ ? key_ : "key that is no text";
+  return true;
+}
+
+bool Map::is_new() {
+  if (text_key_) return keys_->insert(key_);
+  if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
+  const std::string encoded = encode(other_key_);
+  in_.charge(in_.budget_.take_text(encoded.size()));
+  return other_keys_->insert(in_.joined_.emplace_back(encoded));
+}
+
+void Map::require_ascending(std::string_view encoded) {
+  if (!previous_.empty() && encoded <= previous_) {
+    if (encoded == previous_) in_.fail(fmt::format("the key \"{}\" stands twice", printable(key_)), key_position_);
+    in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)), key_position_);
+  }
+  previous_ = encoded;
+}
+
+}  // namespace poise::cbor

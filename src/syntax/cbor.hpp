@@ -1,0 +1,179 @@
+// CBOR (RFC 8949): a cursor over one encoded item.
+//
+// The cursor walks the bytes in place: nothing is built that the caller does not ask for, nesting is bounded, every count
+// is bounded by the bytes left, and an error names the keys that lead to the item and its offset in the file.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/error.hpp>
+#include <poise/value.hpp>
+
+#include "bytes/key_set.hpp"
+#include "bytes/limits.hpp"
+#include "syntax/value_budget.hpp"
+
+namespace poise::cbor {
+
+enum class Rules {
+  lenient,        // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key order; tags are read through
+  deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
+};
+
+enum class Kind : std::uint8_t { none, unsigned_integer, negative_integer, bytes, text, array, map, boolean, null, undefined, floating, tag, end };
+
+// One head. Small enough to be handed on in registers: there are two million of them in a large manifest.
+struct Item {
+  Kind kind = Kind::none;
+  bool indefinite = false;
+  // The number, the count, the tag, the length of a string; of a negative integer n it is -1 - n, of a floating-point number its bits.
+  std::uint64_t argument = 0;
+};
+
+class Map;
+class Array;
+
+class Cursor {
+ public:
+  // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the bytes
+  // outlive the cursor.
+  Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
+
+  // The next item, which must be of that kind. Text stays valid as long as the cursor.
+  std::uint64_t u64();
+  std::string_view text();
+  Map map();
+  Array array();
+  Value value();
+  // A map whose keys are all text.
+  Attributes attributes();
+  // Passes over a null, which stands for an optional value that is absent; false when something else follows.
+  bool null();
+  // Passes over the next item, which is checked like any other. Builds nothing.
+  void skip() { pass(take()); }
+  // Throws when bytes are left.
+  void finish() const;
+
+  // Where the next item begins, in the file.
+  std::uint64_t position() const { return offset_ + at_; }
+  std::uint64_t bytes_left() const { return bytes_.size() - at_; }
+
+  // "zt 1.1: manifest: objects: norm.weight: <problem>", kind invalid_file unless another is given.
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset, ErrorKind kind = ErrorKind::invalid_file) const;
+  std::string describe(std::string_view problem) const;
+
+ private:
+  friend class Map;
+  friend class Array;
+
+  struct Frame {
+    std::string_view key;
+    std::uint64_t index = 0;
+    bool is_map = false;
+  };
+
+  Item decode();  // one head, and the content of a string
+  Item take();    // the same behind any tags, depth checked
+  Item take(Kind expected);
+  // Parts of decode(): `begin` is where the item begins.
+  Item simple_or_float(unsigned low, std::size_t begin);
+  Item floating(double number, std::size_t begin) const;
+  std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);
+  Value to_value(const Item& item);
+  Value map_value(const Item& item);
+  void charge(bool affordable) const;
+  void pass(const Item& item);
+  // Of bytes and text. Requires: the item is the last that was read.
+  std::string_view string_content(const Item& item);
+  std::string_view last_string(const Item& item) const;  // the same of a definite one
+  std::string_view take_piece(Kind kind);                // of an indefinite string
+  void require_shortest(const Item& item, std::size_t begin) const;
+  [[noreturn]] void refuse_byte(std::size_t begin) const;
+  [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
+  bool at_break();
+  KeySet* empty_key_set();  // for a map that is about to open; null where keys ascend
+  std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
+
+  std::span<const std::byte> bytes_;
+  std::uint64_t offset_;
+  std::string path_;
+  std::string context_;
+  Rules rules_;
+  std::size_t max_depth_;
+  ValueBudget budget_;
+  std::size_t at_ = 0;
+  std::size_t depth_ = 0;
+  std::array<Frame, kMaxNesting + 1> frames_;
+  std::deque<std::string> joined_;  // strings that arrived in pieces, and keys that are no text
+  std::deque<KeySet> key_sets_;     // by depth, of the open maps
+};
+
+// The entries of an array: for (auto items = in.array(); items.next();) in.u64();
+class Array {
+ public:
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { --in_.depth_; }
+
+  bool next();
+  // Items that are left; 0 where the file does not say.
+  std::uint64_t size_hint() const { return left_; }
+
+ private:
+  friend class Cursor;
+  Array(Cursor& in, const Item& item);
+
+  Cursor& in_;
+  bool indefinite_;
+  std::uint64_t left_ = 0;
+};
+
+// The entries of a map: for (auto map = in.map(); map.next();) { if (map.key() == "version") ... else in.skip(); }
+// Each key stands once; in deterministic encoding they ascend.
+class Map {
+ public:
+  Map(const Map&) = delete;
+  Map& operator=(const Map&) = delete;
+  ~Map() { --in_.depth_; }
+
+  // Reads the next key. The value must have been read before.
+  bool next();
+  // Empty when the key is no text.
+  std::string_view key() const { return key_; }
+  bool has_text_key() const { return text_key_; }
+  // The key when it is no text.
+  const Value& other_key() const { return other_key_; }
+  std::uint64_t key_position() const { return key_position_; }
+  // Entries that are left; 0 where the file does not say.
+  std::uint64_t size_hint() const { return left_; }
+
+ private:
+  friend class Cursor;
+  Map(Cursor& in, const Item& item);
+
+  void require_ascending(std::string_view encoded);
+  bool is_new();
+
+  Cursor& in_;
+  bool indefinite_;
+  bool text_key_ = false;
+  std::uint64_t left_ = 0;
+  std::uint64_t key_position_ = 0;
+  std::size_t keys_read_ = 0;
+  std::string_view key_;
+  Value other_key_;
+  std::string_view previous_;           // deterministic: the encoded key before
+  KeySet* keys_ = nullptr;              // lenient
+  std::unique_ptr<KeySet> other_keys_;  // lenient: those that are no text, encoded
+};
+
+}  // namespace poise::cbor

@@ -1,0 +1,474 @@
+// JSON text: values written, and read with the bounds that a hostile text calls for.
+//
+// simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each one is.
+#include "syntax/json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <deque>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/key_set.hpp"
+#include "bytes/limits.hpp"
+#include "bytes/utf8.hpp"
+#include "syntax/value_budget.hpp"
+
+namespace poise {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+// Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  std::string result(text.substr(0, kLongest));
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > kLongest ? result + "..." : result;
+}
+
+std::string hex(const Value::Bytes& bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+// The shortest digits that are read as the same number; always with a point or an exponent, which tell it from an integer.
+std::string number_text(double number) {
+  std::array<char, 32> buffer;
+  const double size = std::abs(number);
+  const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  std::string text(buffer.data(), end);
+  return plain && text.find('.') == std::string::npos ? text + ".0" : text;
+}
+
+// Writes values as JSON text.
+class Writer {
+ public:
+  explicit Writer(int indent) : indent_(indent) {}
+
+  std::string take() { return std::move(text_); }
+  void write(const Value& value) { std::visit(*this, value.storage()); }
+
+  void operator()(std::nullptr_t) { text_ += "null"; }
+  void operator()(bool value) { text_ += value ? "true" : "false"; }
+  void operator()(std::int64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
+  void operator()(std::uint64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
+  void operator()(double number) { text_ += std::isfinite(number) ? number_text(number) : "null"; }
+  void operator()(const std::string& text) { quote(text); }
+  void operator()(const Value::Bytes& bytes) { quote(hex(bytes)); }
+  void operator()(const Value::Array& array) {
+    list('[', array, ']', [&](const Value& item) { write(item); });
+  }
+  void operator()(const Value::Pairs& pairs) {
+    list('[', pairs, ']', [&](const auto& pair) { list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); }); });
+  }
+  void operator()(const Attributes& map) {
+    list('{', map, '}', [&](const Attributes::Entry& entry) {
+      quote(entry.first);
+      text_ += indent_ < 0 ? ":" : ": ";
+      write(entry.second);
+    });
+  }
+
+ private:
+  // U+FFFD takes the place of each byte that is no UTF-8.
+  void quote(std::string_view text) {
+    text_ += '"';
+    while (!text.empty()) {
+      const std::size_t length = plain_length(text);
+      text_ += text.substr(0, length);
+      text.remove_prefix(length);
+      if (text.empty()) break;
+      escape(text.front());
+      text.remove_prefix(1);
+    }
+    text_ += '"';
+  }
+
+  // How many bytes of a text need no escape.
+  static std::size_t plain_length(std::string_view text) {
+    std::size_t length = 0;
+    while (length < text.size()) {
+      const auto byte = static_cast<unsigned char>(text[length]);
+      if (byte < 0x20 || byte == '"' || byte == '\\') break;
+      const std::size_t character = byte < 0x80 ? 1 : character_length(text.substr(length));
+      if (character == 0) break;
+      length += character;
+    }
+    return length;
+  }
+
+  // Writes what takes the place of a byte that a JSON string cannot hold.
+  void escape(char front) {
+    constexpr std::string_view kNamed = "\"\\\b\f\n\r\t";
+    constexpr std::string_view kNames = "\"\\bfnrt";
+    if (const auto named = kNamed.find(front); named != std::string_view::npos) {
+      text_ += '\\';
+      text_ += kNames[named];
+    } else if (static_cast<unsigned char>(front) < 0x20) {
+      fmt::format_to(std::back_inserter(text_), "\\u{:04x}", static_cast<unsigned>(front));
+    } else {
+      text_ += kReplacementCharacter;
+    }
+  }
+
+  void new_line() {
+    if (indent_ < 0) return;
+    text_ += '\n';
+    text_.append(depth_ * static_cast<std::size_t>(indent_), ' ');
+  }
+
+  template <typename Items, typename Write>
+  void list(char open, const Items& items, char close, Write&& write_item) {
+    text_ += open;
+    ++depth_;
+    bool first = true;
+    for (const auto& item : items) {
+      if (!first) text_ += ',';
+      first = false;
+      new_line();
+      write_item(item);
+    }
+    --depth_;
+    if (!first) new_line();
+    text_ += close;
+  }
+
+  int indent_;
+  std::size_t depth_ = 0;
+  std::string text_;
+};
+
+// The most bytes of text that the values of a large text take on average: what simdjson notes of each token is a multiple of them.
+constexpr std::uint64_t kLargeTextBytes = 8 << 20;
+constexpr std::uint64_t kLeastBytesPerItem = 4;
+
+// A message for what simdjson says of a text that is no JSON.
+std::string_view problem_of(simdjson::error_code code) {
+  switch (code) {
+    case simdjson::CAPACITY: return "the text is too long";
+    case simdjson::STRING_ERROR: return "a malformed escape in a string";
+    case simdjson::EMPTY: return "an empty text";
+    case simdjson::TRAILING_CONTENT: return "something follows the value";
+    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT: return "the text ends inside an array or object";
+    default: return "a comma, colon, bracket or key is missing or superfluous";
+  }
+}
+
+// Builds a Value from a text, with bounded depth and without accepting a key twice.
+class Parser {
+ public:
+  // With `take_member`, the members of the root are given away one by one.
+  Parser(std::string_view text, std::string name, std::uint64_t offset, ValueBudget budget, const TakeMember* take_member)
+      : size_(text.size()), name_(std::move(name)), offset_(offset), take_member_(take_member), budget_(budget) {
+    require_justified(text);
+    padded_ = std::make_unique_for_overwrite<char[]>(size_ + simdjson::SIMDJSON_PADDING);
+    std::ranges::copy(text, padded_.get());
+    std::fill_n(padded_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
+  }
+
+  Value parse() {
+    if (const auto nul = text().find('\0'); nul != std::string_view::npos) fail("a NUL byte", text().data() + nul);
+    ondemand::document document;
+    if (const auto error = parser_.iterate(simdjson::padded_string_view(padded_.get(), size_, size_ + simdjson::SIMDJSON_PADDING)).get(document)) {
+      fail_early(error);
+    }
+    document_ = &document;
+    Value root = value(document, 0);
+    if (take_member_ != nullptr && root.get_if<Attributes>() == nullptr) fail("expected an object", text().data());
+    require_end(root.get_if<Attributes>() != nullptr || root.get_if<Value::Array>() != nullptr);
+    return root;
+  }
+
+ private:
+  std::string_view text() const { return {padded_.get(), size_}; }
+
+  // After the root value. simdjson has passed over containers; a scalar is alone when the text is one token.
+  void require_end(bool container) const {
+    const char* place = padded_.get() + size_;
+    if (container) {
+      place = here();
+    } else if (std::string_view token; document_->raw_json_token().get(token) == simdjson::SUCCESS) {
+      place = token.data() + token.size();
+    }
+    if (place < padded_.get() + size_) fail(problem_of(simdjson::TRAILING_CONTENT), place);
+  }
+
+  [[noreturn]] void fail(std::string_view problem, const char* place) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", problem), name_, offset_of(place));
+  }
+  std::uint64_t offset_of(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - padded_.get()); }
+
+  // The token that comes next.
+  const char* here() const {
+    const char* place = nullptr;
+    return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, padded_.get() + size_) : padded_.get() + size_;
+  }
+
+  void check(simdjson::error_code error, const char* place) const {
+    if (error == simdjson::MEMALLOC) throw std::bad_alloc();
+    if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) place = padded_.get() + size_;
+    if (error != simdjson::SUCCESS) fail(problem_of(error), place);
+  }
+  void check(simdjson::error_code error) const {
+    if (error != simdjson::SUCCESS) check(error, here());
+  }
+
+  // simdjson notes four bytes for each token of the whole text before the first value can be charged for.
+  void require_justified(std::string_view text) const {
+    if (text.size() <= kLargeTextBytes) return;
+    const std::uint64_t most = text.size() / kLeastBytesPerItem;
+    const auto is_item = [](char c) { return c == ',' || c == '[' || c == '{'; };
+    if (static_cast<std::uint64_t>(std::ranges::count_if(text, is_item)) <= most) return;
+    std::uint64_t items = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (quoted && text[i] == '\\') {
+        ++i;
+      } else if (text[i] == '"') {
+        quoted = !quoted;
+      } else if (!quoted && is_item(text[i]) && ++items > most) {
+        throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", kTooMany), name_, offset_ + i);
+      }
+    }
+  }
+
+  // Says where the text is no UTF-8, or a string is none: simdjson finds these first and does not say where.
+  [[noreturn]] void fail_early(simdjson::error_code error) const {
+    if (error == simdjson::MEMALLOC) throw std::bad_alloc();
+    if (error == simdjson::UTF8_ERROR) fail("bytes that are no UTF-8", first_malformed());
+    if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING) fail(problem_of(error), padded_.get());
+    const char* opening = nullptr;
+    for (const char* at = padded_.get(); at != padded_.get() + size_; ++at) {
+      if (opening != nullptr && static_cast<unsigned char>(*at) < 0x20) fail("a control character in a string", at);
+      if (opening != nullptr && *at == '\\') {
+        if (at + 1 == padded_.get() + size_) break;
+        ++at;
+      } else if (*at == '"') {
+        opening = opening == nullptr ? at : nullptr;
+      }
+    }
+    fail("a string without an end", opening == nullptr ? padded_.get() : opening);
+  }
+
+  const char* first_malformed() const {
+    std::string_view rest = text();
+    while (!rest.empty()) {
+      const std::size_t length = character_length(rest);
+      if (length == 0) break;
+      rest.remove_prefix(length);
+    }
+    return rest.data();
+  }
+
+  // What is between a value's first character and the next token.
+  static std::string_view token_of(ondemand::value& value) { return value.raw_json_token(); }
+  std::string_view token_of(ondemand::document& document) const {
+    std::string_view token;
+    check(document.raw_json_token().get(token));
+    return token;
+  }
+
+  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson passes over them.
+  template <typename Source>
+  Value value(Source& source, std::size_t depth) {
+    std::string_view token = token_of(source);
+    token = token.substr(0, token.find_last_not_of(" \t\n\r") + 1);
+    if (token.empty()) fail(problem_of(simdjson::TAPE_ERROR), here());
+    switch (token.front()) {
+      case '{': return object(source, depth, token.data());
+      case '[': return array(source, depth, token.data());
+      case '"': return string(source, token);
+      default: break;
+    }
+    if (token == "null") return {};
+    if (token == "true" || token == "false") return token == "true";
+    return number(token);
+  }
+
+  static std::size_t digits(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
+
+  // number = [ "-" ] int [ frac ] [ exp ] (RFC 8259, section 6)
+  Value number(std::string_view token) const {
+    std::string_view rest = token.substr(token.front() == '-' ? 1 : 0);
+    const std::size_t whole = digits(rest);
+    const bool fraction_only = rest.starts_with('0');
+    bool negative_exponent = false;
+    bool valid = whole > 0 && (whole == 1 || rest.front() != '0');
+    rest.remove_prefix(whole);
+    const bool integer = rest.empty();
+    if (rest.starts_with('.')) {
+      const std::size_t fraction = digits(rest.substr(1));
+      valid = valid && fraction > 0;
+      rest.remove_prefix(1 + fraction);
+    }
+    if (rest.starts_with('e') || rest.starts_with('E')) {
+      rest.remove_prefix(1);
+      negative_exponent = rest.starts_with('-');
+      if (rest.starts_with('+') || negative_exponent) rest.remove_prefix(1);
+      const std::size_t exponent = digits(rest);
+      valid = valid && exponent > 0;
+      rest.remove_prefix(exponent);
+    }
+    if (!valid || !rest.empty()) fail("expected a value", token.data());
+    if (integer) {
+      if (const auto number = parsed<std::uint64_t>(token)) return *number;
+      if (const auto number = parsed<std::int64_t>(token)) return *number;
+    }
+    if (const auto number = parsed<double>(token)) return *number;  // an integer of more than 64 bits, too
+    constexpr std::size_t kMostDigits = 308;                        // of a double's whole part
+    const bool tiny = whole <= kMostDigits && (negative_exponent || fraction_only);
+    if (!tiny) fail("a number beyond double precision", token.data());
+    return 0.0;
+  }
+
+  // Nothing where the type cannot hold it.
+  template <typename Number>
+  static std::optional<Number> parsed(std::string_view token) {
+    Number number{};
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
+    if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
+    return number;
+  }
+
+  template <typename Source>
+  Value string(Source& source, std::string_view token) const {
+    const auto end = token.find_first_of("\"\\", 1);
+    if (end == token.size() - 1 && token[end] == '"') {
+      ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
+      check(source.get_raw_json_string().get(passed), token.data());
+      return token.substr(1, end - 1);
+    }
+    if (end == std::string_view::npos || token[end] == '"' || token.back() != '"') fail(problem_of(simdjson::TAPE_ERROR), token.data());
+    std::string_view text;
+    check(source.get_string().get(text), token.data());
+    return text;
+  }
+
+  void enter(std::size_t depth, const char* place) const {
+    if (depth == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting), place);
+  }
+
+  template <typename Source>
+  Value array(Source& source, std::size_t depth, const char* place) {
+    enter(depth, place);
+    ondemand::array array;
+    check(source.get_array().get(array), place);
+    std::vector<Value>& items = level(depth).items;
+    for (auto element : array) {
+      ondemand::value item;
+      check(std::move(element).get(item));
+      Value parsed = value(item, depth + 1);
+      charge(budget_.take_value());
+      items.push_back(std::move(parsed));
+    }
+    return Value(taken(items));
+  }
+
+  template <typename Source>
+  Value object(Source& source, std::size_t depth, const char* place) {
+    enter(depth, place);
+    ondemand::object object;
+    check(source.get_object().get(object), place);
+    Level& level = this->level(depth);
+    for (auto member : object) {
+      ondemand::field field;
+      check(std::move(member).get(field));
+      const char* const begin = field.key().raw() - 1;
+      const std::string_view key = this->key(level, field, begin);
+      Value parsed = value(field.value(), depth + 1);
+      charge(budget_.take_value());
+      if (depth == 0 && take_member_ != nullptr) {
+        (*take_member_)(std::string(key), std::move(parsed), offset_of(begin));
+        budget_ = ValueBudget(size_);  // nothing of it is kept here
+      } else {
+        level.entries.emplace_back(key, std::move(parsed));
+      }
+    }
+    return Attributes::from_unique(taken(level.entries));
+  }
+
+  // Containers that are open, the outermost first. Their memory is used again for those that come later.
+  struct Level {
+    KeySet keys;
+    std::vector<Attributes::Entry> entries;
+    Value::Array items;
+  };
+
+  Level& level(std::size_t depth) {
+    if (depth == levels_.size()) levels_.emplace_back();
+    levels_[depth].keys.clear();
+    return levels_[depth];
+  }
+
+  // The key of a member, for as long as the text is parsed.
+  std::string_view key(Level& level, ondemand::field& field, const char* begin) {
+    const auto rest = text().substr(static_cast<std::size_t>(begin - padded_.get()));
+    const auto end = rest.find_first_of("\"\\", 1);
+    std::string_view key = rest.substr(1, end - 1);
+    if (rest[end] != '"') check(field.unescaped_key().get(key), begin);
+    charge(budget_.take_key(level.keys.size()));
+    if (!level.keys.insert(key)) fail(fmt::format("the key \"{}\" stands twice in one object", excerpt(key)), begin);
+    return key;
+  }
+
+  // What a level has collected, in no more memory than it needs.
+  template <typename Item>
+  static std::vector<Item> taken(std::vector<Item>& items) {
+    constexpr std::size_t kMany = 1024;
+    if (items.size() > kMany) return std::exchange(items, {});
+    std::vector<Item> result(std::make_move_iterator(items.begin()), std::make_move_iterator(items.end()));
+    items.clear();
+    return result;
+  }
+
+  void charge(bool affordable) const {
+    if (!affordable) fail(kTooMany, here());
+  }
+
+  static constexpr std::string_view kTooMany = "more values than a text of this size may hold";
+
+  std::uint64_t size_;
+  std::unique_ptr<char[]> padded_;
+  std::string name_;
+  std::uint64_t offset_;
+  const TakeMember* take_member_;
+  ValueBudget budget_;
+  ondemand::parser parser_;
+  ondemand::document* document_ = nullptr;  // while it is walked
+  std::deque<Level> levels_;
+};
+
+}  // namespace
+
+std::string to_json(const Value& value, int indent) {
+  Writer writer(indent);
+  writer.write(value);
+  return writer.take();
+}
+
+Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
+  return Parser(text, name, offset, ValueBudget(text.size()), nullptr).parse();
+}
+
+Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) { return Parser(text, name, 0, budget, nullptr).parse(); }
+
+void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member) {
+  Parser(text, name, offset, ValueBudget(text.size()), &take_member).parse();
+}
+
+}  // namespace poise

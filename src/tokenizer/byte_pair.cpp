@@ -1,0 +1,86 @@
+// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines spaces. Every
+// white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is no token becomes
+// the unknown token.
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/encoder.hpp"
+#include "tokenizer/merge.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+namespace {
+
+bool is_white_space(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
+char normalize(char byte) {
+  if (byte == '\t' || byte == '\n') return ' ';
+  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+}
+
+class BytePair final : public Encoder {
+ public:
+  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary), ids_(vocabulary) {
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.add(static_cast<TokenId>(id));
+    double rank = 0;
+    for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
+  }
+
+  std::vector<TokenId> encode(std::string_view text) const override {
+    std::string normalized(text);
+    for (char& byte : normalized) byte = normalize(byte);
+    std::vector<TokenId> tokens;
+    std::vector<Symbol> word;
+    const auto end_word = [&] {
+      for (const std::string_view piece : merge_symbols(std::move(word), [this](auto left, auto right) { return priority(left, right); })) {
+        tokens.push_back(find(piece));
+      }
+      word.clear();
+    };
+    const std::string_view view = normalized;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+      if (!is_white_space(view[i])) {
+        word.push_back({view.substr(i, 1)});
+        continue;
+      }
+      end_word();
+      tokens.push_back(find(view.substr(i, 1)));
+    }
+    end_word();
+    return tokens;
+  }
+
+ private:
+  using Pair = std::pair<std::string_view, std::string_view>;
+  struct Hash {
+    std::size_t operator()(const Pair& pair) const {
+      const std::hash<std::string_view> hash;
+      return hash(pair.first) * 31 + hash(pair.second);
+    }
+  };
+
+  std::optional<double> priority(std::string_view left, std::string_view right) const {
+    const auto found = ranks_.find(Pair{left, right});
+    if (found == ranks_.end()) return std::nullopt;
+    return -found->second;
+  }
+
+  TokenId find(std::string_view piece) const {
+    const TokenId id = ids_.find(piece).value_or(vocabulary_.unk_id);
+    if (id < 0) throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece));
+    return id;
+  }
+
+  const Vocabulary& vocabulary_;
+  TokenIndex ids_;
+  std::unordered_map<Pair, double, Hash> ranks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Encoder> make_byte_pair(const Vocabulary& vocabulary) { return std::make_unique<BytePair>(vocabulary); }
+
+}  // namespace poise

@@ -1,0 +1,331 @@
+#include "tokenizer/sentencepiece_model.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/blob.hpp>
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/limits.hpp"
+#include "bytes/text_table.hpp"
+#include "io/source_range.hpp"
+#include "tokenizer/byte_piece.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kContext = "SentencePiece model";
+
+enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. A field whose value is not
+// asked for is skipped.
+class Message {
+ public:
+  Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
+      : range_(range), context_(std::move(context)), reader_(range, context_, begin, end), start_(begin) {}
+
+  bool next() {
+    if (pending_) skip();
+    if (reader_.remaining() == 0) return false;
+    start_ = reader_.position();
+    const std::uint64_t tag = varint("tag");
+    number_ = tag >> 3;
+    if (number_ == 0 || number_ > kMaxNumber) reader_.fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber), start_);
+    const std::uint64_t wire = tag & 7;
+    if (wire != 0 && wire != 1 && wire != 2 && wire != 5) {
+      reader_.fail("tag", fmt::format("wire type {} of field {}, expected 0, 1, 2 or 5", wire, number_), start_);
+    }
+    wire_ = static_cast<Wire>(wire);
+    pending_ = true;
+    return true;
+  }
+
+  std::uint64_t number() const { return number_; }
+  std::uint64_t start() const { return start_; }
+
+  std::uint64_t integer(std::string_view field) {
+    take(Wire::varint, field);
+    return varint(field);
+  }
+  bool boolean(std::string_view field) { return integer(field) != 0; }
+  float number32(std::string_view field) {
+    take(Wire::fixed32, field);
+    return reader_.f32(field);
+  }
+  std::string_view text(std::string_view field) {
+    take(Wire::bytes, field);
+    return reader_.text(varint(field), field);
+  }
+  Message message(std::string_view field, std::string context) {
+    take(Wire::bytes, field);
+    const std::uint64_t length = varint(field);
+    const std::uint64_t begin = reader_.position();
+    reader_.skip(length, field);
+    return Message(range_, fmt::format("{}: {}", context_, context), begin, begin + length);
+  }
+
+  [[noreturn]] void fail(std::string_view field, std::string_view problem) const { reader_.fail(field, problem, start_); }
+
+ private:
+  static constexpr std::uint64_t kMaxNumber = (1U << 29) - 1;
+
+  void take(Wire expected, std::string_view field) {
+    if (wire_ != expected) fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
+    pending_ = false;
+  }
+
+  void skip() {
+    pending_ = false;
+    switch (wire_) {
+      case Wire::varint: varint("unknown field"); return;
+      case Wire::fixed64: reader_.skip(8, "unknown field"); return;
+      case Wire::bytes: reader_.skip(varint("unknown field"), "unknown field"); return;
+      case Wire::fixed32: reader_.skip(4, "unknown field"); return;
+    }
+  }
+
+  std::uint64_t varint(std::string_view field) {
+    const std::uint64_t begin = reader_.position();
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint8_t byte = reader_.u8(field);
+      if (shift == 63 && byte > 1) break;
+      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    reader_.fail(field, "a varint of more than 64 bits", begin);
+  }
+
+  const ByteRange& range_;
+  std::string context_;
+  ByteReader reader_;
+  std::uint64_t start_;  // of the last field; of the message before the first
+  std::uint64_t number_ = 0;
+  Wire wire_ = Wire::varint;
+  bool pending_ = false;
+};
+
+// The defaults are those of SentencePiece's own message definitions.
+struct Trainer {
+  enum class Type : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 } type = Type::unigram;
+  bool byte_fallback = false;
+  bool space_as_suffix = false;
+  std::string unk = "<unk>";
+  std::string bos = "<s>";
+  std::string eos = "</s>";
+  std::string pad = "<pad>";
+};
+
+struct Normalizer {
+  std::string name;
+  bool has_charsmap = false;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+};
+
+struct Piece {
+  std::string text;
+  float score = 0;
+  TokenType type = TokenType::normal;
+  std::uint64_t offset = 0;
+};
+
+// SentencePiece looks pieces of these types up by name before all others, so that each kind has its own name space.
+bool is_reserved(TokenType type) { return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte; }
+
+class Reader {
+ public:
+  explicit Reader(const Source& source) : range_(source) {}
+
+  Vocabulary read() {
+    Message model(range_, std::string(kContext), 0, range_.size());
+    while (model.next()) {
+      switch (model.number()) {
+        case 1: read_piece(model.message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
+        case 2: read_trainer(model.message("trainer_spec", "trainer_spec")); break;
+        case 3: read_normalizer(model.message("normalizer_spec", "normalizer_spec"), normalizer_); break;
+        case 5: read_normalizer(model.message("denormalizer_spec", "denormalizer_spec"), denormalizer_); break;
+        default: break;
+      }
+    }
+    check_pieces();
+    return vocabulary();
+  }
+
+ private:
+  void read_piece(Message message, std::uint64_t offset) {
+    if (pieces_.size() == kMaxTokens) message.fail("pieces", fmt::format("more than {} pieces", kMaxTokens));
+    Piece piece;
+    piece.offset = offset;
+    while (message.next()) {
+      switch (message.number()) {
+        case 1: piece.text = message.text("piece"); break;
+        case 2: piece.score = message.number32("score"); break;
+        case 3: piece.type = type(message); break;
+        default: break;
+      }
+    }
+    pieces_.push_back(std::move(piece));
+  }
+
+  static TokenType type(Message& message) {
+    const std::uint64_t number = message.integer("type");
+    switch (number) {
+      case 1: return TokenType::normal;
+      case 2: return TokenType::unknown;
+      case 3: return TokenType::control;
+      case 4: return TokenType::user_defined;
+      case 5: return TokenType::unused;
+      case 6: return TokenType::byte;
+      default: message.fail("type", fmt::format("{}, expected 1 to 6", number));
+    }
+  }
+
+  void read_trainer(Message message) {
+    // An empty name means the usual one. SentencePiece compares names only up to a NUL.
+    const auto name = [&](std::string_view field, std::string& value) {
+      const std::string_view found = message.text(field);
+      if (!found.empty()) value = found.substr(0, found.find('\0'));
+    };
+    while (message.next()) {
+      switch (message.number()) {
+        case 3: trainer_.type = model_type(message); break;
+        case 24: trainer_.space_as_suffix = message.boolean("treat_whitespace_as_suffix"); break;
+        case 35: trainer_.byte_fallback = message.boolean("byte_fallback"); break;
+        case 45: name("unk_piece", trainer_.unk); break;
+        case 46: name("bos_piece", trainer_.bos); break;
+        case 47: name("eos_piece", trainer_.eos); break;
+        case 48: name("pad_piece", trainer_.pad); break;
+        default: break;
+      }
+    }
+  }
+
+  static Trainer::Type model_type(Message& message) {
+    const std::uint64_t number = message.integer("model_type");
+    if (number < 1 || number > 4) message.fail("model_type", fmt::format("{}, expected 1 to 4", number));
+    return static_cast<Trainer::Type>(number);
+  }
+
+  static void read_normalizer(Message message, Normalizer& normalizer) {
+    while (message.next()) {
+      switch (message.number()) {
+        case 1: normalizer.name = message.text("name"); break;
+        case 2: normalizer.has_charsmap = !message.text("precompiled_charsmap").empty(); break;
+        case 3: normalizer.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
+        case 4: normalizer.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
+        case 5: normalizer.escape_whitespaces = message.boolean("escape_whitespaces"); break;
+        default: break;
+      }
+    }
+  }
+
+  void check_pieces() {
+    const auto text_at = [this](std::uint32_t at) -> std::string_view { return pieces_[at].text; };
+    TextTable names;
+    TextTable reserved;
+    std::vector<bool> bytes(256);
+    for (std::size_t id = 0; id < pieces_.size(); ++id) {
+      const Piece& piece = pieces_[id];
+      if (piece.text.empty()) fail(id, "the text is empty");
+      if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
+      TextTable& table = is_reserved(piece.type) ? reserved : names;
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" stands twice", piece.text));
+      if (piece.type == TokenType::unknown) {
+        if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
+        unk_id_ = static_cast<std::int32_t>(id);
+      }
+      if (piece.type == TokenType::byte) check_byte(id, bytes);
+    }
+    if (unk_id_ < 0) throw Error(ErrorKind::invalid_file, fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()), range_.name());
+    const auto missing = std::find(bytes.begin(), bytes.end(), false);
+    if (trainer_.byte_fallback && missing != bytes.end()) {
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: byte_fallback is set, but there is no piece <0x{:02X}>", kContext, missing - bytes.begin()),
+                  range_.name());
+    }
+  }
+
+  void check_byte(std::size_t id, std::vector<bool>& bytes) const {
+    const auto byte = byte_of_piece(pieces_[id].text);
+    if (!byte) fail(id, fmt::format("\"{}\" is a byte piece, expected <0x00> to <0xFF>", pieces_[id].text));
+    if (!trainer_.byte_fallback) fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
+    bytes[*byte] = true;
+  }
+
+  [[noreturn]] void fail(std::size_t id, const std::string& problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), range_.name(), pieces_[id].offset);
+  }
+
+  // The control piece of that name, which becomes one of `type`.
+  std::int32_t special(const std::string& name, TokenType type) {
+    const auto found = std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
+    if (found == pieces_.end()) return -1;
+    if (found->type == TokenType::control) found->type = type;
+    return static_cast<std::int32_t>(found - pieces_.begin());
+  }
+  static bool is_special(TokenType type) { return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad; }
+
+  VocabularyKind kind() const {
+    switch (trainer_.type) {
+      case Trainer::Type::unigram: return VocabularyKind::sentencepiece_unigram;
+      case Trainer::Type::bpe: return VocabularyKind::sentencepiece_bpe;
+      case Trainer::Type::word:
+      case Trainer::Type::character: break;
+    }
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: model_type {} (words or characters) is not supported, only unigram and bpe", kContext, static_cast<int>(trainer_.type)),
+                range_.name());
+  }
+
+  // What stands between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
+  std::string normalizer_name() const {
+    std::string name = "identity";
+    if (normalizer_.has_charsmap) name = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
+    if (!normalizer_.escape_whitespaces) name += ", spaces not escaped";
+    if (trainer_.space_as_suffix) name += ", space as suffix";
+    if (denormalizer_.has_charsmap) name += ", with a denormalizer";
+    return name;
+  }
+
+  Vocabulary vocabulary() {
+    Vocabulary result;
+    result.kind = kind();
+    result.unk_id = unk_id_;
+    result.bos_id = special(trainer_.bos, TokenType::bos);
+    result.eos_id = special(trainer_.eos, TokenType::eos);
+    result.pad_id = special(trainer_.pad, TokenType::pad);
+    result.add_dummy_prefix = normalizer_.add_dummy_prefix;
+    result.remove_extra_whitespaces = normalizer_.remove_extra_whitespaces;
+    result.normalizer = normalizer_name();
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces_) bytes += piece.text.size();
+    result.reserve(pieces_.size(), bytes);
+    for (const Piece& piece : pieces_) result.add(piece.text, piece.score, piece.type);
+    return result;
+  }
+
+  SourceRange range_;
+  std::vector<Piece> pieces_;
+  Trainer trainer_;
+  Normalizer normalizer_;
+  Normalizer denormalizer_;
+  std::int32_t unk_id_ = -1;
+};
+
+}  // namespace
+
+Vocabulary read_sentencepiece(const Source& source) {
+  if (source.mapped()) return Reader(source).read();
+  // Every message gets a reader of its own, which must not fetch from the file again.
+  std::vector<std::byte> bytes(source.size());
+  source.read(0, bytes);
+  return Reader(*Source::from_memory(std::move(bytes), source.name())).read();
+}
+
+}  // namespace poise

@@ -1,0 +1,118 @@
+#include "views/affine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "codec/affine.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBlock = 4096;  // elements at a time: bytes, codes and numbers stay in the first cache
+
+// The bytes of elements [first, first + count): mapped, or copied.
+class CodeBytes {
+ public:
+  CodeBytes(const Blob& data, const CodeFormat& format) : data_(data), format_(format) {}
+
+  std::span<const std::byte> get(std::uint64_t first, std::size_t count) {
+    const std::uint64_t begin = format_.packed ? first / 2 : first;
+    const auto length = static_cast<std::size_t>(format_.bytes(first + count) - begin);
+    if (const auto all = data_.map()) return all->subspan(static_cast<std::size_t>(begin), length);
+    buffer_.resize(length);
+    data_.read(begin, buffer_);
+    return buffer_;
+  }
+
+ private:
+  const Blob& data_;
+  CodeFormat format_;
+  std::vector<std::byte> buffer_;
+};
+
+class DecodedBlob final : public Blob {
+ public:
+  explicit DecodedBlob(const Tensor& tensor)
+      : data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), affine_(tensor.affine), elements_(tensor.elements()) {}
+
+  std::uint64_t size() const override { return elements_ * sizeof(float); }
+  bool seekable() const override { return data_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const Affine affine = affine_->get();
+    const CodeFormat format = code_format(dtype_, affine);
+    CodeBytes bytes(*data_, format);
+    std::array<std::int16_t, kBlock> codes;
+    std::array<float, kBlock> numbers;
+    while (!out.empty()) {
+      const std::uint64_t element = offset / sizeof(float);
+      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
+      const std::size_t wanted = (skipped + out.size() + sizeof(float) - 1) / sizeof(float);
+      const std::size_t count = std::min(wanted, kBlock);
+      unpack_codes(format, element, bytes.get(element, count), std::span(codes).first(count));
+      decode_codes(affine, std::span<const std::int16_t>(codes).first(count), std::span(numbers).first(count));
+      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
+      const std::size_t copied = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), copied, out.begin());
+      offset += copied;
+      out = out.subspan(copied);
+    }
+  }
+
+ private:
+  BlobPtr data_;
+  DType dtype_;
+  std::shared_ptr<const AffineSource> affine_;
+  std::uint64_t elements_;
+};
+
+class PackedBlob final : public Blob {
+ public:
+  PackedBlob(std::string name, BlobPtr data, const CodeFormat& format) : name_(std::move(name)), data_(std::move(data)), format_(format) {}
+
+  std::uint64_t size() const override { return data_->size() / 2 + data_->size() % 2; }
+  bool seekable() const override { return data_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::uint64_t first = 2 * offset;
+    const std::uint64_t count = std::min<std::uint64_t>(2 * out.size(), data_->size() - first);
+    std::vector<std::byte> codes(static_cast<std::size_t>(count));
+    data_->read(first, codes);
+    if (const auto bad = find_bad_code(format_, codes)) {
+      throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: code {} does not fit 4 bits", name_, first + *bad));
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::byte low = codes[2 * i] & std::byte{0x0f};
+      const std::byte high = 2 * i + 1 < codes.size() ? codes[2 * i + 1] << 4 : std::byte{0};
+      out[i] = low | high;
+    }
+  }
+
+ private:
+  std::string name_;
+  BlobPtr data_;
+  CodeFormat format_;
+};
+
+}  // namespace
+
+BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
+
+Tensor with_packed_codes(const Tensor& tensor) {
+  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.affine->packed()) return tensor;
+  Affine affine = tensor.affine->get();
+  Tensor packed = tensor;
+  Part& data = packed.parts.front();
+  data.blob = std::make_shared<PackedBlob>(tensor.name, data.blob, code_format(DType::qint4, affine));
+  data.digest.reset();
+  affine.packed = true;
+  packed.affine = make_affine(affine);
+  return packed;
+}
+
+}  // namespace poise

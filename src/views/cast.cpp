@@ -1,0 +1,225 @@
+#include "views/cast.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "numeric/cast_kernels.hpp"
+#include "numeric/float_formats.hpp"
+#include "views/counted_blocks.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements converted at a time: source, float32 and result stay in the first cache
+
+void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
+  std::array<float, 256> table{};
+  for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode_float(dtype, code);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = table[std::to_integer<std::size_t>(in[i])];
+}
+
+void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
+  std::array<float, 16> table{};
+  for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode_float(DType::f4_e2m1, code);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto both = std::to_integer<unsigned>(in[(first + i) / 2]);
+    out[i] = table[(first + i) % 2 == 0 ? both & 15 : both >> 4];
+  }
+}
+
+// The byte in which an element begins.
+std::uint64_t byte_of(std::uint64_t element, unsigned bits) { return bits < 8 ? element / (8 / bits) : element * (bits / 8); }
+
+class CastBlob final : public Blob {
+ public:
+  CastBlob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report)
+      : name_(std::move(name)),
+        data_(std::move(data)),
+        from_(from),
+        to_(to),
+        from_bits_(info(from).bits),
+        to_bytes_(info(to).bits / 8),
+        elements_(elements),
+        report_(std::move(report)),
+        counted_(elements_) {}
+
+  std::uint64_t size() const override { return elements_ * to_bytes_; }
+  bool seekable() const override { return data_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out);
+    CastStats total;
+    Block block(*this);
+    while (!out.empty()) {
+      CastStats stats;
+      const std::uint64_t element = offset / to_bytes_;
+      const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
+      const std::span<const std::byte> made = block.make(element, skipped + out.size(), stats).subspan(skipped);
+      if (counted_.first_time(element)) total.merge(stats);
+      const std::size_t count = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), count, out.begin());
+      offset += count;
+      out = out.subspan(count);
+    }
+    if (report_) report_->add(total);
+  }
+
+ private:
+  // The place of an element among those that share its byte.
+  std::uint64_t first_in_byte(std::uint64_t element) const { return from_bits_ < 8 ? element % (8 / from_bits_) : 0; }
+
+  // Whole float32 numbers, to where they can be written as such.
+  bool widens_whole(std::uint64_t offset, std::span<std::byte> out) const {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
+    return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 && out.size() % sizeof(float) == 0;
+  }
+
+  void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out) const {
+    const std::size_t count = out.size() / sizeof(float);
+    const std::uint64_t first = offset / sizeof(float);
+    widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count), first_in_byte(first));
+    if (!report_) return;
+    CastStats stats;  // nothing is lost
+    for (std::size_t i = 0; i < count; i += kBlock) {
+      if (counted_.first_time(offset / sizeof(float) + i)) stats.values += std::min(kBlock, count - i);
+    }
+    report_->add(stats);
+  }
+
+  // The buffers one reader needs to convert a block.
+  class Block {
+   public:
+    explicit Block(const CastBlob& blob) : blob_(blob), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
+      if (!blob.data_->map()) source_.resize(byte_of(kBlock, blob.from_bits_) + 1);
+    }
+
+    // Converted bytes from `element` on: at least one element, at most a block, not more than `wanted` bytes need.
+    std::span<const std::byte> make(std::uint64_t element, std::size_t wanted, CastStats& stats) {
+      const std::uint64_t enough = (wanted + blob_.to_bytes_ - 1) / blob_.to_bytes_;
+      const auto count = static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlock}, blob_.elements_ - element}));
+      convert(fetch(element, count), element, count, stats);
+      return std::span<const std::byte>(result_).first(count * blob_.to_bytes_);
+    }
+
+   private:
+    const std::byte* fetch(std::uint64_t element, std::size_t count) {
+      const std::uint64_t offset = byte_of(element, blob_.from_bits_);
+      if (const auto all = blob_.data_->map()) return all->data() + offset;
+      const std::uint64_t end = byte_of(element + count - 1, blob_.from_bits_) + std::max(blob_.from_bits_ / 8, 1U);
+      const auto part = std::span(source_).first(static_cast<std::size_t>(end - offset));
+      blob_.data_->read(offset, part);
+      return part.data();
+    }
+
+    void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
+      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, blob_.first_in_byte(first), stats);
+      if (done < count) overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
+    }
+
+    std::size_t from_small(const std::byte* in, std::size_t count, std::uint64_t first, CastStats& stats) {
+      if (blob_.to_ == DType::f32) {
+        widen(blob_.from_, in, std::span(reinterpret_cast<float*>(result_.data()), count), first);
+        stats.values += count;
+        return count;
+      }
+      widen(blob_.from_, in, std::span(floats_).first(count), first);
+      auto* out = reinterpret_cast<std::uint16_t*>(result_.data());
+      return blob_.to_ == DType::f16 ? narrow_f16(floats_.data(), out, count, stats) : narrow_bf16(floats_.data(), out, count, stats);
+    }
+
+    // Straight from double: rounding twice, by way of float32, could miss the nearest value.
+    std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto value = load_le<double>(in + 8 * i);
+        const double result = std::abs(store_f64(value, i));
+        ++stats.values;
+        if (!std::isfinite(value)) continue;
+        if (std::isinf(result)) return i;
+        stats.worst_error = std::max(stats.worst_error, std::abs(std::abs(value) - result));
+        if (value != 0 && result == 0) ++stats.to_zero;
+        if (result != 0 && result < smallest_normal()) ++stats.to_subnormal;
+      }
+      return count;
+    }
+
+    double store_f64(double value, std::size_t i) {
+      if (blob_.to_ == DType::f32) {
+        const auto narrowed = static_cast<float>(value);
+        store_le(result_.data() + 4 * i, narrowed);
+        return static_cast<double>(narrowed);
+      }
+      const std::uint16_t code = blob_.to_ == DType::f16 ? encode_f16(value) : encode_bf16(value);
+      store_le(result_.data() + 2 * i, code);
+      return static_cast<double>(decode_float(blob_.to_, code));
+    }
+
+    double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
+
+    // `value`: that of a float64, which float32 may not hold either.
+    [[noreturn]] void overflow(std::uint64_t element, double value) const {
+      constexpr double kLargest = std::numeric_limits<float>::max();
+      const bool is_single = std::abs(value) <= kLargest;
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}{}", blob_.name_, element, to_string(blob_.to_),
+                                                      blob_.to_ != DType::f32 && is_single ? "; --dtype f32 keeps it" : ""));
+    }
+
+    const CastBlob& blob_;
+    std::vector<std::byte> source_;
+    std::vector<float> floats_;
+    std::vector<std::byte> result_;
+  };
+
+  std::string name_;
+  BlobPtr data_;
+  DType from_;
+  DType to_;
+  unsigned from_bits_;
+  std::size_t to_bytes_;
+  std::uint64_t elements_;
+  std::shared_ptr<CastReport> report_;
+  mutable CountedBlocks counted_;
+};
+
+}  // namespace
+
+void CastReport::add(const CastStats& stats) {
+  const std::lock_guard lock(mutex_);
+  stats_.merge(stats);
+}
+
+CastStats CastReport::total() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
+
+void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t first) {
+  if (dtype == DType::f4_e2m1) return widen_f4(in, out, first);
+  in += byte_of(first, info(dtype).bits);
+  switch (dtype) {
+    case DType::f32: std::memcpy(out.data(), in, out.size_bytes()); return;
+    case DType::f16: widen_f16(in, out.data(), out.size()); return;
+    case DType::bf16: widen_bf16(in, out.data(), out.size()); return;
+    case DType::f64:
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(load_le<double>(in + 8 * i));
+      return;
+    default: widen_f8(dtype, in, out);
+  }
+}
+
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report) {
+  if (from == to) return data;
+  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, elements, to, std::move(report));
+}
+
+}  // namespace poise

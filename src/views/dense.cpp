@@ -1,0 +1,77 @@
+#include "views/dense.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "views/affine.hpp"
+#include "views/group_quantize.hpp"
+#include "views/mx.hpp"
+#include "views/sparse.hpp"
+
+namespace poise {
+namespace {
+
+bool is_float_part(const Part& part) { return is_floating(part.dtype); }
+
+// Floating-point numbers of less than a byte cannot lie between zeros as they are.
+bool has_narrow_values(const Tensor& tensor) {
+  if (!is_sparse(tensor)) return false;
+  const Part& values = tensor.require("values");
+  return is_float_part(values) && info(values.dtype).bits < 8;
+}
+
+// The elements as they are, of element_type().
+BlobPtr elements_of(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) return make_decoded_blob(tensor);
+  if (tensor.layout == Layout::quantized_group) return make_group_decoded_blob(tensor);
+  if (is_mx(tensor)) return make_mx_decoded_blob(tensor);
+  if (!is_sparse(tensor)) return tensor.require("data").blob;
+  return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);
+}
+
+}  // namespace
+
+bool has_float_elements(const Tensor& tensor) {
+  switch (tensor.layout) {
+    case Layout::affine: return true;
+    case Layout::quantized_group: return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+    case Layout::sparse_csr:
+    case Layout::sparse_coo: return is_float_part(tensor.require("values"));
+    case Layout::dense: return is_float_part(tensor.require("data"));
+    case Layout::other: return is_mx(tensor);
+  }
+  return false;
+}
+
+std::string storage_name(const Tensor& tensor) {
+  if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout_name);
+  if (tensor.layout != Layout::dense) return std::string(to_string(tensor.layout));
+  const Part& data = tensor.require("data");
+  return data.dtype == DType::unknown ? fmt::format("type {}", data.dtype_name) : std::string(to_string(data.dtype));
+}
+
+DType element_type(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || has_narrow_values(tensor)) return DType::f32;
+  return tensor.require(is_sparse(tensor) ? "values" : "data").dtype;
+}
+
+BlobPtr dense_blob(const Tensor& tensor, DType to, std::shared_ptr<CastReport> report) {
+  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to, std::move(report));
+}
+
+Tensor with_cast_values(Tensor tensor, DType to, std::shared_ptr<CastReport> report) {
+  const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
+  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to, std::move(report));
+  values->dtype = to;
+  values->dtype_name = to_string(to);
+  values->digest.reset();
+  return tensor;
+}
+
+Tensor make_dense_tensor(const Tensor& tensor) {
+  if (tensor.layout == Layout::dense) return tensor;
+  return make_dense(tensor.name, tensor.shape, element_type(tensor), elements_of(tensor));
+}
+
+}  // namespace poise

@@ -1,0 +1,180 @@
+// From groups of codes to numbers, for every scheme that group_scheme() reads.
+#include <algorithm>
+#include <array>
+
+#include "bytes/little_endian.hpp"
+#include "io/kept.hpp"
+#include "numeric/float_formats.hpp"
+#include "numeric/integers.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/cast.hpp"
+#include "views/group_quantize.hpp"
+#include "views/loaded_blob.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kBlock = 4096;  // elements at a time
+
+// Codes that share words.
+class PackedCodes {
+ public:
+  PackedCodes(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
+      : bits_(scheme.bits),
+        per_word_(scheme.per_word),
+        word_bytes_(info(scheme.word).bits / 8),
+        high_bits_first_(scheme.high_bits_first),
+        words_(std::move(words)) {
+    for (std::size_t d = scheme.packing_axis + 1; d < shape.size(); ++d) stride_ *= shape[d];
+    along_ = shape[scheme.packing_axis];
+    flat_ = scheme.packing_axis + 1 == shape.size();
+  }
+
+  // The codes of neighbours in row-major order.
+  void unpack(std::uint64_t first, std::span<std::uint32_t> codes) const {
+    const bool as_bytes = flat_ && !high_bits_first_ && std::size_t{per_word_} * bits_ == 8 * word_bytes_;
+    if (as_bytes && bits_ == 8) {
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[first + i]);
+    } else if (as_bytes && bits_ == 4) {
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[(first + i) / 2]) >> (4 * ((first + i) % 2)) & 15;
+    } else {
+      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint32_t>(at(first + i));
+    }
+  }
+
+  std::uint64_t at(std::uint64_t element) const {
+    if (flat_) return code(element / per_word_, static_cast<unsigned>(element % per_word_));
+    // Neighbours along another axis share a word: words lie as the codes would, with that axis shortened.
+    const std::uint64_t inner = element % stride_;
+    const std::uint64_t middle = element / stride_ % along_;
+    const std::uint64_t outer = element / stride_ / along_;
+    const std::uint64_t word = (outer * (along_ / per_word_) + middle / per_word_) * stride_ + inner;
+    return code(word, static_cast<unsigned>(middle % per_word_));
+  }
+
+ private:
+  std::uint64_t code(std::uint64_t word, unsigned place) const {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < word_bytes_; ++i) bits |= std::to_integer<std::uint64_t>(words_.bytes()[word * word_bytes_ + i]) << (8 * i);
+    const unsigned shift = bits_ * (high_bits_first_ ? per_word_ - 1 - place : place);
+    return bits >> shift & ((std::uint64_t{1} << bits_) - 1);
+  }
+
+  unsigned bits_;
+  unsigned per_word_;
+  std::size_t word_bytes_;
+  bool high_bits_first_;
+  bool flat_ = true;
+  std::uint64_t stride_ = 1;
+  std::uint64_t along_ = 0;
+  LoadedBlob words_;
+};
+
+std::vector<float> numbers_of(const Part& part) {
+  const LoadedBlob loaded(part.blob);
+  if (is_integer(part.dtype)) {
+    return visit_integer(part.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      std::vector<float> numbers(loaded.bytes().size() / sizeof(T));
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(loaded.at<T>(i));
+      return numbers;
+    });
+  }
+  std::vector<float> numbers(loaded.bytes().size() * 8 / info(part.dtype).bits);  // one too many where the last byte is half empty
+  widen(part.dtype, loaded.bytes().data(), numbers);
+  return numbers;
+}
+
+// Scales, zero points and the group of every element.
+class GroupNumbers {
+ public:
+  GroupNumbers(const Tensor& tensor, const GroupScheme& scheme) : scheme_(scheme) {
+    const Part& scales = tensor.require("scales");
+    scales_ = numbers_of(scales);
+    for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
+    along_ = tensor.shape[scheme.axis];
+    groups_along_ = scheme.group_size == 0 ? along_ : along_ / scheme.group_size;
+    if (scheme.zeros == GroupScheme::Zeros::plain) zeros_ = numbers_of(tensor.require("zeros"));
+    if (scheme.zeros == GroupScheme::Zeros::packed) unpack_zeros(tensor);
+  }
+
+  // The numbers that the codes of neighbours in row-major order stand for.
+  void decode(std::uint64_t first, std::span<const std::uint32_t> codes, std::span<float> out) const {
+    for (std::size_t i = 0; i < codes.size();) {
+      const auto group = static_cast<std::size_t>(group_of(first + i));
+      const std::size_t end = stride_ == 1 && scheme_.group_size > 0
+                                  ? static_cast<std::size_t>(std::min<std::uint64_t>(codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
+                                  : i + 1;
+      for (; i < end; ++i) out[i] = (static_cast<float>(codes[i]) - zero(group)) * scales_[group];
+    }
+  }
+
+ private:
+  std::uint64_t group_of(std::uint64_t element) const {
+    const std::uint64_t inner = element % stride_;
+    const std::uint64_t middle = element / stride_ % along_;
+    if (scheme_.group_size == 0) return middle;  // one scale for each index along the axis
+    return (element / stride_ / along_ * groups_along_ + middle / scheme_.group_size) * stride_ + inner;
+  }
+
+  float zero(std::size_t group) const { return zeros_.empty() ? static_cast<float>(scheme_.zero) : zeros_[group]; }
+
+  void unpack_zeros(const Tensor& tensor) {
+    Shape shape = tensor.shape;
+    shape[scheme_.axis] = groups_along_;
+    const PackedCodes codes(scheme_, tensor.require("zeros").blob, shape);
+    zeros_.resize(scales_.size());
+    for (std::size_t i = 0; i < zeros_.size(); ++i) zeros_[i] = static_cast<float>(codes.at(i));
+  }
+
+  GroupScheme scheme_;
+  std::vector<float> scales_;
+  std::vector<float> zeros_;
+  std::uint64_t stride_ = 1;
+  std::uint64_t along_ = 0;
+  std::uint64_t groups_along_ = 0;
+};
+
+class GroupDecodedBlob final : public Blob {
+ public:
+  explicit GroupDecodedBlob(const Tensor& tensor) : tensor_(tensor), elements_(tensor.elements()) {}
+
+  std::uint64_t size() const override { return elements_ * sizeof(float); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto decoded = decoded_.get([this] { return std::make_shared<const Decoded>(tensor_, group_scheme(tensor_)); });
+    const bool is_last = offset + out.size() == size();
+    std::array<std::uint32_t, kBlock> codes;
+    std::array<float, kBlock> numbers;
+    while (!out.empty()) {
+      const std::uint64_t element = offset / sizeof(float);
+      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
+      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlock);
+      decoded->codes.unpack(element, std::span(codes).first(count));
+      decoded->numbers.decode(element, std::span<const std::uint32_t>(codes).first(count), numbers);
+      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
+      const std::size_t copied = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), copied, out.begin());
+      offset += copied;
+      out = out.subspan(copied);
+    }
+    if (is_last) decoded_.let_go();
+  }
+
+ private:
+  struct Decoded {
+    Decoded(const Tensor& tensor, const GroupScheme& scheme) : numbers(tensor, scheme), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
+    GroupNumbers numbers;
+    PackedCodes codes;
+  };
+
+  Tensor tensor_;
+  std::uint64_t elements_;
+  Kept<const Decoded> decoded_;
+};
+
+}  // namespace
+
+BlobPtr make_group_decoded_blob(const Tensor& tensor) { return std::make_shared<GroupDecodedBlob>(tensor); }
+
+}  // namespace poise

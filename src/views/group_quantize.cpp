@@ -1,0 +1,332 @@
+#include "views/group_quantize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "codec/quantize_kernels.hpp"
+#include "io/kept.hpp"
+#include "io/read_fully.hpp"
+#include "numeric/float_formats.hpp"
+#include "views/counted_blocks.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+namespace tbb = oneapi::tbb;
+
+constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements at a time: numbers and codes stay in the first cache
+constexpr std::size_t kMostGroups = kBlock / 4;           // in a block: no group is smaller than a word of codes
+constexpr std::size_t kGroupsPerTask = 512;               // groups a thread looks at before it takes more
+constexpr std::uint32_t kInfinity = 0x7f800000;
+constexpr double kLargestHalf = 65504;
+constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
+
+// How the numbers of a group become codes: code = round(number / factor) + zero.
+struct GroupScale {
+  std::uint16_t half;  // the factor, as it is stored: float16
+  std::uint8_t zero;
+};
+
+// Scales and zero points of all groups, each found when it is first asked for. Two threads may find the same one.
+class GroupScales {
+ public:
+  GroupScales(std::string name, BlobPtr elements, const Groups& groups)
+      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), count_(elements_->size() / sizeof(float) / groups.size) {}
+
+  std::uint64_t count() const { return count_; }
+  int largest_code() const { return (1 << groups_.bits) - 1; }
+
+  // What is known so far: kept until release(), and then found anew by whoever asks.
+  class Table {
+   public:
+    explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
+
+    // Groups from `first` on, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
+    void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
+      const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
+      bool all = true;
+      for (std::size_t i = 0; i < found.size() && all; ++i) {
+        const std::uint32_t bits = found[i].load(std::memory_order_relaxed);
+        scales[i] = unpacked(bits);
+        all = bits != 0;
+      }
+      if (all) return;
+      scales_.find(first, numbers, scales);
+      for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
+    }
+
+    // The same without its numbers.
+    GroupScale get(std::uint64_t g) {
+      if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0) return unpacked(bits);
+      if (!scales_.elements_->seekable()) {
+        find_all();  // going back in a stream means reading it from the beginning
+        return get(g);
+      }
+      const auto size = static_cast<std::size_t>(scales_.groups_.size);
+      std::vector<float> numbers(size);
+      scales_.elements_->read(g * size * sizeof(float), std::as_writable_bytes(std::span(numbers)));
+      GroupScale scale;
+      get(g, numbers, std::span(&scale, 1));
+      return scale;
+    }
+
+    // Finds those that are not known yet.
+    void find_all() {
+      std::call_once(all_, [this] {
+        if (!scales_.elements_->seekable()) return find_in_stream();
+        const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
+          for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
+        };
+        // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
+        tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
+      });
+    }
+
+   private:
+    static constexpr std::uint32_t kKnown = 1U << 31;
+
+    static std::uint32_t packed(const GroupScale& scale) { return kKnown | std::uint32_t{scale.zero} << 16 | scale.half; }
+    static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
+
+    void find_in_stream() {
+      const auto stream = scales_.elements_->stream();
+      std::vector<float> numbers(static_cast<std::size_t>(scales_.groups_.size));
+      for (std::uint64_t g = 0; g < scales_.count_; ++g) {
+        read_fully(*stream, std::as_writable_bytes(std::span(numbers)));
+        GroupScale scale;
+        get(g, numbers, std::span(&scale, 1));
+      }
+    }
+
+    const GroupScales& scales_;
+    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not known yet
+    std::once_flag all_;
+  };
+
+  std::shared_ptr<Table> table() const {
+    return table_.get([this] { return std::make_shared<Table>(*this); });
+  }
+
+  void release() const { table_.let_go(); }
+
+  bool seekable() const { return elements_->seekable(); }
+
+ private:
+  // Groups from `first` on. Requires: no more than kMostGroups.
+  void find(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
+    std::array<Range, kMostGroups> ranges;
+    if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
+      const auto bad = std::ranges::find_if(numbers, [](float value) { return !std::isfinite(value); });
+      refuse(first * groups_.size + static_cast<std::uint64_t>(bad - numbers.begin()), "is not finite");
+    }
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = scale_of(first + i, ranges[i]);
+  }
+
+  GroupScale scale_of(std::uint64_t g, const Range& range) const {
+    const double min = std::min(0.0, static_cast<double>(range.min));
+    const double max = std::max(0.0, static_cast<double>(range.max));
+    const double scale = (max - min) / largest_code();
+    if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
+    const std::uint16_t half = scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
+    const auto stored = static_cast<double>(decode_f16(half));
+    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
+    return {half, static_cast<std::uint8_t>(zero)};
+  }
+
+  [[noreturn]] void refuse(std::uint64_t element, std::string_view problem) const {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: element {} {} and cannot be quantized; --keep '{}=f32' stores the tensor as it is", name_, element, problem, name_));
+  }
+
+  std::string name_;
+  BlobPtr elements_;
+  Groups groups_;
+  std::uint64_t count_;
+  Kept<Table> table_;
+};
+
+class GroupNumbersBlob final : public Blob {
+ public:
+  enum class What { scales, zeros };
+  GroupNumbersBlob(std::shared_ptr<const GroupScales> scales, What what) : scales_(std::move(scales)), what_(what) {}
+
+  std::uint64_t size() const override { return scales_->count() * sizeof(std::uint16_t); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto table = scales_->table();
+    table->find_all();
+    const bool is_last = what_ == What::zeros && offset + out.size() == size();
+    std::array<std::uint16_t, 1024> numbers;
+    while (!out.empty()) {
+      const std::uint64_t first = offset / sizeof numbers[0];
+      const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside of a number
+      const std::size_t length = std::min(out.size(), sizeof numbers - begin);
+      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = stored(table->get(first + i));
+      std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
+      offset += length;
+      out = out.subspan(length);
+    }
+    if (is_last) scales_->release();  // the last part of a tensor, as writers go: memory for one tensor at a time
+  }
+  bool seekable() const override { return scales_->seekable(); }
+
+ private:
+  // Every zero point as float16.
+  static std::array<std::uint16_t, 256> make_zeros() {
+    std::array<std::uint16_t, 256> zeros{};
+    for (std::size_t zero = 0; zero < zeros.size(); ++zero) zeros[zero] = encode_f16(static_cast<double>(zero));
+    return zeros;
+  }
+
+  std::uint16_t stored(const GroupScale& scale) const { return what_ == What::scales ? scale.half : zeros_[scale.zero]; }
+
+  std::shared_ptr<const GroupScales> scales_;
+  What what_;
+  std::array<std::uint16_t, 256> zeros_ = make_zeros();
+};
+
+class GroupCodesBlob final : public Blob {
+ public:
+  GroupCodesBlob(BlobPtr elements, const Groups& groups, std::shared_ptr<const GroupScales> scales, std::shared_ptr<QuantizationReport> report)
+      : elements_(std::move(elements)),
+        groups_(groups),
+        codes_a_byte_(8 / groups.bits),
+        scales_(std::move(scales)),
+        report_(std::move(report)),
+        counted_(elements_->size() / sizeof(float)) {}
+
+  std::uint64_t size() const override { return elements_->size() / sizeof(float) / codes_a_byte_; }
+  bool seekable() const override { return elements_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto table = scales_->table();
+    std::array<float, kBlock> numbers;
+    std::array<std::byte, kBlock> codes;
+    QuantizationError error;
+    while (!out.empty()) {
+      const std::uint64_t first = offset * codes_a_byte_;
+      const std::size_t count = std::min(out.size() * codes_a_byte_, kBlock);
+      const auto block = std::span(numbers).first(count);
+      elements_->read(first * sizeof(float), std::as_writable_bytes(block));
+      const QuantizationError lost = encode(*table, first, block, codes.data());
+      if (counted_.first_time(first)) error.merge(lost);
+      if (codes_a_byte_ == 1) {
+        std::copy_n(codes.begin(), count, out.begin());
+      } else {
+        pack_nibbles(codes.data(), count, out.data());
+      }
+      offset += count / codes_a_byte_;
+      out = out.subspan(count / codes_a_byte_);
+    }
+    if (report_) report_->add(error);
+  }
+
+ private:
+  // The first and the last group may be cut, and their numbers are not all at hand.
+  QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
+    const auto size = static_cast<std::size_t>(groups_.size);
+    std::uint64_t group = first / size;
+    std::array<GroupScale, kMostGroups> scales;
+    QuantizationError error;
+    const auto take = [&](std::size_t groups, std::size_t count) {
+      error.merge(encode_groups(numbers.first(count), std::span(scales).first(groups), codes));
+      group += groups;
+      codes += count;
+      numbers = numbers.subspan(count);
+    };
+    if (const auto passed = static_cast<std::size_t>(first % size); passed != 0) {
+      scales[0] = table.get(group);
+      take(1, std::min(numbers.size(), size - passed));
+    }
+    if (const std::size_t whole = numbers.size() / size; whole != 0) {
+      table.get(group, numbers.first(whole * size), std::span(scales).first(whole));
+      take(whole, whole * size);
+    }
+    if (!numbers.empty()) {
+      scales[0] = table.get(group);
+      take(1, numbers.size());
+    }
+    return error;
+  }
+
+  // Groups of one size.
+  QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales, std::byte* codes) const {
+    const std::size_t size = numbers.size() / scales.size();
+    std::array<GroupFactor, kMostGroups> factors;
+    QuantizationError error;
+    for (std::size_t begin = 0; begin < scales.size();) {
+      std::size_t end = begin;
+      for (; end < scales.size() && scales[end].half != 0; ++end) factors[end] = {decode_f16(scales[end].half), scales[end].zero};
+      const auto some = numbers.subspan(begin * size, (end - begin) * size);
+      if (end > begin) error.merge(quantize_groups_linear(some, std::span(factors).subspan(begin, end - begin), scales_->largest_code(), codes + begin * size));
+      for (; end < scales.size() && scales[end].half == 0; ++end) {
+        std::fill_n(codes + end * size, size, static_cast<std::byte>(scales[end].zero));
+        for (const float number : numbers.subspan(end * size, size)) error.merge(all_of(static_cast<double>(number)));
+      }
+      begin = end;
+    }
+    return error;
+  }
+
+  static QuantizationError all_of(double value) {
+    QuantizationError error;
+    error.values = 1;
+    error.worst = std::abs(value);
+    error.squared_error = error.squared_values = value * value;
+    return error;
+  }
+
+  BlobPtr elements_;
+  Groups groups_;
+  std::size_t codes_a_byte_;
+  std::shared_ptr<const GroupScales> scales_;
+  std::shared_ptr<QuantizationReport> report_;
+  mutable CountedBlocks counted_;
+};
+
+Part part_of(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}};
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row) {
+  for (Groups smaller = groups; is_group_size(smaller); smaller.size /= 2) {
+    if (row % smaller.size == 0) return smaller.size;
+    if (smaller.size % 2 != 0) break;
+  }
+  return std::nullopt;
+}
+
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report) {
+  const auto size = group_size_for(groups, tensor.shape.back());
+  if (!size) {
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}; --keep '{}=f16' stores the tensor as it is",
+                                                    tensor.name, tensor.shape.back(), groups.size, tensor.name));
+  }
+  const Groups fitting{groups.bits, *size};
+  const BlobPtr elements = dense_blob(tensor, DType::f32);
+  const auto scales = std::make_shared<const GroupScales>(tensor.name, elements, fitting);
+  Tensor quantized;
+  quantized.name = tensor.name;
+  quantized.shape = tensor.shape;
+  quantized.layout = Layout::quantized_group;
+  quantized.attributes = {{"bits", std::uint64_t{groups.bits}}, {"group_size", *size}, {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
+  quantized.parts.push_back(part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales, std::move(report))));
+  quantized.parts.push_back(part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
+  quantized.parts.push_back(part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
+  return quantized;
+}
+
+}  // namespace poise

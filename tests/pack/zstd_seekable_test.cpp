@@ -1,0 +1,109 @@
+#include "pack/zstd_seekable.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include "io/sink.hpp"
+#include "pack/pump.hpp"
+
+namespace poise {
+namespace {
+
+// Counts how often it is read, as who decodes a frame does once.
+class CountingSource final : public Source {
+ public:
+  explicit CountingSource(std::vector<std::byte> bytes) : Source("counted", bytes.size()), bytes_(std::move(bytes)) {}
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    ++reads_;
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+  int reads() const { return reads_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  mutable std::atomic<int> reads_ = 0;
+};
+
+constexpr std::size_t kFrame = 1 << 20;
+constexpr int kReadsOfTable = 3;  // its end, its beginning, its entries
+
+std::vector<std::byte> some_content(std::size_t size) {
+  std::mt19937 random(5);
+  std::vector<std::byte> content(size);
+  for (std::byte& byte : content) byte = static_cast<std::byte>(random() % 4);
+  return content;
+}
+
+std::shared_ptr<const CountingSource> compressed(const std::vector<std::byte>& content) {
+  MemoryOutput output("frames");
+  Meter meter;
+  write_zstd_seekable(*make_memory_blob(content, "content"), 1, output.main(), meter, "content", nullptr);
+  return std::make_shared<const CountingSource>(output.take());
+}
+
+BlobPtr blob_of(const SourcePtr& source, std::size_t size) { return make_zstd_seekable_blob({source, 0, source->size(), std::string(kZstdSeekable)}, size); }
+
+TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
+  const auto content = some_content(4 * kFrame + 1000);
+  const auto source = compressed(content);
+  const BlobPtr blob = blob_of(source, content.size());
+  ASSERT_TRUE(blob->seekable());
+  std::vector<std::byte> joined(content.size());
+  for (std::size_t at = 0; at < joined.size(); at += 10'000) blob->read(at, std::span(joined).subspan(at, std::min<std::size_t>(10'000, joined.size() - at)));
+  EXPECT_EQ(joined, content);
+  EXPECT_EQ(source->reads(), kReadsOfTable + 5);
+}
+
+TEST(ZstdSeekable, ThreadsShareFrames) {
+  const auto content = some_content(2 * kFrame);
+  const auto source = compressed(content);
+  const BlobPtr blob = blob_of(source, content.size());
+  std::vector<std::byte> joined(content.size());
+  oneapi::tbb::parallel_for(std::size_t{0}, std::size_t{64}, [&](std::size_t i) {
+    const std::size_t piece = joined.size() / 64;
+    blob->read(i * piece, std::span(joined).subspan(i * piece, piece));
+  });
+  EXPECT_EQ(joined, content);
+  EXPECT_EQ(source->reads(), kReadsOfTable + 2);
+}
+
+// Whole frames are decoded in place, others by way of memory of the stream.
+TEST(ZstdSeekable, StreamsGiveTheSameByPiecesOfAnySize) {
+  const auto content = some_content(3 * kFrame + 1000);
+  const auto source = compressed(content);
+  for (const std::size_t piece : {std::size_t{300'001}, kFrame, kFrame + 7, 3 * kFrame, 5 * kFrame}) {
+    const int before = source->reads();
+    const BlobPtr blob = blob_of(source, content.size());
+    const auto stream = blob->stream();
+    EXPECT_EQ(stream->best_read(), kFrame);
+    std::vector<std::byte> joined(content.size());
+    for (std::size_t at = 0; at < joined.size(); at += piece) {
+      const auto out = std::span(joined).subspan(at, std::min(piece, joined.size() - at));
+      ASSERT_EQ(stream->read(out), out.size());
+    }
+    std::byte more{};
+    EXPECT_EQ(stream->read(std::span(&more, 1)), 0U);
+    EXPECT_EQ(joined, content) << piece;
+    EXPECT_EQ(source->reads() - before, kReadsOfTable + 4) << piece;
+  }
+}
+
+// Blobs come and go, perhaps at the same address.
+TEST(ZstdSeekable, FramesOfAnotherBlobAreNotTaken) {
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::byte> content(2000, static_cast<std::byte>(i));
+    const BlobPtr blob = blob_of(compressed(content), content.size());
+    std::vector<std::byte> piece(100);
+    blob->read(500, piece);
+    ASSERT_EQ(piece, std::vector<std::byte>(100, static_cast<std::byte>(i)));
+  }
+}
+
+}  // namespace
+}  // namespace poise

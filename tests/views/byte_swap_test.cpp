@@ -1,0 +1,62 @@
+// Expected bytes are written down by hand.
+#include "views/byte_swap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace poise {
+namespace {
+
+std::vector<std::byte> counted(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i);
+  return bytes;
+}
+
+std::vector<int> numbers(const std::vector<std::byte>& bytes) {
+  std::vector<int> result;
+  for (const std::byte byte : bytes) result.push_back(std::to_integer<int>(byte));
+  return result;
+}
+
+std::vector<int> swapped(DType dtype, std::size_t size) { return numbers(read_all(*make_byte_swapped_blob(make_memory_blob(counted(size), "memory"), dtype))); }
+
+using Bytes = std::vector<int>;
+
+TEST(ByteSwap, ReversesEveryNumber) {
+  EXPECT_EQ(swapped(DType::u8, 4), (Bytes{0, 1, 2, 3}));
+  EXPECT_EQ(swapped(DType::f4_e2m1, 2), (Bytes{0, 1}));
+  EXPECT_EQ(swapped(DType::bf16, 4), (Bytes{1, 0, 3, 2}));
+  EXPECT_EQ(swapped(DType::i32, 8), (Bytes{3, 2, 1, 0, 7, 6, 5, 4}));
+  EXPECT_EQ(swapped(DType::f64, 8), (Bytes{7, 6, 5, 4, 3, 2, 1, 0}));
+}
+
+// The real part stays before the imaginary one.
+TEST(ByteSwap, ReversesTheHalvesOfComplexNumbersByThemselves) {
+  EXPECT_EQ(swapped(DType::complex64, 8), (Bytes{3, 2, 1, 0, 7, 6, 5, 4}));
+  EXPECT_EQ(swapped(DType::complex128, 16), (Bytes{7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8}));
+}
+
+TEST(ByteSwap, EveryRangeOfBytesIsThatOfTheWhole) {
+  const BlobPtr blob = make_byte_swapped_blob(make_memory_blob(counted(64), "memory"), DType::complex128);
+  const std::vector<std::byte> whole = read_all(*blob);
+  for (std::size_t begin = 0; begin <= 64; ++begin) {
+    for (std::size_t end = begin; end <= 64; ++end) {
+      std::vector<std::byte> part(end - begin);
+      blob->read(begin, part);
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin))) << begin << " " << end;
+    }
+  }
+  for (const std::size_t step : {1, 3, 8, 64}) {
+    const auto stream = blob->stream();
+    std::vector<std::byte> all;
+    std::vector<std::byte> piece(step);
+    while (const std::size_t count = stream->read(piece)) all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+    EXPECT_EQ(all, whole) << step;
+  }
+}
+
+}  // namespace
+}  // namespace poise

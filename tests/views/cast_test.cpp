@@ -1,0 +1,185 @@
+// Casts as blobs: which elements a reading gets, what is counted, and what overflows. That every number is the right one is a matter of
+// casts_against_numpy.py; the numbers here are worked out by hand.
+#include "views/cast.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include <poise/error.hpp>
+
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+
+template <typename T>
+BlobPtr blob_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return make_memory_blob({bytes.begin(), bytes.end()}, "memory");
+}
+
+// The same bytes, as blobs have them that cannot be borrowed.
+class Unmapped final : public Blob {
+ public:
+  explicit Unmapped(BlobPtr blob) : blob_(std::move(blob)) {}
+  std::uint64_t size() const override { return blob_->size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { blob_->read(offset, out); }
+
+ private:
+  BlobPtr blob_;
+};
+
+template <typename T>
+std::vector<T> values_of(const Blob& blob) {
+  std::vector<T> values(blob.size() / sizeof(T));
+  blob.read(0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+template <typename T>
+BlobPtr cast(const std::vector<T>& values, DType from, DType to, std::shared_ptr<CastReport> report = nullptr) {
+  return make_cast_blob("w", blob_of(values), from, values.size() * sizeof(T) * 8 / info(from).bits, to, std::move(report));
+}
+
+std::string failure_of(const Blob& blob) {
+  try {
+    read_all(blob);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(Cast, EveryRangeOfBytesIsThatOfTheWhole) {
+  std::vector<std::uint16_t> halves(9000);  // more than two blocks
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  for (const BlobPtr& data : {blob_of(halves), BlobPtr(std::make_shared<Unmapped>(blob_of(halves)))}) {
+    for (const DType to : {DType::f32, DType::bf16}) {
+      const BlobPtr blob = make_cast_blob("w", data, DType::f16, halves.size(), to, nullptr);
+      const std::vector<std::byte> whole = read_all(*blob);
+      for (const std::size_t offset : {0, 1, 2, 3, 4, 5, 4095, 4096, 8191, 16383, 16385}) {
+        for (const std::size_t size : {0, 1, 2, 3, 7, 4096, 16384}) {
+          std::vector<std::byte> part(std::min(size, whole.size() - offset));
+          blob->read(offset, part);
+          EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << offset << " " << size;
+        }
+      }
+    }
+  }
+}
+
+TEST(Cast, CountsWhatIsLost) {
+  const auto report = std::make_shared<CastReport>();
+  // 2^-24 is the smallest number of f16, 2^-14 its smallest normal one; 1 + 2^-11 lies in the middle, and goes to 1.
+  const std::vector<float> values = {1, 0, 0x1p-24F, 0x1p-26F, -0x1p-30F, 0x1.8p-15F, 1 + 0x1p-11F, -INFINITY, NAN};
+  read_all(*cast(values, DType::f32, DType::f16, report));
+  const CastStats stats = report->total();
+  EXPECT_EQ(stats.values, 9U);
+  EXPECT_EQ(stats.to_zero, 2U);
+  EXPECT_EQ(stats.to_subnormal, 2U);
+  EXPECT_EQ(stats.worst_error, 0x1p-11);
+}
+
+TEST(Cast, CountsAnElementOnceHoweverOftenItIsRead) {
+  const auto report = std::make_shared<CastReport>();
+  const BlobPtr blob = cast(std::vector<float>(10'000, 0x1p-30F), DType::f32, DType::bf16, report);
+  for (int i = 0; i < 3; ++i) read_all(*blob);
+  EXPECT_EQ(report->total().values, 10'000U);
+  EXPECT_EQ(report->total().to_zero, 0U);
+}
+
+TEST(Cast, CountsOfFloat64AreThoseOfFloat32) {
+  const std::vector<float> narrow = {1.0F / 3, 0x1p-24F, 0x1p-26F, 70000.0F / 2, -0x1.8p-15F, 0};
+  const std::vector<double> wide(narrow.begin(), narrow.end());
+  for (const DType to : {DType::f16, DType::bf16}) {
+    const auto from_narrow = std::make_shared<CastReport>();
+    const auto from_wide = std::make_shared<CastReport>();
+    EXPECT_EQ(read_all(*cast(narrow, DType::f32, to, from_narrow)), read_all(*cast(wide, DType::f64, to, from_wide)));
+    EXPECT_EQ(from_narrow->total().values, from_wide->total().values);
+    EXPECT_EQ(from_narrow->total().to_zero, from_wide->total().to_zero);
+    EXPECT_EQ(from_narrow->total().to_subnormal, from_wide->total().to_subnormal);
+    EXPECT_EQ(from_narrow->total().worst_error, from_wide->total().worst_error);
+  }
+}
+
+TEST(Cast, OverflowNamesTensorAndElement) {
+  std::vector<float> values(5000, 1);
+  values[4999] = 65520;  // 65504 is the largest f16, from the middle to the next one on it is infinite
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 is too large for f16; --dtype f32 keeps it");
+  values[4999] = 65519;
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "nothing");
+  values[7] = -std::numeric_limits<float>::max();
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16; --dtype f32 keeps it");
+  EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)), "tensor w: element 1 is too large for f32");
+  EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)),
+            "tensor w: element 0 is too large for f16; --dtype f32 keeps it");
+  EXPECT_EQ(failure_of(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)), "nothing");
+}
+
+// All sixteen numbers, as the Microscaling Formats specification of the Open Compute Project lists them.
+constexpr std::array<float, 8> kF4 = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+
+TEST(Cast, F4HasTheElementWithTheEvenIndexInTheLowHalf) {
+  std::vector<std::uint8_t> codes;
+  for (unsigned code = 0; code < 16; code += 2) codes.push_back(static_cast<std::uint8_t>(code | (code + 1) << 4));
+  const auto values = values_of<float>(*cast(codes, DType::f4_e2m1, DType::f32));
+  ASSERT_EQ(values.size(), 16U);
+  for (std::size_t code = 0; code < 16; ++code) {
+    EXPECT_EQ(values[code], code < 8 ? kF4[code] : -kF4[code - 8]);
+    EXPECT_EQ(std::signbit(values[code]), code >= 8);
+  }
+}
+
+TEST(Cast, F4OfAnOddNumberOfElements) {
+  const std::vector<std::uint8_t> codes = {0x21, 0x43, 0x05};
+  for (const BlobPtr& data : {blob_of(codes), BlobPtr(std::make_shared<Unmapped>(blob_of(codes)))}) {
+    const Tensor tensor = make_dense("w", {5}, DType::f4_e2m1, data);
+    ASSERT_TRUE(has_float_elements(tensor));
+    const BlobPtr blob = dense_blob(tensor, DType::f32);
+    EXPECT_THAT(values_of<float>(*blob), ElementsAre(0.5F, 1, 1.5F, 2, 3));
+    EXPECT_THAT(values_of<std::uint16_t>(*dense_blob(tensor, DType::bf16)), ElementsAre(0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040));
+    for (std::size_t first = 0; first < 5; ++first) {
+      float element = 0;
+      blob->read(first * 4, std::as_writable_bytes(std::span(&element, 1)));
+      EXPECT_EQ(element, kF4[first + 1]);
+    }
+  }
+}
+
+TEST(Cast, F4BeyondABlockBeginsAtTheRightHalf) {
+  std::vector<std::uint8_t> codes(5000, 0x21);
+  const BlobPtr blob = make_cast_blob("w", std::make_shared<Unmapped>(blob_of(codes)), DType::f4_e2m1, 9999, DType::f16, nullptr);
+  std::vector<std::uint16_t> halves(9998);
+  blob->read(2, std::as_writable_bytes(std::span(halves)));
+  for (std::size_t i = 0; i < halves.size(); ++i) ASSERT_EQ(halves[i], i % 2 == 0 ? 0x3c00 : 0x3800) << i;
+}
+
+TEST(Cast, ValuesOfSparseTensorsMayTakeLessThanAByte) {
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {6};
+  tensor.layout = Layout::sparse_coo;
+  tensor.parts = {{.role = "values", .dtype = DType::f4_e2m1, .dtype_name = "f4_e2m1", .blob = blob_of<std::uint8_t>({0x21, 0x03}), .digest = {}},
+                  {.role = "coords", .dtype = DType::u8, .dtype_name = "u8", .blob = blob_of<std::uint8_t>({5, 0, 2}), .digest = {}}};
+  EXPECT_EQ(element_type(tensor), DType::f32);
+  EXPECT_THAT(values_of<float>(*dense_blob(tensor, DType::f32)), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
+  EXPECT_THAT(values_of<float>(*make_dense_tensor(tensor).require("data").blob), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
+}
+
+TEST(Cast, ComplexNumbersAreNoRealOnes) {
+  for (const DType dtype : {DType::complex64, DType::complex128, DType::i64, DType::boolean}) {
+    EXPECT_FALSE(can_widen(dtype));
+    EXPECT_FALSE(has_float_elements(make_dense("w", {0}, dtype, make_memory_blob({}, "memory"))));
+  }
+}
+
+}  // namespace
+}  // namespace poise
