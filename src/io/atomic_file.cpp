@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -18,7 +19,6 @@
 
 #include "io/open_file.hpp"
 #include "io/system_error.hpp"
-#include "io/uninterrupted.hpp"
 
 namespace poise {
 namespace {
@@ -99,32 +99,33 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// rename() needs a name, so a file without one gets a hidden one in between.
-struct Replacement {
-  std::string file;
-  std::filesystem::path hidden;
-  const std::filesystem::path& target;
+// rename() needs a name, so a finished file without one gets this one for the instant before it replaces the target. It is the same for
+// every save to that target: the next one removes what a killed process left there.
+std::filesystem::path finished_name(const std::filesystem::path& target) {
+  constexpr std::size_t kLongestName = 255;
+  const std::string name = fmt::format(".{}.poise-new", target.filename().string());
+  return name.size() <= kLongestName ? directory_of(target) / name : temporary_name(target);
+}
 
-  // 0, or the errno of the step that failed.
-  int run() const noexcept {
-    if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, hidden.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
-    if (::rename(hidden.c_str(), target.c_str()) == 0) return 0;
-    const int code = errno;
-    ::unlink(hidden.c_str());
-    return code;
-  }
-};
+// Removes a finished file that nobody is putting into its place any more: its writer holds a lock on it.
+void remove_left(const std::filesystem::path& finished) {
+  const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
+}
 
-// False when the hidden name was not free.
+// False when no hidden name was free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
-  const Replacement replacement{link_to(fd), temporary_name(target), target};
-  const int code = run_uninterrupted([](const void* steps) noexcept { return static_cast<const Replacement*>(steps)->run(); }, &replacement);
-  if (code < 0) {  // somewhere in between
-    ::unlink(replacement.hidden.c_str());
-    throw Error(ErrorKind::io, "the process that was putting the finished file into its place was killed", target.string());
+  std::filesystem::path hidden = finished_name(target);
+  ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed
+  remove_left(hidden);
+  if (!link_to_new(fd, hidden)) {  // of another save to the same target, which goes on
+    hidden = temporary_name(target);
+    if (!link_to_new(fd, hidden)) return false;
   }
-  if (code != 0 && code != EEXIST) throw_system_error("put the finished file into its place", target.string(), code);
-  return code == 0;
+  if (::rename(hidden.c_str(), target.c_str()) == 0) return true;
+  const int code = errno;
+  ::unlink(hidden.c_str());
+  throw_system_error("put the finished file into its place", target.string(), code);
 }
 
 }  // namespace
@@ -258,6 +259,7 @@ void AtomicFile::commit() {
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
   committed_ = true;
+  remove_left(finished_name(target_));
   const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
 }

@@ -1,9 +1,9 @@
 // AtomicFile: a file that appears whole or not at all.
 //
 // Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
-// a killed process, a full disk or an exception leaves the old file, the new one or none, and nothing else. Where a file system
-// has no files without names, they have a hidden one that nobody can guess, which the destructor removes. (SECURITY.md names what
-// is left when a whole machine stops.)
+// a killed process, a full disk or an exception leaves the old file, the new one or none. A file that replaces another has a hidden name for
+// an instant, when it is complete; should the process be killed then, the next save to that target removes it. Where a file system has no
+// files without names, they have a hidden one that nobody can guess, which the destructor removes.
 #pragma once
 
 #include <sys/types.h>

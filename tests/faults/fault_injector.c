@@ -41,15 +41,13 @@ enum call {
   CALL_unlink,
   CALL_ftruncate,
   CALL_mmap,
-  CALL_clone,
   CALL_pthread_create,
   CALL_malloc,
   CALLS
 };
 
-static const char* const names[CALLS] = {"open",      "tmpfile",   "close",  "write",          "pwrite", "pread", "copy_file_range",
-                                         "fsync",     "fallocate", "rename", "renameat2",      "linkat", "link",  "unlink",
-                                         "ftruncate", "mmap",      "clone",  "pthread_create", "malloc"};
+static const char* const names[CALLS] = {"open",      "tmpfile", "close", "write",  "pwrite",    "pread", "copy_file_range", "fsync", "fallocate", "rename",
+                                         "renameat2", "linkat",  "link",  "unlink", "ftruncate", "mmap",  "pthread_create",  "malloc"};
 static const struct {
   const char* name;
   int code;
@@ -224,11 +222,6 @@ void* mmap(void* address, size_t length, int protection, int flags, int fd, off_
     if (wrong > 0) return errno = wrong, MAP_FAILED;
   }
   return REAL(mmap)(address, length, protection, flags, fd, offset);
-}
-
-int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
-  FAIL(clone);
-  return REAL(clone)(function, stack, flags, argument);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*), void* argument) {

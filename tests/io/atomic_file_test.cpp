@@ -10,6 +10,7 @@
 #include <array>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -185,6 +186,40 @@ TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
   EXPECT_EQ(get(path("a")), "new");
   EXPECT_EQ(mode_of(path("a")), 0640U);
   EXPECT_THAT(names(), ElementsAre("a"));
+}
+
+TEST_F(AtomicFileTest, TheNextSaveRemovesWhatAKilledOneLeft) {
+  const std::string long_name(250, 'n');  // too long for a hidden name of its own
+  for (const std::string& name : {std::string("f"), long_name}) {
+    for (const bool exists : {false, true}) {
+      if (exists) put(path(name), "old");
+      if (name == "f") put(path(".f.poise-new"), "left");
+      AtomicFile file(path(name), true);
+      write(file, "new");
+      file.commit();
+      EXPECT_EQ(get(path(name)), "new");
+      EXPECT_THAT(names(), ElementsAre(name));
+      fs::remove(path(name));
+    }
+  }
+}
+
+TEST_F(AtomicFileTest, SavesToOneTargetAtOnceLeaveOneOfThem) {
+  put(path("f"), "old");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < 50; ++n) {
+        AtomicFile file(path("f"), true);
+        write(file, std::string(10'000, static_cast<char>('a' + i)));
+        file.commit();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(names(), ElementsAre("f"));
+  const std::string text = get(path("f"));
+  EXPECT_EQ(text, std::string(10'000, text.front()));
 }
 
 TEST_F(AtomicFileTest, KeepsWhatHasAppearedMeanwhile) {
