@@ -49,7 +49,7 @@ struct Finding {
 };
 
 struct Format {
-  FormatInfo info;
+  FormatInfo info;  // formats() fills in what can be read and written
   // Other extensions that stand for it, each with its dot.
   std::span<const std::string_view> extensions;
   HonouredOptions options;

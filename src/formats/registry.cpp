@@ -29,7 +29,12 @@ constexpr std::array kFormats = {
 const auto& infos() {
   static const auto table = [] {
     std::array<FormatInfo, kFormats.size()> rows;
-    std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) { return format->info; });
+    std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) {
+      FormatInfo info = format->info;
+      info.readable = format->read != nullptr;
+      info.writable = format->write != nullptr;
+      return info;
+    });
     return rows;
   }();
   return table;

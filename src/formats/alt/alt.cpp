@@ -27,7 +27,7 @@ bool is_v1(const Input& input) {
 }  // namespace
 
 const Format kAltV2 = {
-    .info = {"alt", "an ALT file, version 2", ".alt", true, true},
+    .info = {"alt", "an ALT file, version 2", ".alt"},
     .extensions = {},
     .options = {.dialect = true},
     .holds_bf16 = false,
@@ -39,7 +39,7 @@ const Format kAltV2 = {
 };
 
 const Format kAltV1 = {
-    .info = {"alt1", "an ALT file, version 1", ".alt", true, true},
+    .info = {"alt1", "an ALT file, version 1", ".alt"},
     .extensions = {},
     .options = {},
     .holds_bf16 = false,

@@ -258,7 +258,7 @@ Model read(const Input& input, const ReadOptions& options) {
 }  // namespace
 
 const Format kHuggingFace = {
-    .info = {"huggingface", "a Hugging Face model directory", "", true, false},
+    .info = {"huggingface", "a Hugging Face model directory", ""},
     .extensions = {},
     .options = {},
     .holds_bf16 = true,

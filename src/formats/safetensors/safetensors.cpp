@@ -291,7 +291,7 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
 }
 
 const Format kSafetensors = {
-    .info = {"safetensors", "a safetensors file", ".safetensors", true, true},
+    .info = {"safetensors", "a safetensors file", ".safetensors"},
     .extensions = {},
     .options = {},
     .holds_bf16 = true,

@@ -19,7 +19,7 @@ bool sniff(const Input& input) {
 }  // namespace
 
 const Format kTinyLlamaFormat = {
-    .info = {"tllm", "a Tiny Llama weight file", ".tllm", true, true},
+    .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = {},
     .options = {},
     .holds_bf16 = true,  // it does not; but f16 would be no better, and refusing the type that the file has is clearer

@@ -285,7 +285,7 @@ ManifestRange find_manifest1(const Source& source) {
 }  // namespace ztensor
 
 const Format kZtensor1 = {
-    .info = {"zt1", "a zTensor 1.1 file", ".zt", true, true},
+    .info = {"zt1", "a zTensor 1.1 file", ".zt"},
     .extensions = {},
     .options = {.zstd_level = true, .digest = true},
     .holds_bf16 = true,

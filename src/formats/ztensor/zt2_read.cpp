@@ -247,7 +247,7 @@ Model read(const Input& input, const ReadOptions& options) {
 namespace poise {
 
 const Format kZtensor2 = {
-    .info = {"zt", "a zTensor 2 file", ".zt", true, true},
+    .info = {"zt", "a zTensor 2 file", ".zt"},
     .extensions = {},
     .options = {.zstd_level = true, .digest = true, .align = true, .shard_size = true},
     .holds_bf16 = true,
