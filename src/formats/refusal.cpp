@@ -1,9 +1,11 @@
 #include "formats/refusal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
+#include "model/config_effects.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -12,6 +14,13 @@ void refuse_tensor(std::string_view format, const Tensor& tensor) {
   const std::string_view cast = has_float_elements(tensor) ? "--dtype f32 or f16 converts it, " : "";
   throw Error(ErrorKind::unsupported,
               fmt::format("{} cannot hold tensor {} ({}): {}--skip '{}' leaves it out", format, tensor.name, storage_name(tensor), cast, tensor.name));
+}
+
+void require_no_effects(std::string_view format, const Model& model) {
+  if (const auto effects = effects_beside_config(model); !effects.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} cannot hold keys of config.json without which this is another model: {}", format, fmt::join(effects, "; ")));
+  }
 }
 
 }  // namespace poise

@@ -1,13 +1,16 @@
-// What formats say of a tensor that they cannot hold: how it is stored, and what helps.
+// What formats say of what they cannot hold. `format` begins the sentence: "alt".
 #pragma once
 
 #include <string_view>
 
-#include <poise/tensor.hpp>
+#include <poise/model.hpp>
 
 namespace poise {
 
-// Throws unsupported. `format` begins the sentence: "alt".
+// Throws unsupported, telling how the tensor is stored and what helps.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor);
+
+// Throws unsupported for a model whose config.json has keys without which it is another model. For formats that hold no such keys.
+void require_no_effects(std::string_view format, const Model& model);
 
 }  // namespace poise

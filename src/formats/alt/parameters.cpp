@@ -14,12 +14,11 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
-#include "model/config_effects.hpp"
+#include "formats/refusal.hpp"
 
 namespace poise::alt {
 namespace {
@@ -85,9 +84,7 @@ void require_held_config(const Model& model) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"", model.card.model_type));
   }
-  if (const auto effects = effects_beside_config(model); !effects.empty()) {
-    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold keys of config.json without which this is another model: {}", fmt::join(effects, "; ")));
-  }
+  require_no_effects("alt", model);
 }
 
 SectionWriter parameters_section_v2(const Config& config, ParameterOrder order) {

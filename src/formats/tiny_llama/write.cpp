@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "formats/refusal.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
 #include "model/check.hpp"
@@ -68,6 +69,7 @@ void require_writable(const Model& model) {
   if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
   if (type.empty()) refuse("the model does not say what it is; --model-type tiny_llama says it");
+  require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
   std::vector<std::string> faults = faults_of(model);
   if (faults.empty() && !file_size(*model.config)) faults.emplace_back("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration; here it lacks every tensor.

@@ -165,6 +165,11 @@ TEST(TinyLlamaFile, WhatCannotBeOneIsRefusedWithTheReason) {
   EXPECT_THAT(refusal([](Model& model) { model.config->sliding_window = 7; }), HasSubstr("sliding_window is 7"));
   EXPECT_THAT(refusal([](Model& model) { model.add(make_dense("more", {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "m"))); }),
               HasSubstr("tensor more has no place in the file"));
+  EXPECT_THAT(refusal([](Model& model) {
+                model.config_json = Attributes{{"num_experts", 2}};
+                model.config->num_hidden_layers = 2;  // whose tensors are missing
+              }),
+              HasSubstr("num_experts is 2, only 0 is supported"));
 }
 
 }  // namespace
