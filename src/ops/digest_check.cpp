@@ -32,7 +32,7 @@ DigestCheck::~DigestCheck() {
   for (Batch& batch : batches_) batch.order.end();
   try {
     tasks_.wait();
-  } catch (...) {  // whoever destroys this has an error of its own
+  } catch (...) {  // the caller has an error of its own
   }
 }
 
@@ -45,6 +45,9 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   std::set<std::tuple<const Source*, std::uint64_t, std::uint64_t, std::uint64_t, bool, bool, std::string_view>> seen;
   std::set<const Source*> stamped;
   std::map<std::string, Item> undigested;  // the first part in a file that has no digest of its own, by path
+  const auto note_unknown = [&](const Digest& digest, const auto& where) {
+    if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0) first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
+  };
   const auto add_item = [&](Item item) {
     const auto at = item.part->blob->location();
     if (at && stamped.insert(at->source.get()).second) stamps_.emplace_back(at->source);
@@ -55,9 +58,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->location();
-      if (part.digest && part.digest->algorithm == DigestAlgorithm::unknown && unchecked_++ == 0) {
-        first_unchecked_ = fmt::format("tensor {}: {}: the digest {}", tensor.name, part.role, part.digest->text);
-      }
+      if (part.digest) note_unknown(*part.digest, [&] { return fmt::format("tensor {}: {}", tensor.name, part.role); });
       if (!part.digest || !is_computable(part.digest->algorithm)) {
         if (at) undigested.try_emplace(at->source->name(), Item{&tensor, &part, make_source_blob(at->source, 0, at->source->size()), nullptr});
         continue;
@@ -72,7 +73,9 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   if (undigested.empty()) return;
   for (FileDigest& file : file_digests(model)) {
     const auto found = undigested.find(file.path);
-    if (found == undigested.end() || !is_computable(file.digest.algorithm)) continue;
+    if (found == undigested.end()) continue;
+    note_unknown(file.digest, [&] { return file.what; });
+    if (!is_computable(file.digest.algorithm)) continue;
     found->second.file = &files_.emplace_back(std::move(file));
     add_item(found->second);
   }

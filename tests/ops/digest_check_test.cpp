@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +18,8 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
+
+#include "pack/digest.hpp"
 
 namespace poise {
 namespace {
@@ -177,6 +181,41 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
     rest.only = {"c"};
     EXPECT_EQ(refusal(file, rest), "");
     fs::remove(file);
+  }
+}
+
+// Gives the first shard of a zt file another digest: in the manifest, and so in the footer, 40 bytes that begin with the manifest's offset,
+// length and XXH3.
+void set_shard_digest(const fs::path& file, const std::string& digest) {
+  std::stringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  const std::string content = text.str();
+  std::string footer = content.substr(content.size() - 40);
+  const auto offset = content.size() - 40 - static_cast<std::size_t>(static_cast<unsigned char>(footer[8]) | static_cast<unsigned char>(footer[9]) << 8);
+  std::string manifest = content.substr(offset, content.size() - 40 - offset);
+  const std::size_t before = manifest.find("\x75xxh3:");  // CBOR: a text of 21 bytes
+  ASSERT_NE(before, std::string::npos);
+  manifest.replace(before, 22, static_cast<char>(0x60 + digest.size()) + digest);
+  const auto hasher = make_xxh3();
+  hasher->update(std::as_bytes(std::span(manifest)));
+  const std::uint64_t fields[] = {manifest.size(), std::stoull(hasher->finish(), nullptr, 16)};
+  std::memcpy(footer.data() + 8, fields, sizeof fields);
+  std::ofstream(file, std::ios::binary) << content.substr(0, offset) << manifest << footer;
+}
+
+// Version 2 knows xxh3 and sha256 alone: verify() and convert() treat others alike.
+TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {
+  WriteOptions options = with(DigestAlgorithm::none);
+  options.shard_size = 1;
+  for (const std::string digest : {"md5:00", "crc32c:0x00000000"}) {
+    const fs::path file = saved("in.zt", "zt", options);
+    set_shard_digest(file, digest);
+    EXPECT_EQ(verify(file).errors(), 0U);
+    EXPECT_EQ(verify(file).warnings(), 1U);
+    const ConvertReport report = convert(file, path("out.zt"));
+    ASSERT_EQ(report.warnings.size(), 1U);
+    EXPECT_EQ(report.warnings[0].message, "shard 00001: the digest " + digest + " is of no kind that Poise can compute; it was not checked");
+    fs::remove(path("out.zt"));
   }
 }
 

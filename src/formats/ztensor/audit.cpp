@@ -85,7 +85,7 @@ std::uint64_t observed_alignment(const std::vector<Range>& blobs, const Manifest
   return offsets & (~offsets + 1);
 }
 
-// What a model lists and nobody can look into.
+// Tells of layouts and types that Poise does not know.
 void audit_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
   const auto tell = [&](std::string what, const Part* part) {
     const auto at = part == nullptr ? std::nullopt : part->blob->location();
@@ -101,7 +101,7 @@ void audit_unknown(const Model& model, bool (*is_known_layout)(std::string_view)
   }
 }
 
-// Ignored by readers, so that a later version may use it: whoever sets it means something that is not known here.
+// Readers ignore it. A later version may give it a meaning, which is not known here.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   constexpr std::uint64_t kBehind = 12;  // the magic, too
   const SourceRange range(*source);
@@ -125,8 +125,8 @@ void audit_shards(const Input& input, const Manifest2& manifest, std::vector<Fin
     const auto path = shard_path(input.path, shard.name);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) continue;
-    const DigestAlgorithm algorithm = digest_algorithm(shard.digest);
-    if (algorithm != DigestAlgorithm::xxh3 && algorithm != DigestAlgorithm::sha256) {
+    const DigestAlgorithm algorithm = digest_algorithm2(shard.digest);
+    if (!is_computable(algorithm)) {
       findings.push_back({false,
                           fmt::format("shard {}: the digest {} is of no kind that Poise can compute; it was not checked", shard.name, shard.digest),
                           path.string(),
@@ -148,7 +148,7 @@ std::vector<FileDigest> shard_digests(const Model& model) {
   const Manifest2 manifest = parse_manifest2(*source, find_manifest2(*source));
   for (const Shard& shard : manifest.shards) {
     std::string path = shard_path(model.origin.path, shard.name).string();
-    digests.push_back({std::move(path), "shard " + shard.name, {digest_algorithm(shard.digest), shard.digest, true}});
+    digests.push_back({std::move(path), "shard " + shard.name, {digest_algorithm2(shard.digest), shard.digest, true}});
   }
   return digests;
 }

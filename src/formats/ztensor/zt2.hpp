@@ -50,6 +50,9 @@ ManifestRange find_manifest2(const Source& source);
 // Throws invalid_file naming the key and its offset when a rule of the manifest is broken.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
+// The algorithm of a part's or shard's digest. Version 2 names xxh3 and sha256; what others cover is not known: `unknown`.
+DigestAlgorithm digest_algorithm2(std::string_view text);
+
 // The file a shard is found in: "model-00001.zt" beside "model.zt".
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
 

@@ -250,6 +250,11 @@ class ManifestParser {
 
 }  // namespace
 
+DigestAlgorithm digest_algorithm2(std::string_view text) {
+  const DigestAlgorithm algorithm = digest_algorithm(text);
+  return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm : DigestAlgorithm::unknown;
+}
+
 ManifestRange find_manifest2(const Source& source) {
   const SourceRange range(source);
   ByteReader reader(range, "zt 2");

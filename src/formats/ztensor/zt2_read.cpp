@@ -22,7 +22,6 @@
 #include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "model/metadata.hpp"
-#include "pack/part_digest.hpp"
 #include "pack/zstd_seekable.hpp"
 
 namespace poise::ztensor {
@@ -37,12 +36,6 @@ struct Heap {
   std::uint64_t data_end = 0;  // where its footer begins
   std::vector<Extent> extents = {};
 };
-
-// Version 2 names two; what another one covers, and how it is written, is not known.
-DigestAlgorithm digest_algorithm2(std::string_view text) {
-  const DigestAlgorithm algorithm = digest_algorithm(text);
-  return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm : DigestAlgorithm::unknown;
-}
 
 class Heaps {
  public:
