@@ -9,6 +9,7 @@
 #include <cmath>
 #include <deque>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -306,23 +307,26 @@ class Parser {
   Value number(std::string_view token) const {
     std::string_view rest = token.substr(token.front() == '-' ? 1 : 0);
     const std::size_t whole = digits(rest);
-    const bool fraction_only = rest.starts_with('0');
-    bool negative_exponent = false;
+    // Where the first digit that counts is, in places left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
+    std::int64_t places = rest.starts_with('0') ? 0 : static_cast<std::int64_t>(whole);
     bool valid = whole > 0 && (whole == 1 || rest.front() != '0');
     rest.remove_prefix(whole);
     const bool integer = rest.empty();
     if (rest.starts_with('.')) {
       const std::size_t fraction = digits(rest.substr(1));
       valid = valid && fraction > 0;
+      if (places == 0) places = -static_cast<std::int64_t>(std::min(rest.find_first_not_of('0', 1), fraction + 1) - 1);
       rest.remove_prefix(1 + fraction);
     }
     if (rest.starts_with('e') || rest.starts_with('E')) {
       rest.remove_prefix(1);
-      negative_exponent = rest.starts_with('-');
-      if (rest.starts_with('+') || negative_exponent) rest.remove_prefix(1);
-      const std::size_t exponent = digits(rest);
-      valid = valid && exponent > 0;
-      rest.remove_prefix(exponent);
+      const bool negative = rest.starts_with('-');
+      if (rest.starts_with('+') || negative) rest.remove_prefix(1);
+      const std::size_t length = digits(rest);
+      valid = valid && length > 0;
+      const std::int64_t exponent = parsed<std::int32_t>(rest.substr(0, length)).value_or(std::numeric_limits<std::int32_t>::max());
+      places += negative ? -exponent : exponent;
+      rest.remove_prefix(length);
     }
     if (!valid || !rest.empty()) fail("expected a value", token.data());
     if (integer) {
@@ -330,10 +334,8 @@ class Parser {
       if (const auto number = parsed<std::int64_t>(token)) return *number;
     }
     if (const auto number = parsed<double>(token)) return *number;  // an integer of more than 64 bits, too
-    constexpr std::size_t kMostDigits = 308;                        // of a double's whole part
-    const bool tiny = whole <= kMostDigits && (negative_exponent || fraction_only);
-    if (!tiny) fail("a number beyond double precision", token.data());
-    return 0.0;
+    if (places > 0) fail("a number beyond double precision", token.data());
+    return 0.0;  // too small
   }
 
   // Nothing where the type cannot hold it.

@@ -102,7 +102,14 @@ TEST(ValueJson, ReadsNumbersOfAnyLength) {
   EXPECT_EQ(read("0.12345678901234567890123"), Value(0.12345678901234567890123));
   EXPECT_EQ(read("[1E+2 , 2e-2]"), Value(Value::Array{100.0, 0.02}));
   EXPECT_EQ(read("1e-999"), Value(0.0));
-  for (const char* const text : {"1e999", "-1e999", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "1_0", "NaN", "Infinity"}) {
+  EXPECT_EQ(read("12.5e-999"), Value(0.0));
+  EXPECT_EQ(read("0.005e-330"), Value(0.0));
+  EXPECT_EQ(read("0." + std::string(400, '0') + "1"), Value(0.0));
+  EXPECT_EQ(read("0." + std::string(400, '0') + "1e20"), Value(0.0));
+  EXPECT_EQ(read("0e99999999999999999999"), Value(0.0));
+  EXPECT_EQ(read("1" + std::string(400, '0') + "e-800"), Value(0.0));
+  for (const char* const text :
+       {"1e999", "-1e999", "0.1e999", "-0.001e400", "1e99999999999999999999", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "1_0", "NaN", "Infinity"}) {
     EXPECT_THROW(read(text), Error) << text;
   }
 }
