@@ -151,11 +151,12 @@ CompareElements comparison_of(DType a, DType b) {
 
 TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, const std::function<void(std::uint64_t)>& compared) {
   const CompareElements compare = comparison_of(left.number, right.number);
-  std::vector<std::byte> a(kChunkElements * left.element_bytes());
-  std::vector<std::byte> b(kChunkElements * right.element_bytes());
+  const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
+  std::vector<std::byte> a(most * left.element_bytes());
+  std::vector<std::byte> b(most * right.element_bytes());
   Differences differences;
   for (std::uint64_t done = 0; done < elements;) {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements - done));
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, elements - done));
     left.blob->read(done * left.element_bytes(), std::span(a).first(count * left.element_bytes()));
     right.blob->read(done * right.element_bytes(), std::span(b).first(count * right.element_bytes()));
     compare(a.data(), b.data(), count, left.numbers, differences);
