@@ -51,7 +51,7 @@ void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
   fmt::print("\n{}", table.text());
 }
 
-// Small models may be padding for the most part, which looks like a fault to anyone who is not told.
+// Explains the padding, which may be most of a small model's file.
 void print_padding(const ConvertReport& report, const WriteOptions& options) {
   constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
   constexpr std::uint64_t kLeast = ztensor::kLeastAlignment2;

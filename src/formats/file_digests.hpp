@@ -14,7 +14,7 @@ struct FileDigest {
   Digest digest;
 };
 
-// Of files that are here and that parts of the model lie in. Throws io, and what reading the model's main file again throws.
+// Of the files that hold parts of the model, as far as they are here. Throws io, and what reading the model's main file again throws.
 std::vector<FileDigest> file_digests(const Model& model);
 
 }  // namespace poise

@@ -194,7 +194,7 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
-// A hole costs two system calls, and saves what is written of the blocks that lie in it.
+// A hole costs two system calls, and saves writing the blocks in it.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   empty_buffer();

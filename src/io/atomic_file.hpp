@@ -46,7 +46,7 @@ class AtomicFile final : public ReadableSink {
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
-  // Makes the file as long as its position says, where nothing has been written behind a hole.
+  // Gives a file that ends in a hole its length.
   void end_hole();
   // Lets the disk begin with what has been written, so that flush() need not wait for all of it.
   void start_writeback(std::uint64_t written);

@@ -108,7 +108,7 @@ constexpr MultiplyIntegers kOfNibbles = nullptr;
 
 #else
 
-// The last step of rows with one scale: what stands before x is code * scale + offset.
+// The last step of rows with one scale: the factor of x is code * scale + offset.
 HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const float* sum_of_x) {
   const FourSums::Tag tag;
   return FourSums(MulAdd(sums.lanes, hn::Set(tag, matrix.scale), hn::Set(tag, matrix.offset * sum_of_x[0])));

@@ -132,7 +132,7 @@ bool are_groups(const Tensor& a, const Tensor& b) {
 
 bool are_mx(const Tensor& a, const Tensor& b) { return is_mx(a) && is_mx(b) && a.shape == b.shape; }
 
-// Do equal bytes stand for equal numbers?
+// Do equal bytes mean equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
   if (a.layout == Layout::affine && b.layout == Layout::affine) return a.affine->get() == b.affine->get();
   if (are_mx(a, b)) return mx_scheme(a) == mx_scheme(b);

@@ -62,7 +62,7 @@ WriterDigests::~WriterDigests() {
   running_->order.end();
   try {
     running_->tasks.wait();
-  } catch (...) {  // whoever destroys this has an error of its own, or needs no digests any more
+  } catch (...) {  // the caller has an error of its own, or needs no digests any more
   }
 }
 

@@ -1,7 +1,7 @@
 // WriterDigests: the digests of the parts that a writer writes, of exactly the bytes it writes.
 //
 // As a rule the writer's own bytes are hashed as they pass. An algorithm like SHA-256 has no shortcut and is slower than the disk, so
-// there the bytes are read again from the file that is being written, which nobody else can change, a little behind the writer: each
+// there the bytes are read again from the file that is being written, which no one else can change, shortly after they are written: each
 // part by one thread, many at a time, one batch while the writer is busy with the next. Memory: a chunk a thread.
 #pragma once
 

@@ -44,7 +44,7 @@ bool is_described_as_in_version_2(const Tensor& tensor);
 // make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.
 GroupScheme group_scheme(const Tensor& tensor);
 
-// True when codes of equal bytes stand for equal numbers, however the two are spelled. Requires: of tensors of one shape.
+// True when codes of equal bytes mean equal numbers, however the two are spelled. Requires: of tensors of one shape.
 bool same_meaning(GroupScheme a, GroupScheme b);
 
 // True for the attributes that a scheme is read from.

@@ -14,14 +14,14 @@ namespace {
 
 bool is_float_part(const Part& part) { return is_floating(part.dtype); }
 
-// Floating-point numbers of less than a byte cannot lie between zeros as they are.
+// Are its values floating-point numbers of less than a byte? densify() puts whole bytes between zeros, so these become float32 first.
 bool has_narrow_values(const Tensor& tensor) {
   if (!is_sparse(tensor)) return false;
   const Part& values = tensor.require("values");
   return is_float_part(values) && info(values.dtype).bits < 8;
 }
 
-// The elements as they are, of element_type().
+// The elements, of element_type().
 BlobPtr elements_of(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return make_decoded_blob(tensor);
   if (tensor.layout == Layout::quantized_group) return make_group_decoded_blob(tensor);

@@ -1,4 +1,4 @@
-// Where the elements of sparse tensors lie, by cell.
+// The stored elements of sparse tensors, by cell.
 #include <algorithm>
 
 #include "numeric/integers.hpp"

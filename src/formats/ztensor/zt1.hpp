@@ -27,8 +27,8 @@ void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& sou
 // The sizes of a tensor's parts: some may be known only when they have been decoded.
 enum class Sizes1 { known, hidden };
 
-// Finds out what a tensor is whose layout_name, attributes and parts are those of a 1.x file. What hidden sizes tell is left to whoever
-// decodes the parts. Throws invalid_file (without path) when they do not fit each other.
+// Finds out what a tensor is whose layout_name, attributes and parts are those of a 1.x file. Hidden sizes are checked when
+// the parts are decoded. Throws invalid_file (without path) when they do not fit each other.
 void from_stored1(Tensor& tensor, Sizes1 sizes);
 
 // Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
