@@ -130,9 +130,9 @@ class VocabularyReader {
       const auto* positive = value->get_if<std::uint64_t>();
       if (positive != nullptr && *positive <= INT32_MAX) return static_cast<std::int32_t>(*positive);
       const auto* negative = value->get_if<std::int64_t>();
-      if (negative != nullptr && *negative == -1) return -1;
+      if (negative != nullptr && *negative >= INT32_MIN) return static_cast<std::int32_t>(*negative);
     }
-    fail(model_, kVocabulary, fmt::format("{}: expected -1 or a token id", key));
+    fail(model_, kVocabulary, fmt::format("{}: expected an integer of 32 bits", key));
   }
 
   VocabularyKind kind() const {

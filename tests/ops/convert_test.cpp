@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <poise/error.hpp>
+#include <poise/verify.hpp>
 
 #include "views/dense.hpp"
 
@@ -135,6 +136,23 @@ TEST_F(Convert, AnExistingOutputStaysUnlessItIsToBeReplaced) {
   EXPECT_EQ(open(output("out.zt")).size(), 2U);
   EXPECT_EQ(failure("in.zt", options, "this file is the input"), ErrorKind::bad_argument);
   EXPECT_EQ(open(input()).size(), 2U);
+}
+
+// ALT files may say such ids: verify() finds them. What is written of them opens.
+TEST_F(Convert, IdsOfNoTokenAreCarried) {
+  Model model = open(input());
+  Vocabulary vocabulary;
+  vocabulary.bos_id = -5;
+  vocabulary.eos_id = 7;
+  vocabulary.pad_id = INT32_MIN;
+  vocabulary.unk_id = 0;
+  vocabulary.add("<unk>", 0, TokenType::unknown);
+  model.vocabulary = vocabulary;
+  for (const char* format : {"zt", "zt1", "safetensors"}) {
+    save(model, output(format), format);
+    EXPECT_EQ(open(output(format)).vocabulary, vocabulary) << format;
+    EXPECT_EQ(verify(output(format)).faults.size(), 3U) << format;
+  }
 }
 
 }  // namespace
