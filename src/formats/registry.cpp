@@ -3,8 +3,10 @@
 #include <array>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -90,8 +92,15 @@ std::optional<std::string> lost_parts(const Model& model) {
     first = first == nullptr ? &tensor : first;
   }
   if (first == nullptr) return std::nullopt;
-  const auto lost = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
-  return fmt::format("tensor {}{}: the part {} beside data is lost", first->name, more == 0 ? "" : fmt::format(" and {} more", more), lost->role);
+  std::vector<std::string_view> roles;
+  for (const Part& part : first->parts) {
+    if (part.role != "data") roles.push_back(part.role);
+  }
+  constexpr std::size_t kNamed = 5;
+  const std::size_t named = std::min(roles.size(), kNamed);
+  return fmt::format("tensor {}{}: the part{} {}{} beside data {} lost", first->name, more == 0 ? "" : fmt::format(" and {} more", more),
+                     roles.size() == 1 ? "" : "s", fmt::join(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                     named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
 }
 
 }  // namespace

@@ -43,6 +43,10 @@ ManifestRange find_index0(const Source& source);
 // A 0.1 file's objects. Requires: the source begins with kMagic0.
 void read_version_0(Model& model, const SourcePtr& source);
 
+// How version 1 spells a type that Poise does not know. Version 2's types over bytes ("u8:acme.x/1") have the name of the logical type there,
+// as known ones do; others keep theirs.
+std::string_view spelling_of_unknown(std::string_view name);
+
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);
 std::vector<std::string> zt1_losses(const Model& model, const WriteOptions& options);
 

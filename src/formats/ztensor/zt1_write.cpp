@@ -27,13 +27,6 @@ namespace {
 
 constexpr std::string_view kVersion = "1.1.0";
 
-// Version 2's unknown types over bytes ("u8:acme.x/1") have the name of the logical type here, as known ones do; others keep theirs.
-std::string_view spelling_of_unknown(std::string_view name) {
-  constexpr std::string_view kBytes = "u8:";
-  const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
-  return logical.empty() || dtype_from(&DTypeInfo::zt1, logical) ? name : logical;
-}
-
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
  public:
@@ -194,6 +187,12 @@ Tensor stored_form(const Tensor& tensor) {
 }
 
 }  // namespace
+
+std::string_view spelling_of_unknown(std::string_view name) {
+  constexpr std::string_view kBytes = "u8:";
+  const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
+  return logical.empty() || dtype_from(&DTypeInfo::zt1, logical) ? name : logical;
+}
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
   const Attributes attributes = text_attributes(model);

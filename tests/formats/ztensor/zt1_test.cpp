@@ -310,7 +310,7 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
   EXPECT_EQ(model.warnings[0].offset, 64U);
   EXPECT_EQ(without_digests(model), file);
   EXPECT_THAT(losses_of(model, kZtensor1, {}), IsEmpty());
-  EXPECT_THAT(losses_of(model, kZtensor2, {}), testing::ElementsAre("tensor t: the part extra beside data is lost"));
+  EXPECT_THAT(losses_of(model, kZtensor2, {}), testing::ElementsAre("tensor t: the parts extra, zz beside data are lost"));
   const Model second = read(written_as_version_2(model));
   ASSERT_EQ(second.tensors()[0].parts.size(), 1U);
   EXPECT_EQ(read_all(*second.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, 2, 3, 4})));
