@@ -24,8 +24,7 @@ struct ModelHash {
   std::string content;
 };
 
-// Throws what reading the blobs throws, cancelled, and invalid_file where a zTensor 2 file's digest of a part is wrong: the content digest is
-// made of these.
+// Throws what reading the blobs throws, cancelled, and invalid_file where a file's digest of a part is wrong.
 ModelHash hash(const Model& model, const Progress& progress = {});
 
 }  // namespace poise

@@ -8,6 +8,7 @@
 
 #include "io/sink.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/part_errors.hpp"
 #include "ops/transform.hpp"
 #include "tokenizer/byte_pair_vocabulary.hpp"
 
@@ -25,22 +26,8 @@ const Format& target_format(const fs::path& output, const ConvertOptions& option
   return format_by_name(*name);
 }
 
-}  // namespace
-
-ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const Format& format = target_format(output, options);
-  if (options.vocab.empty() != options.merges.empty()) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("{} is given without {}", options.vocab.empty() ? "merges" : "vocab", options.vocab.empty() ? "vocab" : "merges"));
-  }
-  Model model = open(input, options.read);
-  std::vector<fs::path> inputs = model.origin.files;
-  if (!options.vocab.empty()) {
-    model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
-    inputs.insert(inputs.end(), {options.vocab, options.merges});
-  }
-  FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
+// All of a conversion that looks at the input's bytes.
+ConvertReport write_transformed(const Model& model, const Format& format, FileOutput& file, const ConvertOptions& options) {
   const Transformed transformed = transform(model, format, options);
   std::optional<DigestCheck> check;
   if (options.verify) check.emplace(std::vector<const Model*>{&model}, [&](const Tensor& tensor) { return transformed.model.find(tensor.name) != nullptr; });
@@ -69,6 +56,26 @@ ConvertReport convert(const fs::path& input, const fs::path& output, const Conve
   for (const QuantizedTensor& tensor : transformed.quantized) {
     report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tensor.report->total()});
   }
+  return report;
+}
+
+}  // namespace
+
+ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Format& format = target_format(output, options);
+  if (options.vocab.empty() != options.merges.empty()) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} is given without {}", options.vocab.empty() ? "merges" : "vocab", options.vocab.empty() ? "vocab" : "merges"));
+  }
+  Model model = open(input, options.read);
+  std::vector<fs::path> inputs = model.origin.files;
+  if (!options.vocab.empty()) {
+    model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
+    inputs.insert(inputs.end(), {options.vocab, options.merges});
+  }
+  FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
+  ConvertReport report = naming_parts({&model}, [&] { return write_transformed(model, format, file, options); });
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

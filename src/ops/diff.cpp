@@ -11,11 +11,13 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
 #include "model/config_json.hpp"
 #include "model/metadata.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/part_errors.hpp"
 #include "ops/same_value.hpp"
 #include "pack/same_bytes.hpp"
 #include "tensor/group_scheme.hpp"
@@ -93,9 +95,11 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
 // The type of a part as diff shows it.
 std::string type_name(const Tensor&, const Part& part) { return part.dtype == DType::unknown ? part.dtype_name : std::string(to_string(part.dtype)); }
 
-// What the type of a part means: that of indices says nothing about elements, and words of codes have no sign.
+// What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the versions of zTensor spell
+// an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (is_sparse(tensor) && part.role != "values") return {};
+  if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.dtype_name));
   if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype)) return fmt::format("{}", info(part.dtype).bits);
   return type_name(tensor, part);
 }
@@ -214,13 +218,7 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
   }
 }
 
-}  // namespace
-
-DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool verify) {
-  if (verify) {
-    DigestCheck check({&a, &b}, [&](const Tensor& tensor) { return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr; });
-    return check.around(progress, [&](const Progress& watched) { return diff(a, b, watched, false); });
-  }
+DiffReport compare_models(const Model& a, const Model& b, const Progress& progress) {
   DiffReport report;
   compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
   compare_config(a, b, report.fields);
@@ -228,6 +226,16 @@ DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool v
   compare_maps("attributes.", a.attributes, b.attributes, report.fields);
   compare_tensors(a, b, progress, report);
   return report;
+}
+
+}  // namespace
+
+DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool verify) {
+  return naming_parts({&a, &b}, [&] {
+    if (!verify) return compare_models(a, b, progress);
+    DigestCheck check({&a, &b}, [&](const Tensor& tensor) { return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr; });
+    return check.around(progress, [&](const Progress& watched) { return compare_models(a, b, watched); });
+  });
 }
 
 }  // namespace poise

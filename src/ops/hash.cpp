@@ -10,6 +10,7 @@
 
 #include "formats/ztensor/zt2.hpp"
 #include "io/meter.hpp"
+#include "ops/part_errors.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/pump.hpp"
@@ -24,23 +25,25 @@ struct Job {
   PartHash result;
 };
 
-// The digest that a file has for a part goes into the file's content digest, and has to be true there.
+// The digest that a file has for a part, which has to be true: what is printed names the bytes that were meant.
 class Claim {
  public:
   explicit Claim(const Job& job) : job_(job) {
     const auto& digest = job.part->digest;
-    if (!digest || digest->over_stored || digest->algorithm == DigestAlgorithm::none || digest->algorithm == DigestAlgorithm::unknown) return;
+    if (!digest || !is_computable(digest->algorithm)) return;
     claimed_ = &*digest;
-    if (claimed_->algorithm != DigestAlgorithm::sha256) hasher_ = make_hasher(claimed_->algorithm);
+    if (const BlobPtr stored = digested_blob(job.part->blob, *claimed_); stored != job.part->blob) stored_ = stored;
+    if (stored_ || claimed_->algorithm != DigestAlgorithm::sha256) hasher_ = make_hasher(claimed_->algorithm);
   }
 
   void update(std::span<const std::byte> bytes) const {
-    if (hasher_) hasher_->update(bytes);
+    if (hasher_ && !stored_) hasher_->update(bytes);
   }
 
   // Throws invalid_file. Requires: update() has seen all bytes, whose SHA-256 this is.
   void require(std::string_view sha256) const {
     if (claimed_ == nullptr) return;
+    if (stored_) stream_chunks(*stored_, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
     const std::string found = digest_text(claimed_->algorithm, hasher_ ? hasher_->finish() : std::string(sha256));
     if (same_digest(found, claimed_->text)) return;
     const auto at = job_.part->blob->location();
@@ -51,6 +54,7 @@ class Claim {
  private:
   const Job& job_;
   const Digest* claimed_ = nullptr;
+  BlobPtr stored_;  // what a digest over stored bytes is of, where these are not the decoded ones
   std::unique_ptr<Hasher> hasher_;
 };
 
@@ -62,9 +66,7 @@ std::vector<Job> jobs_of(const Model& model) {
   return jobs;
 }
 
-}  // namespace
-
-ModelHash hash(const Model& model, const Progress& progress) {
+ModelHash hash_parts(const Model& model, const Progress& progress) {
   std::vector<Job> jobs = jobs_of(model);
   std::vector<std::uint64_t> sizes;
   sizes.reserve(jobs.size());
@@ -102,6 +104,12 @@ ModelHash hash(const Model& model, const Progress& progress) {
   result.model = sha256_hex(std::as_bytes(std::span(lines)));
   if (model.origin.format == "zt-v2") result.content = ztensor::content_digest2(model);
   return result;
+}
+
+}  // namespace
+
+ModelHash hash(const Model& model, const Progress& progress) {
+  return naming_parts({&model}, [&] { return hash_parts(model, progress); });
 }
 
 }  // namespace poise

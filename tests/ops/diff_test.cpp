@@ -230,6 +230,19 @@ TEST(Diff, TheTypeOfIndicesIsNoDifference) {
   EXPECT_TRUE(difference(wide, coordinates<std::int8_t>({2, 3}, DType::i8, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2}))).same());
 }
 
+// Version 2 of zTensor spells a type that Poise does not know "u8:int3", version 1 "int3".
+TEST(Diff, TheSpellingOfAnUnknownTypeIsNoDifference) {
+  const auto unknown = [](std::string type) {
+    Tensor tensor = make_dense("x", {3}, DType::u8, blob<std::uint8_t>({1, 2, 3}));
+    tensor.parts[0].dtype = DType::unknown;
+    tensor.parts[0].dtype_name = std::move(type);
+    return tensor;
+  };
+  EXPECT_TRUE(difference(unknown("u8:int3"), unknown("int3")).same());
+  EXPECT_FALSE(difference(unknown("u8:int3"), unknown("int4")).same());
+  EXPECT_FALSE(difference(unknown("u16:int3"), unknown("int3")).same());
+}
+
 TEST(Diff, SparseAndDenseTensorsAreComparedByElements) {
   const Tensor sparse = coordinates<std::uint64_t>({3}, DType::u64, {1}, DType::f32, blob<float>({2}));
   EXPECT_EQ(values_of(sparse, floats({0, 2, 0})).different, 0U);

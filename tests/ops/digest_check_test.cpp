@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@
 #include <poise/diff.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/hash.hpp>
 #include <poise/verify.hpp>
 
 #include "pack/digest.hpp"
@@ -111,6 +113,50 @@ TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
       options.read.io = io;
       EXPECT_THAT(refusal(file, options, "out.safetensors"), HasSubstr("tensor b: data")) << format;
     }
+  }
+}
+
+// hash() prints nothing of bytes that are not those that were meant, whatever the digests are of.
+TEST_F(DigestCheckTest, AreCheckedByHash) {
+  for (const auto& [format, digest, level] : {std::tuple("zt", DigestAlgorithm::xxh3, std::optional<int>()),
+                                              {"zt", DigestAlgorithm::sha256, {}},
+                                              {"zt1", DigestAlgorithm::sha256, {}},
+                                              {"zt1", DigestAlgorithm::crc32c, {}},
+                                              {"zt1", DigestAlgorithm::sha256, 3},
+                                              {"zt1", DigestAlgorithm::crc32c, 3}}) {
+    const fs::path file = saved("in.zt", format, with(digest, level));
+    EXPECT_EQ(hash(open(file)).model, hash(model()).model) << format;
+    damage(file, "b");
+    try {
+      hash(open(file));
+      ADD_FAILURE() << format;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("tensor b: data")) << format;
+    }
+  }
+}
+
+// What is damaged may not be decoded far enough to have a digest, and may be read before digests are looked at.
+TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
+  for (const char* format : {"zt", "zt1"}) {
+    const fs::path file = saved("in.zt", format, with(DigestAlgorithm::none, 3));
+    const Location at = open(file).find("b")->parts.front().blob->location().value();
+    flip(file, at.offset);  // the magic number of the frame
+    ConvertOptions trusting;
+    trusting.verify = false;
+    ConvertOptions sparse;
+    sparse.sparse = Layout::sparse_csr;
+    for (const ConvertOptions& options : {ConvertOptions{}, trusting, sparse}) EXPECT_THAT(refusal(file, options), HasSubstr("tensor b: data: z")) << format;
+    for (const bool verify : {true, false}) {
+      try {
+        diff(open(file), open(file), {}, verify);
+        ADD_FAILURE() << format;
+      } catch (const Error& error) {
+        EXPECT_THAT(error.message(), HasSubstr("tensor b: data: z")) << format;
+        EXPECT_EQ(error.path(), file);
+      }
+    }
+    EXPECT_THROW(hash(open(file)), Error);
   }
 }
 

@@ -1,0 +1,25 @@
+// Errors of decoders know a place in a file, not whose bytes they are: these put the tensor's name before them.
+#pragma once
+
+#include <initializer_list>
+
+#include <poise/error.hpp>
+#include <poise/model.hpp>
+
+namespace poise {
+
+// The same error with "tensor NAME: ROLE: " before its message, where it tells of damage inside a part of one of the models and does not name a
+// tensor yet. Where tensors share their bytes, the first counts.
+Error with_part_named(const Error& error, std::initializer_list<const Model*> models);
+
+// Calls work(); what it throws names the part.
+template <typename Work>
+auto naming_parts(std::initializer_list<const Model*> models, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw with_part_named(error, models);
+  }
+}
+
+}  // namespace poise
