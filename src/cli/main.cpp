@@ -62,10 +62,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// CLI11 says of an unknown command only that there is none.
+// CLI11 says of an unknown command, and of an unknown option in its place, only that there is no command.
 void require_known_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  if (argc < 2) return;
   const std::string_view given = argv[1];
+  if (given.starts_with('-')) {
+    if (app.get_option_no_throw(std::string(given)) != nullptr) return;
+    throw poise::Error(poise::ErrorKind::bad_argument, fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
+  }
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
   if (std::ranges::find(names, given) != names.end()) return;
