@@ -9,6 +9,7 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/limits.hpp"
+#include "formats/refusal.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -66,7 +67,7 @@ class ComponentWriter {
   static std::string_view spelling(const Tensor& tensor, const Part& part) {
     const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.dtype_name) : info(part.dtype).zt1;
     if (!name.empty()) return name;
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
+    refuse_tensor("zTensor 1.1", tensor);
   }
 
   // The digest is that of the stored bytes: the compressed ones.
