@@ -16,17 +16,17 @@
 namespace poise {
 
 struct ConvertOptions {
-  std::string format;  // "alt", "safetensors", ...; empty: by the output's extension
+  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension
 
   // Floating-point tensors become this type: f32, f16 or bf16. Without it they stay as they are where the format can hold
   // them; bf16 becomes f16 where it cannot.
-  std::optional<DType> dtype;
+  std::optional<DType> dtype = {};
 
   // Floating-point tensors become codes; those of fewer than two dimensions become f32. Excludes dtype.
-  std::optional<StoredType> quantize;
+  std::optional<StoredType> quantize = {};
 
   // Dense tensors become sparse_csr (matrices only) or sparse_coo when at least this part of their elements is zero.
-  std::optional<Layout> sparse;
+  std::optional<Layout> sparse = {};
   double min_sparsity = 0.5;
 
   // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say; the
@@ -35,24 +35,24 @@ struct ConvertOptions {
     std::string pattern;
     StoredType type;
   };
-  std::vector<Keep> keep;
+  std::vector<Keep> keep = {};
 
   // Shell patterns over tensor names: * any run, ? one character, [a-z] one of. `only` empty: all.
-  std::vector<std::string> only;
-  std::vector<std::string> skip;
+  std::vector<std::string> only = {};
+  std::vector<std::string> skip = {};
 
   // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both, or none of them (empty). They are inputs, too.
-  std::filesystem::path vocab;
-  std::filesystem::path merges;
+  std::filesystem::path vocab = {};
+  std::filesystem::path merges = {};
 
   // Fields of the card that replace the input's; those left empty stay.
-  Card card;
+  Card card = {};
 
   // Every digest that the input has for what is taken of it is compared with the bytes, while they are written; false: they are trusted.
   bool verify = true;
 
-  ReadOptions read;
-  WriteOptions write;
+  ReadOptions read = {};
+  WriteOptions write = {};
 };
 
 struct ConvertReport {

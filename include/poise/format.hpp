@@ -20,13 +20,13 @@ struct ReadOptions {
 
 // What a writer is asked for beyond the model. A format refuses what it does not have (bad_argument).
 struct WriteOptions {
-  bool overwrite = false;                   // replace an existing file
-  std::optional<std::string> dialect;       // alt: "alt.c"
-  std::optional<int> zstd_level;            // compress parts
-  std::optional<DigestAlgorithm> digest;    // of every part
-  std::optional<std::uint64_t> align;       // blob alignment in bytes
-  std::optional<std::uint64_t> shard_size;  // split into files of about that many bytes
-  Progress progress;
+  bool overwrite = false;                        // replace an existing file
+  std::optional<std::string> dialect = {};       // alt: "alt.c"
+  std::optional<int> zstd_level = {};            // compress parts
+  std::optional<DigestAlgorithm> digest = {};    // of every part
+  std::optional<std::uint64_t> align = {};       // blob alignment in bytes
+  std::optional<std::uint64_t> shard_size = {};  // split into files of about that many bytes
+  Progress progress = {};
 };
 
 // Opens a file or directory, finds its format by content, then by extension, and reads it into a Model.
@@ -40,6 +40,9 @@ Model open(SourcePtr source, const ReadOptions& options = {});
 // refused unless options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io, cancelled,
 // and whatever reading the model's blobs throws.
 void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
+
+// The same in the format that the path's extension stands for. Throws bad_argument, too, when it stands for none.
+void save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Every format: what `poise --help` and the README's table are made of.
 struct FormatInfo {

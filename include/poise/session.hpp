@@ -1,6 +1,10 @@
 // Session: a model that runs. Feed it tokens, read the scores of the next one, or let it generate.
 //
 //   poise::Session session(poise::open("model.alt"));
+//   session.generate("Once upon a time", {.max_tokens = 100}, [](std::string_view text) { std::cout << text << std::flush; return true; });
+//
+// or token by token:
+//
 //   session.feed(session.prompt("Once upon a time"));
 //   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
 //
@@ -8,12 +12,14 @@
 // one thread at a time and computes with several. Several sessions may share one model's weights: see weights.hpp.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -78,11 +84,22 @@ class Session {
   // on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and `on_token` throw.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
+  // Feeds prompt(text) and generates: the text of the continuation alone. Pieces of it go to `on_text` as soon as they are certain, each of
+  // them whole characters; it may return false to stop. Throws unsupported without a vocabulary, and what feed() and generate() throw.
+  // (A template, so that generate({}) means the options.)
+  template <typename Text>
+  requires std::convertible_to<const Text&, std::string_view> std::string generate(const Text& text, const GenerateOptions& options = {},
+                                                                                   const std::function<bool(std::string_view)>& on_text = {}) {
+    return continue_text(text, options, on_text);
+  }
+
   // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given those
   // before it. The perplexity of the sequence is exp(-mean).
   std::vector<double> log_probabilities(std::span<const TokenId> tokens);
 
  private:
+  std::string continue_text(std::string_view text, const GenerateOptions& options, const std::function<bool(std::string_view)>& on_text);
+
   class State;
   std::unique_ptr<State> state_;
 };

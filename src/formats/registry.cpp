@@ -169,4 +169,10 @@ void save(const Model& model, const std::filesystem::path& path, std::string_vie
   output.commit();
 }
 
+void save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
+  const auto format = format_from_extension(path);
+  if (!format) throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string());
+  save(model, path, *format, options);
+}
+
 }  // namespace poise

@@ -189,4 +189,19 @@ Generation Session::generate(const GenerateOptions& options, const std::function
   return result;
 }
 
+std::string Session::continue_text(std::string_view text, const GenerateOptions& options, const std::function<bool(std::string_view)>& on_text) {
+  const std::vector<TokenId> tokens = prompt(text);
+  feed(tokens);
+  TextStream stream(tokenizer());
+  for (const TokenId token : tokens) stream.add(token);  // the space before its first word is not the continuation's
+  std::string result;
+  const auto tell = [&](const std::string& piece) {
+    result += piece;
+    return !on_text || piece.empty() || on_text(piece);
+  };
+  generate(options, [&](TokenId token) { return tell(stream.add(token)); });
+  tell(stream.finish());
+  return result;
+}
+
 }  // namespace poise

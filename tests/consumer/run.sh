@@ -16,9 +16,14 @@ export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
 cmake -S "$source/tests/consumer" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/build" >/dev/null
 # shellcheck disable=SC2046,SC2086
-"$compiler" -std=c++20 $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" $(pkg-config --cflags --libs poise)
+"$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" $(pkg-config --cflags --libs poise)
 for program in "$work/build/consumer" "$work/with-pkg-config"; do
-  "$program" "$source/examples/nano-mistral" | grep -q "^[1-9][0-9]* tensors$"
+  "$program" "$source/examples/nano-mistral" "$work" >"$work/listed"
+  grep -q "^[1-9][0-9]* tensors$" "$work/listed"
+  grep -q "^model.norm.weight \\[128\\] bf16$" "$work/listed"
+  # The command prints the prompt, too.
+  "$poise" run "$source/examples/nano-mistral" -p "Once upon a time" -n 20 | sed 's/^Once upon a time/continuation:/' >"$work/told"
+  sed -n '/^continuation:/,$p' "$work/listed" | cmp - "$work/told"
 done
 
 c_program() {

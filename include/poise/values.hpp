@@ -1,0 +1,32 @@
+// Numbers in and out of tensors, whatever their layout and element type.
+//
+//   const poise::Model model = poise::open("model.alt");
+//   const std::vector<float> norm = poise::values(*model.find("model.norm.weight"));
+//
+//   poise::Model made;
+//   made.add(poise::make_tensor("w", {2, 3}, {1, 2, 3, 4, 5, 6}));
+//   poise::save(made, "w.safetensors");
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors alike. Throws unsupported, naming the tensor and how
+// it is stored, for integers, booleans, complex numbers and layouts that are not decoded, and for a finite number that float32 cannot hold;
+// and what reading the blobs throws.
+std::vector<float> values(const Tensor& tensor);
+
+// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. A sparse tensor is read anew by
+// each call: take as many at once as fit.
+void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
+
+// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another number of them.
+Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
+
+}  // namespace poise
