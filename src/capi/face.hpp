@@ -4,6 +4,8 @@
 
 #include <poise.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -64,21 +66,29 @@ poise_string give(std::string_view text);  // throws bad_alloc
 // Fills a char array of a struct, cutting what does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The caller's options, or the usual ones for NULL. Fields that a newer program knows behind those known here must be zero. There is no
-// older program yet: no struct has grown.
+// The size of a struct of options as it was at first, which programs that are older than its last fields have.
+template <typename Options>
+constexpr std::size_t kFirstSize = sizeof(Options);
+template <>
+inline constexpr std::size_t kFirstSize<poise_convert_options> = offsetof(poise_convert_options, verify);
+
+// The caller's options, or the usual ones for NULL. Fields that an older program does not have are the usual ones. Fields that a newer
+// program has after those known here must be zero.
 template <typename Options>
 Options options_or(const Options* given, const Options& usual) {
   static_assert(std::is_trivially_copyable_v<Options>);
   constexpr std::size_t kMost = 4096;
   if (given == nullptr) return usual;
   const std::size_t size = given->size;
-  if (size < sizeof(Options) || size > kMost) {
+  if (size < kFirstSize<Options> || size > kMost) {
     refuse(fmt::format("the options' size is {}, expected {}; begin with their initializer", size, sizeof(Options)));
   }
   for (std::size_t i = sizeof(Options); i < size; ++i) {
     if (reinterpret_cast<const char*>(given)[i] != 0) refuse("the options have fields that this version of Poise does not know");
   }
-  return *given;
+  Options options = usual;
+  std::memcpy(&options, given, std::min(size, sizeof(Options)));
+  return options;
 }
 
 ReadOptions read_options(std::int32_t io);
