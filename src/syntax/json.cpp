@@ -183,6 +183,7 @@ class Parser {
   }
 
   Value parse() {
+    if (text().starts_with("\xef\xbb\xbf")) fail("a byte order mark", padded_.get());  // which newer simdjson passes over
     if (const auto nul = text().find('\0'); nul != std::string_view::npos) fail("a NUL byte", text().data() + nul);
     ondemand::document document;
     if (const auto error = parser_.iterate(simdjson::padded_string_view(padded_.get(), size_, size_ + simdjson::SIMDJSON_PADDING)).get(document)) {
