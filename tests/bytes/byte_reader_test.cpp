@@ -100,7 +100,8 @@ TEST(ByteReader, AValueAcrossTheEndOfAWindowIsWhole) {
   ByteReader reader(range, "test");
   reader.skip(3, "padding");
   for (std::uint64_t at = 3; at + 4 <= 90'000; at += 4) {
-    const std::uint32_t wanted = expected(at) | expected(at + 1) << 8U | expected(at + 2) << 16U | static_cast<std::uint32_t>(expected(at + 3)) << 24U;
+    std::uint32_t wanted = 0;
+    for (std::size_t i = 4; i-- > 0;) wanted = wanted << 8U | expected(at + i);
     ASSERT_EQ(reader.u32("number"), wanted) << at;
   }
 }

@@ -49,7 +49,7 @@ TEST(ByteSwap, EveryRangeOfBytesIsThatOfTheWhole) {
       ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin))) << begin << " " << end;
     }
   }
-  for (const std::size_t step : {1, 3, 8, 64}) {
+  for (const std::size_t step : {1U, 3U, 8U, 64U}) {
     const auto stream = blob->stream();
     std::vector<std::byte> all;
     std::vector<std::byte> piece(step);

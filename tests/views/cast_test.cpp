@@ -65,8 +65,8 @@ TEST(Cast, EveryRangeOfBytesIsThatOfTheWhole) {
     for (const DType to : {DType::f32, DType::bf16}) {
       const BlobPtr blob = make_cast_blob("w", data, DType::f16, halves.size(), to, nullptr);
       const std::vector<std::byte> whole = read_all(*blob);
-      for (const std::size_t offset : {0, 1, 2, 3, 4, 5, 4095, 4096, 8191, 16383, 16385}) {
-        for (const std::size_t size : {0, 1, 2, 3, 7, 4096, 16384}) {
+      for (const std::size_t offset : {0U, 1U, 2U, 3U, 4U, 5U, 4095U, 4096U, 8191U, 16383U, 16385U}) {
+        for (const std::size_t size : {0U, 1U, 2U, 3U, 7U, 4096U, 16384U}) {
           std::vector<std::byte> part(std::min(size, whole.size() - offset));
           blob->read(offset, part);
           EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << offset << " " << size;

@@ -91,8 +91,8 @@ TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = static_cast<std::uint8_t>(100 + i % 50);
   const BlobPtr blob = dense_blob(mx({10'000}, DType::f4_e2m1, codes, scales, {{"block_size", 2}}), DType::f32);
   const std::vector<std::byte> whole = read_all(*blob);
-  for (const std::size_t offset : {1, 2, 4, 12, 16380, 16388, 20001}) {
-    for (const std::size_t size : {1, 4, 7, 17000}) {
+  for (const std::size_t offset : {1U, 2U, 4U, 12U, 16380U, 16388U, 20001U}) {
+    for (const std::size_t size : {1U, 4U, 7U, 17000U}) {
       std::vector<std::byte> some(size);
       blob->read(offset, some);
       EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << offset << " " << size;
