@@ -63,7 +63,7 @@ struct ConvertReport {
   std::uint64_t bytes_out = 0;      // files written
   std::uint64_t bytes_padding = 0;  // zero bytes of these that only align what follows; holes where the file system has them
   double seconds = 0;               // of wall time
-  std::vector<Warning> warnings;    // about the input
+  std::vector<Finding> warnings;    // about the input
   std::vector<std::string> losses;  // what the output's format cannot hold
 
   // One entry per pair of types that was cast, such as bf16 -> f16.

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <poise/digest.hpp>
+#include <poise/finding.hpp>
 #include <poise/tensor.hpp>
 #include <poise/value.hpp>
 
@@ -110,19 +112,20 @@ class Vocabulary {
   std::string arena_;
 };
 
-// Something a reader accepted although the canonical form of the format looks different.
-struct Warning {
-  std::string message;
-  std::string path;  // the file, where a model has several
-  std::optional<std::uint64_t> offset;
+// What a model's main file says of the bytes of another one.
+struct FileDigest {
+  std::string path;  // the name of the Source that its parts lie in
+  std::string what;  // "shard 00001"
+  Digest digest;
 };
 
 // Where a model was read from.
 struct Origin {
   std::filesystem::path path;
-  std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
-  std::uint64_t size = 0;                    // bytes of all files
-  std::vector<std::filesystem::path> files;  // every file that was opened
+  std::string format;                         // "alt-v2", "safetensors", "huggingface", ...
+  std::uint64_t size = 0;                     // bytes of all files
+  std::vector<std::filesystem::path> files;   // every file that was opened
+  std::vector<FileDigest> file_digests = {};  // of those of them that have one as a whole
 };
 
 class Model {
@@ -135,7 +138,7 @@ class Model {
   Attributes config_json;
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
-  std::vector<Warning> warnings;
+  std::vector<Finding> warnings;  // what the reader accepted although the canonical form of the format looks different
 
   Model() = default;
   Model(Model&&) = default;

@@ -153,8 +153,9 @@ DType dtype_from(poise_dtype dtype) {
   return static_cast<DType>(static_cast<int>(dtype) - 1);
 }
 
-poise_finding finding(bool is_fault, std::string_view message, std::string_view path, std::optional<std::uint64_t> offset) {
-  return {is_fault ? POISE_FAULT : POISE_WARNING, lend(message), lend(path), offset.value_or(POISE_NO_OFFSET)};
+poise_finding c_finding(const Finding& finding) {
+  return {finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING, lend(finding.message), lend(finding.path),
+          finding.offset.value_or(POISE_NO_OFFSET)};
 }
 
 }  // namespace poise::capi

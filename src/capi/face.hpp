@@ -102,6 +102,7 @@ poise_dtype c_dtype(DType dtype);
 // Throws bad_argument for unknown types and numbers that are none.
 DType dtype_from(poise_dtype dtype);
 
-poise_finding finding(bool is_fault, std::string_view message, std::string_view path, std::optional<std::uint64_t> offset);
+// Borrows the texts.
+poise_finding c_finding(const Finding& finding);
 
 }  // namespace poise::capi

@@ -103,7 +103,7 @@ poise_status poise_model_warning(const poise_model* model, size_t index, poise_f
   return guard(error, [&] {
     const auto& warnings = at(model, "model").model.warnings;
     if (index >= warnings.size()) no_such(fmt::format("warning {}: there are {}", index, warnings.size()));
-    at(warning, "warning") = finding(false, warnings[index].message, warnings[index].path, warnings[index].offset);
+    at(warning, "warning") = c_finding(warnings[index]);
   });
 }
 

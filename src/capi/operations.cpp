@@ -67,7 +67,7 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
 
 std::string details(const poise::ConvertReport& report) {
   Value::Array warnings;
-  for (const poise::Warning& warning : report.warnings) warnings.emplace_back(warning.message);
+  for (const poise::Finding& warning : report.warnings) warnings.emplace_back(warning.message);
   Value::Array casts;
   for (const poise::ConvertReport::Cast& cast : report.casts) {
     casts.emplace_back(Attributes{{"from", poise::to_string(cast.from)},
@@ -100,8 +100,8 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
     const poise_verify_options usual = POISE_VERIFY_OPTIONS_INIT;
     const poise_verify_options chosen = options_or(options, usual);
     const poise::VerifyReport found = poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
-    for (const poise::Fault& fault : found.faults) {
-      const poise_finding told = finding(fault.severity == poise::Fault::Severity::error, fault.message, fault.path, fault.offset);
+    for (const poise::Finding& finding : found.faults) {
+      const poise_finding told = c_finding(finding);
       if (on_finding != nullptr && on_finding(user, &told) != 0) stopped();
     }
     if (report == nullptr) return;

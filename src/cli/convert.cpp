@@ -62,7 +62,7 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
 }
 
 void print_report(const ConvertReport& report, const Options& options) {
-  for (const Warning& warning : report.warnings) complain("note: " + printable(warning.message));
+  for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
   for (const std::string& loss : report.losses) complain("note: " + printable(loss));
   fmt::print("{} -> {} ({})\n", printable(options.input), printable(options.output), report.format);
   fmt::print("  {} tensors{}, {} in, {} out, {:.2f} s, {}\n", report.tensors, report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",

@@ -62,13 +62,13 @@ Attributes tensor_json(const Tensor& tensor) {
           {"parts", std::move(parts)}};
 }
 
-std::string describe(const Warning& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
+std::string describe(const Finding& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
 
 void print_json(const Model& model, const Options& options) {
   Value::Array tensors;
   for (const Tensor& tensor : model.tensors()) tensors.emplace_back(tensor_json(tensor));
   Value::Array warnings;
-  for (const Warning& warning : model.warnings) warnings.emplace_back(describe(warning));
+  for (const Finding& warning : model.warnings) warnings.emplace_back(describe(warning));
   Attributes root{{"path", options.path}, {"format", model.origin.format}, {"size", model.origin.size}};
   root.set("card", card_to_attributes(model.card));
   root.set("config", whole_config(model));
@@ -180,7 +180,7 @@ void print_table(const Model& model, const Options& options) {
   print_summary(model);
   if (options.tensors) print_tensors(model);
   if (!model.warnings.empty()) fmt::print("\nwarnings\n");
-  for (const Warning& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
+  for (const Finding& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
 }
 
 void inspect(const Options& options) {

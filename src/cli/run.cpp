@@ -118,8 +118,8 @@ class Run {
   void require_verified() const {
     const VerifyReport report = verify(options_.path, options_.read, terminal_progress("verify"));
     if (report.errors() == 0) return;
-    for (const Fault& fault : report.faults) {
-      if (fault.severity == Fault::Severity::error) complain(fmt::format("{}: {}", printable(options_.path), fault_text(fault, options_.path)));
+    for (const Finding& finding : report.faults) {
+      if (finding.severity == Severity::error) complain(fmt::format("{}: {}", printable(options_.path), finding_text(finding, options_.path)));
     }
     throw ExitCode{1};
   }

@@ -113,11 +113,11 @@ void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stder
 
 void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 
-std::string fault_text(const Fault& fault, const std::string& path) {
-  const char* severity = fault.severity == Fault::Severity::error ? "error" : "warning";
-  const std::string& where = fault.path.empty() ? path : fault.path;
-  return fmt::format("{}: {}{}{}", severity, where == path ? "" : printable(where) + ": ", printable_message(fault.message),
-                     fault.offset ? fmt::format(" (at 0x{:x})", *fault.offset) : "");
+std::string finding_text(const Finding& finding, const std::string& path) {
+  const char* severity = finding.severity == Severity::error ? "error" : "warning";
+  const std::string& where = finding.path.empty() ? path : finding.path;
+  return fmt::format("{}: {}{}{}", severity, where == path ? "" : printable(where) + ": ", printable_message(finding.message),
+                     finding.offset ? fmt::format(" (at 0x{:x})", *finding.offset) : "");
 }
 
 Table::Table(std::vector<std::string> header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}

@@ -31,7 +31,7 @@ void say(std::string_view text);
 void complain(std::string_view text);
 
 // What is wrong with the file at `path`: "error: tensor a: data: ... (at 0x40)"
-std::string fault_text(const Fault& fault, const std::string& path);
+std::string finding_text(const Finding& finding, const std::string& path);
 
 // Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
 class Table {

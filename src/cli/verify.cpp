@@ -32,7 +32,7 @@ bool verify_one(const std::string& path, const Options& options) {
   if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
   if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
   fmt::print("\n");
-  for (const Fault& fault : report.faults) fmt::print("  {}\n", fault_text(fault, path));
+  for (const Finding& finding : report.faults) fmt::print("  {}\n", finding_text(finding, path));
   return good;
 }
 

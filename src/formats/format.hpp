@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <poise/edit.hpp>
+#include <poise/finding.hpp>
 #include <poise/format.hpp>
 
 #include "io/sink.hpp"
@@ -38,14 +38,6 @@ struct HeldLayouts {
   bool sparse = false;
   bool more_parts = false;  // dense tensors with parts beside data
   bool mx = false;
-};
-
-// Something that a look at a whole file finds and reading it as a model does not.
-struct Finding {
-  bool is_error = false;  // else a warning
-  std::string message;
-  std::string path;
-  std::optional<std::uint64_t> offset;
 };
 
 struct Format {

@@ -64,7 +64,8 @@ Opened read_input(Input input, const ReadOptions& options) {
     Model model = read_with(*format, input, options);
     const auto named = format_from_extension(input.path);
     if (named && input.source && !has_extension(*format, extension)) {
-      model.warnings.push_back({fmt::format("the name ends in {}, but this is {}", extension, format->info.description), input.path.string(), 0});
+      model.warnings.push_back(
+          {Severity::warning, fmt::format("the name ends in {}, but this is {}", extension, format->info.description), input.path.string(), 0});
     }
     return {format, std::move(input), std::move(model)};
   }

@@ -71,12 +71,12 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
     }
   }
   if (undigested.empty()) return;
-  for (FileDigest& file : file_digests(model)) {
+  for (const FileDigest& file : model.origin.file_digests) {
     const auto found = undigested.find(file.path);
     if (found == undigested.end()) continue;
     note_unknown(file.digest, [&] { return file.what; });
     if (!is_computable(file.digest.algorithm)) continue;
-    found->second.file = &files_.emplace_back(std::move(file));
+    found->second.file = &file;
     add_item(found->second);
   }
 }
@@ -179,10 +179,10 @@ void DigestCheck::go_on() const {
   if (given_up_) throw Error(ErrorKind::cancelled, "cancelled");
 }
 
-std::optional<Warning> DigestCheck::unchecked() const {
+std::optional<Finding> DigestCheck::unchecked() const {
   if (unchecked_ == 0) return std::nullopt;
   const std::string more = unchecked_ == 1 ? "" : fmt::format(" (and {} more)", unchecked_ - 1);
-  return Warning{fmt::format("{}{} is of no kind that Poise can compute; it was not checked", first_unchecked_, more), {}, {}};
+  return Finding{Severity::warning, fmt::format("{}{} is of no kind that Poise can compute; it was not checked", first_unchecked_, more), {}, {}};
 }
 
 }  // namespace poise

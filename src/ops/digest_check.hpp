@@ -21,7 +21,6 @@
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
-#include "formats/file_digests.hpp"
 #include "io/file_stamp.hpp"
 #include "pack/sha256_lanes.hpp"
 
@@ -39,7 +38,7 @@ class DigestCheck {
   DigestCheck& operator=(const DigestCheck&) = delete;
 
   // What is said of digests of no known kind, if there are any.
-  std::optional<Warning> unchecked() const;
+  std::optional<Finding> unchecked() const;
 
   // Calls work(progress) with a Progress that tells `progress` (may be empty), and checks beside that. Throws what finish() throws, and else
   // what `work` throws.
@@ -92,7 +91,6 @@ class DigestCheck {
   void go_on() const;
 
   std::vector<Item> items_;
-  std::deque<FileDigest> files_;
   std::vector<FileStamp> stamps_;
   std::deque<Batch> batches_;
   std::uint64_t bytes_ = 0;  // of all items

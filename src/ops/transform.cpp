@@ -217,7 +217,7 @@ Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, 
 void warn(Model& model, const std::vector<std::string>& tensors, std::string_view what) {
   if (tensors.empty()) return;
   const std::string more = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : "";
-  model.warnings.push_back({fmt::format("tensor {}{}: {}", tensors.front(), more, what), {}, {}});
+  model.warnings.push_back({Severity::warning, fmt::format("tensor {}{}: {}", tensors.front(), more, what), {}, {}});
 }
 
 void replace_fields(Card& card, const Card& with) {

@@ -1,6 +1,7 @@
 #include <poise/verify.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <typeindex>
@@ -26,14 +27,12 @@
 namespace poise {
 namespace {
 
-using Severity = Fault::Severity;
-
 bool is_about_the_file(const Error& error) { return error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported; }
 
 // A part may also lie in a file that is not here.
 bool is_about_the_part(const Error& error) { return is_about_the_file(error) || error.kind() == ErrorKind::not_found; }
 
-Fault fault_from(const Error& error, std::string_view where = {}) {
+Finding fault_from(const Error& error, std::string_view where = {}) {
   return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()), error.path(), error.offset()};
 }
 
@@ -102,7 +101,7 @@ class PartCheck {
     count_bad_values();
   }
 
-  std::vector<Fault> take() { return std::move(faults_); }
+  std::vector<Finding> take() { return std::move(faults_); }
   bool checked_digest() const { return checked_digest_; }
 
  private:
@@ -162,13 +161,13 @@ class PartCheck {
   std::unique_ptr<Hasher> hasher_;
   bool decoded_digest_ = false;  // over the bytes that are looked at
   bool checked_digest_ = false;
-  std::vector<Fault> faults_;
+  std::vector<Finding> faults_;
 };
 
 // What the parts of a tensor must be to each other: sparse indices inside the shape, codes and scales that make numbers.
 // `known` is wrong with the parts: what cannot be read is said there already.
-std::vector<Fault> check_layout(const Tensor& tensor, const std::vector<Fault>& known) {
-  std::vector<Fault> faults;
+std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
+  std::vector<Finding> faults;
   try {
     if (tensor.layout == Layout::affine) check_affine(tensor, faults);
     const bool is_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
@@ -180,9 +179,9 @@ std::vector<Fault> check_layout(const Tensor& tensor, const std::vector<Fault>& 
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
     const bool is_known = std::ranges::any_of(
-        known, [&](const Fault& fault) { return fault.path == error.path() && fault.offset == error.offset() && fault.message.ends_with(error.message()); });
+        known, [&](const Finding& fault) { return fault.path == error.path() && fault.offset == error.offset() && fault.message.ends_with(error.message()); });
     if (is_known) return faults;
-    Fault& fault = faults.emplace_back(fault_from(error));
+    Finding& fault = faults.emplace_back(fault_from(error));
     if (!fault.path.empty() || tensor.parts.empty()) return faults;
     const Place place = place_of(tensor.parts.front(), 0);
     fault.path = place.path;
@@ -257,10 +256,10 @@ void find_same(std::vector<std::pair<Key, std::size_t>> keys, const Use& use) {
 }
 
 // The fault that tells that something is wrong elsewhere, too; nothing where nothing is.
-std::optional<Fault> see_there(const std::vector<Fault>& faults, std::string message) {
-  const auto worst = std::ranges::max_element(faults, {}, [](const Fault& one) { return one.severity == Severity::error; });
+std::optional<Finding> see_there(const std::vector<Finding>& faults, std::string message) {
+  const auto worst = std::ranges::max_element(faults, {}, [](const Finding& one) { return one.severity == Severity::error; });
   if (worst == faults.end()) return std::nullopt;
-  return Fault{worst->severity, std::move(message), worst->path, worst->offset};
+  return Finding{worst->severity, std::move(message), worst->path, worst->offset};
 }
 
 // Checks every part of a model, and then every tensor; those that share their bytes once.
@@ -303,14 +302,14 @@ class ValueCheck {
     const Part* part;
     std::optional<std::size_t> same_as = {};  // an earlier one
     bool checked_digest = false;
-    std::vector<Fault> faults = {};
+    std::vector<Finding> faults = {};
   };
 
   struct TensorItem {
     const Tensor* tensor;
     std::size_t first, last;                  // its parts
     std::optional<std::size_t> same_as = {};  // an earlier one
-    std::vector<Fault> faults = {};
+    std::vector<Finding> faults = {};
   };
 
   void find_shared() {
@@ -365,7 +364,7 @@ class ValueCheck {
 
   void check(TensorItem& item) {
     meter_->advance(0, item.tensor->name);  // which may be where somebody cancels
-    std::vector<Fault> known;
+    std::vector<Finding> known;
     for (std::size_t i = item.first; i < item.last; ++i) std::ranges::copy(parts_[parts_[i].same_as.value_or(i)].faults, std::back_inserter(known));
     item.faults = check_layout(*item.tensor, known);
   }
@@ -397,7 +396,7 @@ class ValueCheck {
 
 }  // namespace
 
-std::size_t VerifyReport::errors() const { return static_cast<std::size_t>(std::ranges::count(faults, Severity::error, &Fault::severity)); }
+std::size_t VerifyReport::errors() const { return static_cast<std::size_t>(std::ranges::count(faults, Severity::error, &Finding::severity)); }
 
 std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
@@ -407,14 +406,10 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     const auto [format, input, model] = open_with_format(path, options);
     report.format = model.origin.format;
     report.tensors = model.size();
-    for (const Warning& warning : model.warnings) report.faults.push_back({Severity::warning, warning.message, warning.path, warning.offset});
+    report.faults = model.warnings;
     for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
     ValueCheck(model, progress).run(report);
-    if (format->audit != nullptr) {
-      for (const Finding& finding : format->audit(input, model)) {
-        report.faults.push_back({finding.is_error ? Severity::error : Severity::warning, finding.message, finding.path, finding.offset});
-      }
-    }
+    if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
     report.faults.push_back(fault_from(error));

@@ -13,7 +13,7 @@ namespace {
 
 class AffineCheck {
  public:
-  AffineCheck(const Tensor& tensor, std::vector<Fault>& faults)
+  AffineCheck(const Tensor& tensor, std::vector<Finding>& faults)
       : tensor_(tensor), data_(tensor.require("data")), affine_(tensor.affine->get()), format_(code_format(data_.dtype, affine_)), faults_(faults) {}
 
   void run() {
@@ -59,7 +59,7 @@ class AffineCheck {
   void fault(const std::string& problem, std::uint64_t byte) {
     const auto at = data_.blob->location();
     const bool raw = at && at->encoding == "raw";
-    faults_.push_back({Fault::Severity::error, fmt::format("tensor {}: {}", tensor_.name, problem), at ? at->source->name() : std::string(),
+    faults_.push_back({Severity::error, fmt::format("tensor {}: {}", tensor_.name, problem), at ? at->source->name() : std::string(),
                        at ? std::optional(at->offset + (raw ? byte : 0)) : std::nullopt});
   }
 
@@ -67,11 +67,11 @@ class AffineCheck {
   const Part& data_;
   Affine affine_;
   CodeFormat format_;
-  std::vector<Fault>& faults_;
+  std::vector<Finding>& faults_;
 };
 
 }  // namespace
 
-void check_affine(const Tensor& tensor, std::vector<Fault>& faults) { AffineCheck(tensor, faults).run(); }
+void check_affine(const Tensor& tensor, std::vector<Finding>& faults) { AffineCheck(tensor, faults).run(); }
 
 }  // namespace poise

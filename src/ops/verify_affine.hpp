@@ -3,13 +3,13 @@
 
 #include <vector>
 
+#include <poise/finding.hpp>
 #include <poise/tensor.hpp>
-#include <poise/verify.hpp>
 
 namespace poise {
 
 // Adds what is wrong with the scale (not finite, or negative), with the half of the last byte that holds no code, and with
 // codes that do not fit their four bits. Requires: tensor.layout is Layout::affine. Throws what reading the codes throws.
-void check_affine(const Tensor& tensor, std::vector<Fault>& faults);
+void check_affine(const Tensor& tensor, std::vector<Finding>& faults);
 
 }  // namespace poise

@@ -127,12 +127,12 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
     const TemporaryFile on_disk(name, file.bytes());
     const VerifyReport report = verify(on_disk.path());
     // Of an error, reading may have told something, too.
-    const auto severity = rule.warning ? Fault::Severity::warning : Fault::Severity::error;
-    ASSERT_EQ(std::ranges::count(report.faults, severity, &Fault::severity), 1);
+    const auto severity = rule.warning ? Severity::warning : Severity::error;
+    ASSERT_EQ(std::ranges::count(report.faults, severity, &Finding::severity), 1);
     if (rule.warning) {
       EXPECT_EQ(report.errors(), 0U);
     }
-    const Fault& fault = *std::ranges::find(report.faults, severity, &Fault::severity);
+    const Finding& fault = *std::ranges::find(report.faults, severity, &Finding::severity);
     const auto offset = rule.at == kAnywhere ? fault.offset : place(file, rule.at);
     EXPECT_EQ(described(fault.offset), described(offset)) << fault.message;
     EXPECT_THAT(fault.message, testing::HasSubstr(std::string(rule.names)));
@@ -143,7 +143,7 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
 void expect_sound(std::string_view name, const ByteFile& file) {
   const TemporaryFile on_disk(name, file.bytes());
   const VerifyReport report = verify(on_disk.path());
-  for (const Fault& fault : report.faults) ADD_FAILURE() << fault.message << " at " << described(fault.offset);
+  for (const Finding& fault : report.faults) ADD_FAILURE() << fault.message << " at " << described(fault.offset);
 }
 
 void expect_cuts_refused(std::string_view name, const ByteFile& file) {

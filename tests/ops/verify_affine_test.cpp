@@ -24,10 +24,10 @@ Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements,
 }
 
 std::vector<std::string> faults_of(const Tensor& tensor) {
-  std::vector<Fault> faults;
+  std::vector<Finding> faults;
   check_affine(tensor, faults);
   std::vector<std::string> messages;
-  for (const Fault& fault : faults) messages.push_back(fault.message);
+  for (const Finding& fault : faults) messages.push_back(fault.message);
   return messages;
 }
 
@@ -45,7 +45,7 @@ TEST(VerifyAffine, TheScaleIsFiniteAndNotNegative) {
 }
 
 TEST(VerifyAffine, AFaultOfTheScaleLiesWhereTheScaleLies) {
-  std::vector<Fault> faults;
+  std::vector<Finding> faults;
   check_affine(codes(DType::qint8, {1}, 1, {-1, 0, 0, false}, 0x123), faults);
   ASSERT_EQ(faults.size(), 1U);
   EXPECT_EQ(faults[0].offset, 0x123U);

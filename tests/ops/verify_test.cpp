@@ -47,7 +47,7 @@ class Verify : public testing::Test {
     return at->offset;
   }
 
-  static std::string name_of(const Fault& fault) { return fault.message.substr(0, fault.message.find(':')); }
+  static std::string name_of(const Finding& fault) { return fault.message.substr(0, fault.message.find(':')); }
 
   fs::path directory_;
 };

@@ -99,7 +99,7 @@ void FileReader::skip_padding() {
 void FileReader::warn(std::string_view field, std::string_view problem, std::uint64_t offset) {
   constexpr std::size_t kMost = 1000;
   if (warnings_.size() > kMost) return;
-  warnings_.push_back({warnings_.size() < kMost ? bytes_.describe(field, problem) : "what else is odd is not told", bytes_.path(), offset});
+  warnings_.push_back({Severity::warning, warnings_.size() < kMost ? bytes_.describe(field, problem) : "what else is odd is not told", bytes_.path(), offset});
 }
 
 void FileReader::rewind(const Mark& mark) {

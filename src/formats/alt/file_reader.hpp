@@ -47,7 +47,7 @@ class FileReader {
 
   // Notes something that the canonical form has otherwise.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
-  std::vector<Warning> take_warnings() { return std::move(warnings_); }
+  std::vector<Finding> take_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
   // Moves to the next section boundary. Bytes before it that are not zero are noted or, while clean padding is required,
@@ -68,7 +68,7 @@ class FileReader {
  private:
   ByteReader bytes_;
   std::uint64_t file_bytes_;
-  std::vector<Warning> warnings_;
+  std::vector<Finding> warnings_;
   Dialect dialect_;
   Padding padding_ = Padding::any;
 };

@@ -64,7 +64,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
   model.warnings = reader.take_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
     const std::string text = fmt::format("alt v2: this is the dialect of {}; `poise convert` writes the canonical form", dialect);
-    model.warnings.insert(model.warnings.begin(), {text, input.path.string(), 0});
+    model.warnings.insert(model.warnings.begin(), {Severity::warning, text, input.path.string(), 0});
   }
   return model;
 }

@@ -181,7 +181,7 @@ class TensorCollector {
 
  private:
   void leave_out(const Tensor& tensor, std::string_view why, const std::string& path) {
-    model_.warnings.push_back({fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+    model_.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
   }
 
   Model& model_;
@@ -228,7 +228,8 @@ void set_vocab_size(Model& model) {
 
 void read_vocabulary(Model& model, Directory& directory) {
   if (!is_there(directory.path() / kTokenizer)) {
-    model.warnings.push_back({fmt::format("{} is missing: the model has no vocabulary", kTokenizer), directory.path().string(), std::nullopt});
+    model.warnings.push_back(
+        {Severity::warning, fmt::format("{} is missing: the model has no vocabulary", kTokenizer), directory.path().string(), std::nullopt});
     return;
   }
   model.vocabulary = read_sentencepiece(*directory.open(kTokenizer));

@@ -61,11 +61,11 @@ bool is_padding(const Range& gap, const Alignments& alignments) {
 
 void audit_gap(const SourcePtr& source, const Range& gap, const Alignments& alignments, std::vector<Finding>& findings) {
   if (!is_padding(gap, alignments)) {
-    findings.push_back({false, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin), source->name(), gap.begin});
+    findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin), source->name(), gap.begin});
   } else if (const auto offset = first_nonzero(source, gap)) {
     const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();
-    findings.push_back(
-        {false, *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero", source->name(), offset});
+    findings.push_back({Severity::warning, *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero",
+                        source->name(), offset});
   }
 }
 
@@ -89,7 +89,7 @@ std::uint64_t observed_alignment(const std::vector<Range>& blobs, const Manifest
 void audit_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
   const auto tell = [&](std::string what, const Part* part) {
     const auto at = part == nullptr ? std::nullopt : part->blob->location();
-    findings.push_back({false, fmt::format("{} is not known to this version of Poise: its elements were not checked", what),
+    findings.push_back({Severity::warning, fmt::format("{} is not known to this version of Poise: its elements were not checked", what),
                         at ? at->source->name() : model.origin.path.string(), at ? std::optional(at->offset) : std::nullopt});
   };
   for (const Tensor& tensor : model.tensors()) {
@@ -109,7 +109,8 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.u32("reserved");
   if (reserved != 0)
-    findings.push_back({false, fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(), source->size() - kBehind});
+    findings.push_back(
+        {Severity::warning, fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(), source->size() - kBehind});
 }
 
 std::string whole_digest(const SourcePtr& source, DigestAlgorithm algorithm) {
@@ -120,38 +121,21 @@ std::string whole_digest(const SourcePtr& source, DigestAlgorithm algorithm) {
 }
 
 // Shards are the files that the manifest means when they have the size (checked on opening) and the digest it says.
-void audit_shards(const Input& input, const Manifest2& manifest, std::vector<Finding>& findings) {
-  for (const Shard& shard : manifest.shards) {
-    const auto path = shard_path(input.path, shard.name);
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
-    const DigestAlgorithm algorithm = digest_algorithm2(shard.digest);
-    if (!is_computable(algorithm)) {
-      findings.push_back({false,
-                          fmt::format("shard {}: the digest {} is of no kind that Poise can compute; it was not checked", shard.name, shard.digest),
-                          path.string(),
-                          {}});
+void audit_shards(const Input& input, const Model& model, std::vector<Finding>& findings) {
+  for (const auto& [path, what, digest] : model.origin.file_digests) {
+    if (!is_computable(digest.algorithm)) {
+      findings.push_back(
+          {Severity::warning, fmt::format("{}: the digest {} is of no kind that Poise can compute; it was not checked", what, digest.text), path, {}});
       continue;
     }
     const IoMode io = input.source->mapped() ? IoMode::map : IoMode::read;  // as the main file was opened
-    const std::string found = whole_digest(Source::open(path, io), algorithm);
-    if (found != shard.digest)
-      findings.push_back({true, fmt::format("shard {}: the digest is {}, the manifest says {}", shard.name, found, shard.digest), path.string(), {}});
+    const std::string found = whole_digest(Source::open(path, io), digest.algorithm);
+    if (found != digest.text)
+      findings.push_back({Severity::error, fmt::format("{}: the digest is {}, the manifest says {}", what, found, digest.text), path, {}});
   }
 }
 
 }  // namespace
-
-std::vector<FileDigest> shard_digests(const Model& model) {
-  std::vector<FileDigest> digests;
-  const SourcePtr source = Source::open(model.origin.path, IoMode::read);
-  const Manifest2 manifest = parse_manifest2(*source, find_manifest2(*source));
-  for (const Shard& shard : manifest.shards) {
-    std::string path = shard_path(model.origin.path, shard.name).string();
-    digests.push_back({std::move(path), "shard " + shard.name, {digest_algorithm2(shard.digest), shard.digest, true}});
-  }
-  return digests;
-}
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   std::vector<Finding> findings;
@@ -176,7 +160,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   audit_gaps(input.source, std::move(known), {kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   audit_unknown(model, is_known_layout2, findings);
-  audit_shards(input, parse_manifest2(*input.source, range), findings);
+  audit_shards(input, model, findings);
   return findings;
 }
 

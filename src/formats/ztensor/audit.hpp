@@ -2,15 +2,11 @@
 // the manifest means.
 #pragma once
 
-#include "formats/file_digests.hpp"
 #include "formats/format.hpp"
 
 namespace poise::ztensor {
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);
-
-// Of the shards that version 2's manifest names.
-std::vector<FileDigest> shard_digests(const Model& model);
 
 }  // namespace poise::ztensor

@@ -215,7 +215,8 @@ void warn_of_more_parts(Model& model, const Source& source, const std::string& c
   if (first == nullptr) return;
   const auto more = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
   const auto at = more->blob->location();
-  model.warnings.push_back({fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context,
+  model.warnings.push_back({Severity::warning,
+                            fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context,
                                         short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1), short_name(more->role)),
                             source.name(), at ? std::optional(at->offset) : std::nullopt});
 }

@@ -34,6 +34,7 @@ struct Heap {
   std::string shard;           // its name; empty: the file with the manifest
   SourcePtr source;            // null: the shard is not there
   std::uint64_t data_end = 0;  // where its footer begins
+  Digest digest = {};          // of the whole shard
   std::vector<Extent> extents = {};
 };
 
@@ -41,7 +42,10 @@ class Heaps {
  public:
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
     heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
-    for (const Shard& shard : shards) heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2};
+    for (const Shard& shard : shards) {
+      heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2,
+                            Digest{digest_algorithm2(shard.digest), shard.digest, true}};
+    }
   }
 
   // Null when the table has no such name.
@@ -62,8 +66,10 @@ class Heaps {
       if (heap.source) {
         model.origin.files.push_back(path);
         model.origin.size += heap.source->size();
+        model.origin.file_digests.push_back({heap.source->name(), "shard " + name, heap.digest});
       } else {
-        model.warnings.push_back({fmt::format("the shard {} is not here: its tensors are listed, not loaded", name), path.string(), std::nullopt});
+        model.warnings.push_back(
+            {Severity::warning, fmt::format("the shard {} is not here: its tensors are listed, not loaded", name), path.string(), std::nullopt});
       }
     }
   }
@@ -224,7 +230,7 @@ Model read(const Input& input, const ReadOptions& options) {
   model.origin = {input.path, "zt-v2", input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) {
-    model.warnings.push_back({"this is a data shard: what its bytes mean stands in another file", input.path.string(), std::nullopt});
+    model.warnings.push_back({Severity::warning, "this is a data shard: what its bytes mean stands in another file", input.path.string(), std::nullopt});
     return model;
   }
   ModelBuilder builder(input, options, range);

@@ -28,7 +28,7 @@ using testing::SizeIs;
 using Sizes = FileBuilder::Sizes;
 
 auto warns(const std::string& text, std::uint64_t offset) {
-  return Contains(AllOf(Field(&Warning::message, HasSubstr(text)), Field(&Warning::offset, Optional(offset))));
+  return Contains(AllOf(Field(&Finding::message, HasSubstr(text)), Field(&Finding::offset, Optional(offset))));
 }
 
 template <typename T>
@@ -163,7 +163,7 @@ TEST(AltDialects, DirtyPaddingIsTold) {
   for (const std::uint64_t offset : {31U, 191U, 287U, 415U}) {
     auto bytes = FileBuilder().v2();
     bytes[offset] = std::byte{7};
-    EXPECT_THAT(read(std::move(bytes)).warnings, ElementsAre(Field(&Warning::offset, Optional(offset)))) << offset;
+    EXPECT_THAT(read(std::move(bytes)).warnings, ElementsAre(Field(&Finding::offset, Optional(offset)))) << offset;
   }
 }
 
@@ -186,9 +186,9 @@ TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
   put<std::int32_t>(bytes, tensor + 12, 2);
   const Model model = read(std::move(bytes));
   EXPECT_THAT(model.warnings,
-              ElementsAre(Field(&Warning::message, HasSubstr("tensor 0: component_type: expected 1 for model.embed_tokens.weight, found 3")),
-                          Field(&Warning::message, HasSubstr("block_index: expected -1")), Field(&Warning::message, HasSubstr("layer_type: expected 0")),
-                          Field(&Warning::message, HasSubstr("projection_type: expected 0"))));
+              ElementsAre(Field(&Finding::message, HasSubstr("tensor 0: component_type: expected 1 for model.embed_tokens.weight, found 3")),
+                          Field(&Finding::message, HasSubstr("block_index: expected -1")), Field(&Finding::message, HasSubstr("layer_type: expected 0")),
+                          Field(&Finding::message, HasSubstr("projection_type: expected 0"))));
   EXPECT_EQ(model.warnings[3].offset, tensor + 12);
 }
 
@@ -210,7 +210,7 @@ TEST(AltDialects, TensorsInAnotherOrderAreTold) {
   const auto golden = read_annotated_hex("v2.hex");
   const Model model = read(last_tensor_first(golden));
   EXPECT_THAT(model.warnings,
-              ElementsAre(Field(&Warning::message, HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
+              ElementsAre(Field(&Finding::message, HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
   EXPECT_EQ(model.warnings[0].offset, 0x1a0U + 40);
   EXPECT_EQ(written(model, kAltV2), golden);
 }
@@ -241,7 +241,7 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   put(bytes, min, 3.0F);
   put(bytes, min + 4, 3.0F);
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("v2.hex"));
 }
 
@@ -263,7 +263,7 @@ TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsTold) {
   ASSERT_NE(model.find("lm_head.weight"), nullptr);
   model.config->tie_word_embeddings = true;
   EXPECT_THAT(read(written(model, kAltV2)).warnings,
-              ElementsAre(Field(&Warning::message, HasSubstr("tie_word_embeddings: it is 1, but there is a lm_head.weight, which is not used then"))));
+              ElementsAre(Field(&Finding::message, HasSubstr("tie_word_embeddings: it is 1, but there is a lm_head.weight, which is not used then"))));
 }
 
 // A reading that understands more of the file is closer; the canonical one comes first among equals.

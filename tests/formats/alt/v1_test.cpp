@@ -84,7 +84,7 @@ TEST(AltV1, ASizeThatStandsTwiceMayCountAsPartOfTheHeader) {
   const std::size_t tokenizer = 32 + 96;
   ASSERT_EQ(bytes[tokenizer], std::byte{0xFE});
   for (const std::size_t at : {tokenizer + 8, tokenizer + 16}) bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) - 8);
-  EXPECT_THAT(read(std::move(bytes)).warnings, Contains(Field(&Warning::message, HasSubstr("the section's size stands twice"))));
+  EXPECT_THAT(read(std::move(bytes)).warnings, Contains(Field(&Finding::message, HasSubstr("the section's size stands twice"))));
 }
 
 TEST(AltV1, WithoutAnOutputMatrixTheEmbeddingsAreTied) {
@@ -128,7 +128,7 @@ TEST(AltV1, WhatConvertWouldChangeIsTold) {
   const std::size_t data_type = 32 + 16 + 4 + 7 + 6 * 4 + 3 * 4;
   bytes[data_type] = bytes[data_type] ^ std::byte{1};
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("alt v1: parameters: data_type: expected"))));
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("alt v1: parameters: data_type: expected"))));
   EXPECT_EQ(model.warnings[0].offset, data_type);
   EXPECT_EQ(written(model, kAltV1), golden);
 }

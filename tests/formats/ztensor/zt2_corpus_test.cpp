@@ -76,22 +76,22 @@ bool Zt2Corpus::made_ = false;
 std::filesystem::path Zt2Corpus::directory_;
 std::vector<Case> Zt2Corpus::cases_;
 
-std::string text_of(const VerifyReport& report, Fault::Severity severity) {
+std::string text_of(const VerifyReport& report, Severity severity) {
   std::string text;
-  for (const Fault& fault : report.faults) {
+  for (const Finding& fault : report.faults) {
     if (fault.severity == severity) text += fault.message + "\n";
   }
   return text;
 }
 
-std::string errors_of(const VerifyReport& report) { return text_of(report, Fault::Severity::error); }
+std::string errors_of(const VerifyReport& report) { return text_of(report, Severity::error); }
 
 TEST_F(Zt2Corpus, ValidFilesOpenAndVerify) {
   each("valid", [](const Case& valid) {
     try {
       hash(open(valid.file));
       const VerifyReport report = verify(valid.file);
-      EXPECT_EQ(errors_of(report) + text_of(report, Fault::Severity::warning), "");
+      EXPECT_EQ(errors_of(report) + text_of(report, Severity::warning), "");
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }
@@ -104,7 +104,7 @@ TEST_F(Zt2Corpus, OddFilesVerifyWithAWarning) {
     const VerifyReport report = verify(odd.file);
     EXPECT_EQ(errors_of(report), "");
     EXPECT_GT(report.warnings(), 0U);
-    EXPECT_THAT(text_of(report, Fault::Severity::warning), HasSubstr(odd.word));
+    EXPECT_THAT(text_of(report, Severity::warning), HasSubstr(odd.word));
   });
 }
 
@@ -120,7 +120,7 @@ TEST_F(Zt2Corpus, WhatIsUnknownIsListedAndNotDecoded) {
     }
     EXPECT_FALSE(std::filesystem::exists(target));
     const VerifyReport report = verify(unknown.file);
-    EXPECT_THAT(text_of(report, Fault::Severity::warning), HasSubstr(unknown.word));
+    EXPECT_THAT(text_of(report, Severity::warning), HasSubstr(unknown.word));
     if (!unknown.word.empty()) {
       EXPECT_EQ(errors_of(report), "");
     }

@@ -280,7 +280,7 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   std::string damaged = shard;
   damaged[10] = 'x';  // padding: only the shard's own digest sees it
   store(directory / "model-00002.zt", damaged);
-  EXPECT_THAT(verify(directory / "model.zt").faults, testing::Contains(testing::Field(&Fault::message, HasSubstr("shard 00002: the digest is"))));
+  EXPECT_THAT(verify(directory / "model.zt").faults, testing::Contains(testing::Field(&Finding::message, HasSubstr("shard 00002: the digest is"))));
 
   store(directory / "model-00002.zt", shard.substr(1));
   EXPECT_THROW(open(directory / "model.zt"), Error);
@@ -288,7 +288,7 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   std::filesystem::remove(directory / "model-00002.zt");
   const Model partial = open(directory / "model.zt");
   ASSERT_EQ(partial.size(), 6U);
-  EXPECT_THAT(partial.warnings, testing::ElementsAre(testing::Field(&Warning::message, HasSubstr("the shard 00002 is not here"))));
+  EXPECT_THAT(partial.warnings, testing::ElementsAre(testing::Field(&Finding::message, HasSubstr("the shard 00002 is not here"))));
   EXPECT_EQ(bytes_of(partial, "t0"), std::string(100'000, 'a'));
   EXPECT_THROW(bytes_of(partial, "t3"), Error);
   EXPECT_GT(verify(directory / "model.zt").errors(), 0U);
@@ -453,7 +453,7 @@ TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
   store(directory / "padding.zt", padding);
   const VerifyReport warned = verify(directory / "padding.zt");
   ASSERT_EQ(warned.faults.size(), 1U);
-  EXPECT_EQ(warned.faults[0].severity, Fault::Severity::warning);
+  EXPECT_EQ(warned.faults[0].severity, Severity::warning);
   EXPECT_EQ(warned.faults[0].offset, 70000U);
 }
 
@@ -491,7 +491,7 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
     ASSERT_EQ(report.faults.size(), 2U) << digest;
     EXPECT_THAT(report.faults[0].message, HasSubstr(digest));
     EXPECT_THAT(report.faults[1].message, HasSubstr("lies in column 99"));
-    EXPECT_EQ(report.faults[1].severity, Fault::Severity::error);
+    EXPECT_EQ(report.faults[1].severity, Severity::error);
   }
 }
 
@@ -567,7 +567,7 @@ TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
   ASSERT_EQ(report.faults.size(), 3U);
   EXPECT_EQ(report.errors(), 2U);
   EXPECT_THAT(report.faults[2].message, HasSubstr("tensor b: data: these are"));
-  EXPECT_EQ(report.faults[2].severity, Fault::Severity::error);
+  EXPECT_EQ(report.faults[2].severity, Severity::error);
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// Finding: something about a file that its user should know, and the place it is about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace poise {
+
+enum class Severity : std::uint8_t {
+  error,    // the file is not what it says it is
+  warning,  // it can be used as it is, and something about it is unusual
+};
+
+struct Finding {
+  Severity severity = Severity::warning;
+  std::string message;  // one sentence; names tensor and part where it is about one
+  std::string path;     // of the file; empty: not about one of them
+  std::optional<std::uint64_t> offset;
+};
+
+}  // namespace poise
