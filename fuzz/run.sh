@@ -11,7 +11,7 @@ build=$1
 seconds=$2
 shift 2
 here=$(dirname "$0")
-targets=${*:-alt zt tllm safetensors sentencepiece huggingface tokenizer_files open_verify round_trip c_calls}
+targets=${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds | sed 's|^./fuzz_||' | sort)}
 
 mkdir -p "$build/findings"
 "$build/fuzz/fuzz_seeds" "$build/seeds" "$here/findings"

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "bytes/instruction_set.hpp"
+#include "support/instruction_set.hpp"
 
 namespace poise {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -69,6 +69,8 @@ ByteFile with_tensors(const ByteFile& section) {
 ByteFile with_tensor(const std::vector<std::int32_t>& shape, std::string data) { return with_tensors(tensors(shape, std::move(data))); }
 
 ByteFile whole() { return with_tensor({2, 2}, std::string(8, '\0')); }
+
+const HostileTable kTable("alt1", [] { return with_tensors(all_tensors()).bytes(); });
 
 TEST(HostileAltV1, TheFileThatIsBrokenIsSound) { expect_sound("hostile.alt", with_tensors(all_tensors())); }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -113,6 +113,8 @@ ByteFile with_tensor(const std::vector<std::int32_t>& shape, std::string data) {
   ByteFile file;
   return file.append(start(), "start: ").append(section, "tensors: ").append(end(), "end: ");
 }
+
+const HostileTable kTable("alt", [] { return whole().bytes(); });
 
 TEST(HostileAltV2, TheFileThatIsBrokenIsSound) { expect_sound("hostile.alt", whole()); }
 

@@ -2,10 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/alt/alt_files.hpp"
 #include "formats/safetensors/safetensors.hpp"
-#include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt1.hpp"
+#include "support/bytes.hpp"
+#include "support/cbor_notation.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
 #include "views/sparse.hpp"
 
 namespace poise {
@@ -20,7 +22,7 @@ Tensor floats(const std::string& name, Shape shape) {
 }
 
 Error refusal(const Model& model, std::string_view format) {
-  return error_of([&] { written(model, format_by_name(format)); });
+  return support::error_of([&] { support::written(model, format_by_name(format)); });
 }
 
 std::vector<std::string> losses(const Model& model, const Format& format) { return format.losses(model, {}); }
@@ -66,15 +68,15 @@ TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   Model model;
   model.add(floats("z", {0}));
   model.add(floats("a", {3}));
-  const auto file = written(model, kZtensor1);
+  const auto file = support::written(model, kZtensor1);
   const Model again = open(Source::from_memory(file, "test.zt"));
   EXPECT_EQ(again.tensors()[0].name, "z");
-  EXPECT_EQ(written(again, kZtensor1), file);
+  EXPECT_EQ(support::written(again, kZtensor1), file);
 }
 
 // Fields that nobody knows became attributes one by one, each compared with all before it: minutes for this file.
 TEST(Findings, AFileOf100000UnknownFieldsIsReadAtOnce) {
-  using namespace ztensor_test;
+  using namespace support;
   std::vector<std::pair<std::string, std::string>> entry = {{text("name"), text("t")},           {text("offset"), number(64)},
                                                             {text("size"), number(0)},           {text("dtype"), text("float32")},
                                                             {text("shape"), array({number(0)})}, {text("encoding"), text("raw")}};

@@ -16,7 +16,7 @@
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
 
-#include "hostile/byte_file.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -172,6 +172,8 @@ void expect_refused(std::initializer_list<DirectoryCase> cases) {
 }
 
 constexpr auto kInvalid = ErrorKind::invalid_file;
+
+const HostileTable kTable("huggingface", "examples/nano-mistral");
 
 TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
   for (const Files& files : {single(), sharded()}) {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -32,6 +32,8 @@ ByteFile with(std::string_view first, std::string_view second, std::size_t data 
 ByteFile whole() { return with(kVector, kMatrix); }
 // In place of the vector: an entry with the fields given.
 ByteFile entry(std::string_view fields) { return with(R"("a":{)" + std::string(fields) + "}", kMatrix); }
+
+const HostileTable kTable("safetensors", [] { return whole().bytes(); });
 
 TEST(HostileSafetensors, TheFileThatIsBrokenIsSound) { expect_sound("hostile.safetensors", whole()); }
 

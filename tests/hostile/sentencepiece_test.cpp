@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise::hostile {

@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -32,6 +32,8 @@ ByteFile whole() {
   add_matrix(file, "projection", 2, 5);
   return file;
 }
+
+const HostileTable kTable("tllm", [] { return whole().bytes(); });
 
 TEST(HostileTinyLlama, TheFileThatIsBrokenIsSound) { expect_sound("hostile.tllm", whole()); }
 

@@ -3,13 +3,14 @@
 
 #include <array>
 
-#include "formats/ztensor/file_bytes.hpp"
-#include "hostile/cases.hpp"
+#include "support/bytes.hpp"
+#include "support/cbor_notation.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
 namespace {
 
-using namespace ztensor_test;
+using namespace support;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 constexpr auto kInvalid = ErrorKind::invalid_file;

@@ -18,6 +18,7 @@
 
 #include "io/holes.hpp"
 #include "pack/hashing_sink.hpp"
+#include "support/errors.hpp"
 
 namespace poise {
 namespace {
@@ -51,13 +52,7 @@ class AtomicFileTest : public testing::Test {
   static void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
 
   static ErrorKind refusal(const fs::path& target, bool overwrite) {
-    try {
-      AtomicFile file(target, overwrite);
-      file.commit();
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::internal;
+    return support::error_of([&] { AtomicFile(target, overwrite).commit(); }).kind();
   }
 
   static mode_t mode_of(const fs::path& file) {

@@ -12,6 +12,8 @@
 
 #include <poise/error.hpp>
 
+#include "support/errors.hpp"
+
 namespace poise {
 namespace {
 
@@ -49,14 +51,9 @@ std::vector<std::byte> counted(std::size_t first, std::size_t length) {
 }
 
 ErrorKind kind_of(const std::function<void()>& act, std::string_view message) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(std::string(message)));
-    return error.kind();
-  }
-  ADD_FAILURE() << "no error: " << message;
-  return ErrorKind::internal;
+  const Error error = support::error_of(act);
+  EXPECT_THAT(error.what(), HasSubstr(std::string(message)));
+  return error.kind();
 }
 
 TEST_F(SourceTest, BothModesReadTheSameBytes) {

@@ -13,12 +13,12 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-#include "bytes/instruction_set.hpp"
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
+#include "support/instruction_set.hpp"
 
 namespace poise {
 namespace {

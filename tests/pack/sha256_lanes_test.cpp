@@ -8,8 +8,8 @@
 #include <random>
 #include <stdexcept>
 
-#include "bytes/instruction_set.hpp"
 #include "pack/digest.hpp"
+#include "support/instruction_set.hpp"
 
 namespace poise {
 namespace {

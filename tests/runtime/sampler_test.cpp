@@ -9,6 +9,8 @@
 
 #include <poise/error.hpp>
 
+#include "support/errors.hpp"
+
 namespace poise {
 namespace {
 
@@ -77,12 +79,7 @@ TEST(Sampler, TheSeedDecidesOnEveryMachine) {
 }
 
 std::string error_of(const SamplingOptions& options, const std::vector<float>& logits = {0}) {
-  try {
-    Sampler(options).sample(logits);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return support::message_of([&] { Sampler(options).sample(logits); });
 }
 
 TEST(Sampler, RefusesScoresThatAreNotNumbers) {

@@ -7,24 +7,25 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/ztensor/file_bytes.hpp"
+#include "support/bytes.hpp"
+#include "support/cbor_notation.hpp"
 #include "syntax/cbor_encoder.hpp"
 
 namespace poise::cbor {
 namespace {
 
+using support::array;
+using support::bytes;
+using support::hex;
+using support::long_head;
+using support::map;
+using support::negative;
+using support::number;
+using support::text;
 using testing::HasSubstr;
-using ztensor_test::array;
-using ztensor_test::bytes;
-using ztensor_test::hex;
-using ztensor_test::long_head;
-using ztensor_test::map;
-using ztensor_test::negative;
-using ztensor_test::number;
-using ztensor_test::text;
 
 Value decode(const std::string& item, Rules rules) {
-  const auto stored = ztensor_test::to_bytes(item);
+  const auto stored = support::to_bytes(item);
   Cursor in(stored, 100, "file", "cbor", rules);
   Value value = in.value();
   in.finish();
@@ -107,7 +108,7 @@ TEST(Cbor, MinusZeroStaysMinusZero) {
 
 TEST(Cbor, LenientReadsEveryWellFormedSpelling) {
   EXPECT_EQ(decode(hex("18 01"), Rules::lenient), Value(1));
-  EXPECT_EQ(decode(hex("5f 42 01 02 43 03 04 05 ff"), Rules::lenient), Value(ztensor_test::to_bytes("\x01\x02\x03\x04\x05")));
+  EXPECT_EQ(decode(hex("5f 42 01 02 43 03 04 05 ff"), Rules::lenient), Value(support::to_bytes("\x01\x02\x03\x04\x05")));
   EXPECT_EQ(decode(hex("7f 65 73 74 72 65 61 64 6d 69 6e 67 ff"), Rules::lenient), Value("streaming"));
   EXPECT_EQ(decode(hex("9f 01 82 02 03 9f 04 05 ff ff"), Rules::lenient), Value(Value::Array{1, Value::Array{2, 3}, Value::Array{4, 5}}));
   EXPECT_EQ(decode(hex("bf 63 46 75 6e f5 63 41 6d 74 21 ff"), Rules::lenient), Value(Attributes{{"Fun", true}, {"Amt", -2}}));

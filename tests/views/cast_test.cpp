@@ -12,6 +12,7 @@
 
 #include <poise/error.hpp>
 
+#include "support/errors.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -49,13 +50,9 @@ BlobPtr cast(const std::vector<T>& values, DType from, DType to, std::shared_ptr
 }
 
 std::string failure_of(const Blob& blob) {
-  try {
-    read_all(blob);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    return error.what();
-  }
-  return "nothing";
+  const Error error = support::error_of([&] { read_all(blob); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  return error.what();
 }
 
 TEST(Cast, EveryRangeOfBytesIsThatOfTheWhole) {
@@ -115,13 +112,13 @@ TEST(Cast, OverflowNamesTensorAndElement) {
   values[4999] = 65520;  // 65504 is the largest f16, from the middle to the next one on it is infinite
   EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 is too large for f16; --dtype f32 keeps it");
   values[4999] = 65519;
-  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "nothing");
+  EXPECT_NO_THROW(read_all(*cast(values, DType::f32, DType::f16)));
   values[7] = -std::numeric_limits<float>::max();
   EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16; --dtype f32 keeps it");
   EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)), "tensor w: element 1 is too large for f32");
   EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)),
             "tensor w: element 0 is too large for f16; --dtype f32 keeps it");
-  EXPECT_EQ(failure_of(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)), "nothing");
+  EXPECT_NO_THROW(read_all(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)));
 }
 
 // All sixteen numbers, as the Microscaling Formats specification of the Open Compute Project lists them.

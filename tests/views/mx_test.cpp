@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "support/errors.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -46,12 +47,7 @@ std::vector<float> values_of(const Tensor& tensor) {
 }
 
 std::string failure_of(const Tensor& tensor) {
-  try {
-    values_of(tensor);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing";
+  return support::message_of([&] { values_of(tensor); });
 }
 
 TEST(Mx, ElementsOfEveryTypeAreMultipliedByThePowerOfTheirBlock) {

@@ -9,21 +9,13 @@
 #include <poise/error.hpp>
 #include <poise/stored_type.hpp>
 
+#include "support/errors.hpp"
 #include "views/quantize.hpp"
 
 namespace poise {
 namespace {
 
 using testing::ElementsAre;
-
-ErrorKind kind_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  return ErrorKind::internal;
-}
 
 Tensor bf16_tensor() {
   return make_dense("b", {3}, DType::bf16,
@@ -44,14 +36,14 @@ TEST(Values, AreReadInPieces) {
   read_values(bf16_tensor(), 1, two);
   EXPECT_THAT(two, ElementsAre(-2.0F, 0.0F));
   read_values(bf16_tensor(), 3, {});
-  EXPECT_EQ(kind_of([&] { read_values(bf16_tensor(), 2, two); }), ErrorKind::bad_argument);
-  EXPECT_EQ(kind_of([&] { read_values(bf16_tensor(), UINT64_MAX, two); }), ErrorKind::bad_argument);
+  EXPECT_EQ(support::error_of([&] { read_values(bf16_tensor(), 2, two); }).kind(), ErrorKind::bad_argument);
+  EXPECT_EQ(support::error_of([&] { read_values(bf16_tensor(), UINT64_MAX, two); }).kind(), ErrorKind::bad_argument);
 }
 
 TEST(Values, RefuseWhatIsNoFloatingPointNumber) {
   const Tensor integers = make_dense("i", {2}, DType::i8, make_memory_blob({std::byte{1}, std::byte{2}}, "i"));
-  EXPECT_EQ(kind_of([&] { values(integers); }), ErrorKind::unsupported);
-  EXPECT_EQ(kind_of([&] { make_tensor("w", {2, 2}, {1, 2, 3}); }), ErrorKind::bad_argument);
+  EXPECT_EQ(support::error_of([&] { values(integers); }).kind(), ErrorKind::unsupported);
+  EXPECT_EQ(support::error_of([&] { make_tensor("w", {2, 2}, {1, 2, 3}); }).kind(), ErrorKind::bad_argument);
 }
 
 }  // namespace

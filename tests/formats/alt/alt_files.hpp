@@ -1,30 +1,16 @@
-// Reading and writing ALT files in memory.
+// What tests of ALT files are made of: golden files, files in memory, errors.
 #pragma once
 
-#include <poise/error.hpp>
-#include <poise/format.hpp>
-
-#include "formats/format.hpp"
+#include "support/annotated_hex.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
 
 namespace poise {
 
-inline Model read(std::vector<std::byte> bytes) { return open(Source::from_memory(std::move(bytes), "test.alt")); }
+using support::error_of;
+using support::read_annotated_hex;
+using support::written;
 
-inline std::vector<std::byte> written(const Model& model, const Format& format, const WriteOptions& options = {}) {
-  MemoryOutput output("test.alt");
-  write_model(model, format, output, options);
-  return output.take();
-}
-
-// What `action` throws.
-template <typename Action>
-Error error_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorKind::internal, "nothing was thrown");
-}
+inline Model read(std::vector<std::byte> file) { return support::read(std::move(file), "test.alt"); }
 
 }  // namespace poise

@@ -10,7 +10,6 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
-#include "formats/alt/annotated_hex.hpp"
 #include "formats/alt/file_builder.hpp"
 
 namespace poise {
@@ -178,7 +177,7 @@ TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsNotTaken) {
 }
 
 TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
-  auto bytes = read_annotated_hex("v2.hex");
+  auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::uint64_t tensor = 0x1a0 + 40;  // the first of the section that begins at 0x1a0
   put<std::int32_t>(bytes, tensor, 3);
   put<std::int32_t>(bytes, tensor + 4, 5);
@@ -207,7 +206,7 @@ std::vector<std::byte> last_tensor_first(const std::vector<std::byte>& file) {
 
 // `poise inspect` lists what `poise convert` would change.
 TEST(AltDialects, TensorsInAnotherOrderAreTold) {
-  const auto golden = read_annotated_hex("v2.hex");
+  const auto golden = read_annotated_hex("formats/alt/v2.hex");
   const Model model = read(last_tensor_first(golden));
   EXPECT_THAT(model.warnings,
               ElementsAre(Field(&Finding::message, HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
@@ -234,7 +233,7 @@ TEST(AltDialects, UnpackedCodesAreTold) {
 }
 
 TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
-  auto bytes = read_annotated_hex("v2.hex");
+  auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string name = "model.layers.0.self_attn.k_proj.weight";
   const std::size_t min = text.find(name) + name.size() + 4 + 4;
@@ -242,7 +241,7 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   put(bytes, min + 4, 3.0F);
   const Model model = read(bytes);
   EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
-  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("v2.hex"));
+  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
 TEST(AltDialects, HintsOfOtherTensorsAreTold) {
@@ -259,7 +258,7 @@ TEST(AltDialects, HintsOfOtherTensorsAreTold) {
 }
 
 TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsTold) {
-  Model model = read(read_annotated_hex("v2.hex"));
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   ASSERT_NE(model.find("lm_head.weight"), nullptr);
   model.config->tie_word_embeddings = true;
   EXPECT_THAT(read(written(model, kAltV2)).warnings,

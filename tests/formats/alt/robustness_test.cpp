@@ -13,7 +13,6 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
-#include "formats/alt/annotated_hex.hpp"
 #include "formats/alt/file_builder.hpp"
 #include "support/directories.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
@@ -38,7 +37,7 @@ std::vector<std::vector<std::byte>> small_files() {
   alt_c.sizes = FileBuilder::Sizes::fields_without_ids;
   alt_c.alt_c_parameters = alt_c.alt_c_tokens = alt_c.alt_c_types = true;
   alt_c.seq_len = alt_c.tensors = false;
-  return {read_annotated_hex("v1.hex"), read_annotated_hex("v2.hex"), alt_c.v2()};
+  return {read_annotated_hex("formats/alt/v1.hex"), read_annotated_hex("formats/alt/v2.hex"), alt_c.v2()};
 }
 
 TEST(AltRobustness, EveryTruncationIsAnError) {
@@ -208,7 +207,7 @@ TEST(AltRobustness, TheWorkedTokenizerExample) {
   model.vocabulary->add("world", 0.8F, TokenType::normal);
   model.vocabulary->add("!", -1.0F, TokenType::normal);
   const auto file = written(model, kAltV2);
-  const auto section = read_annotated_hex("tokenizer_example.hex");
+  const auto section = read_annotated_hex("formats/alt/tokenizer_example.hex");
   const auto found = std::search(file.begin(), file.end(), section.begin(), section.begin() + 8);
   ASSERT_GE(static_cast<std::size_t>(file.end() - found), section.size());
   EXPECT_TRUE(std::equal(section.begin(), section.end(), found));

@@ -4,7 +4,6 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
-#include "formats/alt/annotated_hex.hpp"
 #include "formats/alt/file_builder.hpp"
 
 namespace poise {
@@ -17,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(AltV1, TheGoldenFileIsReadFieldByField) {
-  const Model model = read(read_annotated_hex("v1.hex"));
+  const Model model = read(read_annotated_hex("formats/alt/v1.hex"));
   EXPECT_EQ(model.origin.format, "alt-v1");
   EXPECT_THAT(model.warnings, IsEmpty());
   Card card;
@@ -57,7 +56,7 @@ TEST(AltV1, TheGoldenFileIsReadFieldByField) {
 }
 
 TEST(AltV1, TheGoldenFileIsReproducedByteForByteAlsoByWayOfVersion2) {
-  const auto golden = read_annotated_hex("v1.hex");
+  const auto golden = read_annotated_hex("formats/alt/v1.hex");
   EXPECT_EQ(written(read(golden), kAltV1), golden);
   EXPECT_EQ(written(read(written(read(golden), kAltV2)), kAltV1), golden);
 }
@@ -107,7 +106,7 @@ TEST(AltV1, ItsQuantizedTypeIsAPlainInteger) {
 }
 
 TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {
-  const Model model = read(read_annotated_hex("v2.hex"));
+  const Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   const Error error = error_of([&] { written(model, kAltV1); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("alt1 has no scales, so it cannot hold the quantized tensor model.layers.0.self_attn.k_proj.weight"));
@@ -115,7 +114,7 @@ TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {
 
 // Its reader would refuse the file.
 TEST(AltV1, ANegativeLengthIsRefused) {
-  Model model = read(read_annotated_hex("v1.hex"));
+  Model model = read(read_annotated_hex("formats/alt/v1.hex"));
   model.config->max_position_embeddings = -1;
   const Error error = error_of([&] { written(model, kAltV1); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
@@ -123,7 +122,7 @@ TEST(AltV1, ANegativeLengthIsRefused) {
 }
 
 TEST(AltV1, WhatConvertWouldChangeIsTold) {
-  const auto golden = read_annotated_hex("v1.hex");
+  const auto golden = read_annotated_hex("formats/alt/v1.hex");
   auto bytes = golden;
   const std::size_t data_type = 32 + 16 + 4 + 7 + 6 * 4 + 3 * 4;
   bytes[data_type] = bytes[data_type] ^ std::byte{1};
@@ -138,8 +137,8 @@ TEST(AltV1, WhatItCannotHoldIsSaid) {
   EXPECT_THAT(kAltV1.losses(model, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
                                                     "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
                                                     "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
-  EXPECT_THAT(kAltV1.losses(read(read_annotated_hex("v1.hex")), {}), IsEmpty());
-  EXPECT_THAT(kAltV2.losses(read(read_annotated_hex("v1.hex")), {}), IsEmpty());
+  EXPECT_THAT(kAltV1.losses(read(read_annotated_hex("formats/alt/v1.hex")), {}), IsEmpty());
+  EXPECT_THAT(kAltV2.losses(read(read_annotated_hex("formats/alt/v1.hex")), {}), IsEmpty());
 }
 
 TEST(AltV1, AWrongFieldIsNamed) {

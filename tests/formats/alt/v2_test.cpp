@@ -9,7 +9,6 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
-#include "formats/alt/annotated_hex.hpp"
 
 namespace poise {
 namespace {
@@ -19,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(AltV2, TheGoldenFileIsReadFieldByField) {
-  const Model model = read(read_annotated_hex("v2.hex"));
+  const Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   EXPECT_EQ(model.origin.format, "alt-v2");
   EXPECT_THAT(model.warnings, IsEmpty());
   const Card card{"mistral", "nobody/tiny", "nobody", "2024-07-05", "2024-12-24", "apache-2.0", "00000000-0000-8000-8000-000000000001"};
@@ -68,7 +67,7 @@ TEST(AltV2, TheGoldenFileIsReadFieldByField) {
 }
 
 TEST(AltV2, TheGoldenFileIsReproducedByteForByte) {
-  const auto golden = read_annotated_hex("v2.hex");
+  const auto golden = read_annotated_hex("formats/alt/v2.hex");
   EXPECT_EQ(written(read(golden), kAltV2), golden);
 }
 
@@ -103,7 +102,7 @@ TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
 
 // The bits of 1e-44 are those of the integer 7, a head size, and those of a head size of 1.1e9 a usual float.
 TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
-  Model model = read(read_annotated_hex("v2.hex"));
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.config->rope_theta = 1e-44F;
   model.config->initializer_range = 10000;
   const Error error = error_of([&] { written(model, kAltV2); });
@@ -116,7 +115,7 @@ TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
 }
 
 TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
-  Model model = read(read_annotated_hex("v2.hex"));
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.vocabulary->add("nan", std::numeric_limits<float>::quiet_NaN(), TokenType::normal);
   EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(), HasSubstr("alt cannot hold the score of token 5, which is NaN"));
   for (const DType dtype : {DType::qint8, DType::qint4}) {
@@ -132,7 +131,7 @@ TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
 }
 
 TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
-  Model model = read(read_annotated_hex("v2.hex"));
+  Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.config_json = {{"model_type", "mistral"}, {"frobnication", 1}, {"torch_dtype", "bfloat16"}};
   EXPECT_THAT(kAltV2.losses(model, {}), testing::Contains("alt cannot hold 2 keys of config.json (frobnication, torch_dtype)"));
   EXPECT_NO_THROW(written(model, kAltV2));

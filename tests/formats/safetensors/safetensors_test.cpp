@@ -8,6 +8,8 @@
 
 #include <poise/format.hpp>
 
+#include "support/model_files.hpp"
+
 namespace poise {
 namespace {
 
@@ -28,9 +30,7 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   add("complex", DType::complex64, 1, 'f');
   add("integer", DType::i32, 1, 'g');
   add("flag", DType::boolean, 1, '\1');
-  MemoryOutput output("test.safetensors");
-  write_model(model, kSafetensors, output, {});
-  const std::vector<std::byte> bytes = output.take();
+  const std::vector<std::byte> bytes = support::written(model, kSafetensors);
   // The header says it in the order of the data, which is what readers that take it for the order expect.
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
@@ -42,7 +42,7 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
                                 R"("nibbles":{"dtype":"F4","shape":[2],"data_offsets":[35,36]},"flag":{"dtype":"BOOL","shape":[1],"data_offsets":[36,37]}})"));
   const std::string data(reinterpret_cast<const char*>(bytes.data()) + 8 + length, bytes.size() - 8 - length);
   EXPECT_EQ(data, std::string(8, 'd') + std::string(8, 'f') + std::string(12, 'b') + std::string(4, 'g') + "cc" + "a" + "e" + "\1");
-  const Model again = open(Source::from_memory(bytes, "test.safetensors"));
+  const Model again = support::read(bytes, "test.safetensors");
   for (const Tensor& tensor : again.tensors()) {
     const auto at = tensor.require("data").blob->location();
     const unsigned width = std::max(1U, info(tensor.require("data").dtype).bits / 8U);

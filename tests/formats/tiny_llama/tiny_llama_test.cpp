@@ -14,6 +14,9 @@
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
 
+#include "support/bytes.hpp"
+#include "support/errors.hpp"
+
 namespace poise {
 namespace {
 
@@ -54,20 +57,10 @@ std::string golden() {
   return file.str();
 }
 
-SourcePtr source(const std::string& bytes) {
-  std::vector<std::byte> copy(bytes.size());
-  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
-  return Source::from_memory(std::move(copy), "model.tllm");
-}
+SourcePtr source(const std::string& bytes) { return support::source(bytes, "model.tllm"); }
 
 std::string error_of(const std::string& bytes) {
-  try {
-    open(source(bytes));
-  } catch (const Error& error) {
-    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
-    return error.what();
-  }
-  return {};
+  return support::message_of([&] { open(source(bytes)); });
 }
 
 std::string written(const Model& model) {

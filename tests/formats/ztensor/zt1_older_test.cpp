@@ -15,37 +15,26 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
-#include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "formats/ztensor/zt_files.hpp"
+#include "support/cbor_notation.hpp"
 
 namespace poise {
 namespace {
 
+using support::array;
+using support::elements;
+using support::hex;
+using support::map;
+using support::number;
+using support::padded;
+using support::text;
+using support::to_bytes;
+using support::u64le;
 using testing::HasSubstr;
-using ztensor_test::array;
-using ztensor_test::elements;
-using ztensor_test::hex;
-using ztensor_test::map;
-using ztensor_test::number;
-using ztensor_test::padded;
-using ztensor_test::text;
-using ztensor_test::to_bytes;
-using ztensor_test::u64le;
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
-
-Model read(const std::string& file) { return open(ztensor_test::source(file)); }
-
-std::string refusal(const std::string& file) {
-  try {
-    read(file);
-  } catch (const Error& error) {
-    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
-    return error.what();
-  }
-  return "";
-}
 
 std::string entry_0_1(Entries more = {}) {
   Entries entries = {{text("name"), text("w")},        {text("offset"), number(64)},        {text("size"), number(8)},
@@ -198,9 +187,7 @@ TEST(Zt1Older, Version1Point2SaysTheUncompressedLength) {
 // Any of them converts to a current file.
 TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
   const Model old = read(file_0_1(hex("3f 80 00 00 c0 00 00 00"), {entry_0_1({{text("data_endianness"), text("big")}})}));
-  MemoryOutput output("test.zt");
-  write_model(old, kZtensor1, output, {});
-  const Model current = read(ztensor_test::to_string(output.take()));
+  const Model current = read(written(old, kZtensor1));
   EXPECT_EQ(current.origin.format, "zt-1.1");
   EXPECT_EQ(read_all(*current.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
 }
@@ -216,13 +203,7 @@ TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
     tensor.affine = make_affine(affine);
     model.add(std::move(tensor));
     for (const Format* format : {&kZtensor1, &kZtensor2}) {
-      MemoryOutput output("test.zt");
-      try {
-        write_model(model, *format, output, {});
-        FAIL() << affine.delta;
-      } catch (const Error& error) {
-        EXPECT_THAT(error.message(), HasSubstr("tensor q: attribute poise.affine: "));
-      }
+      EXPECT_THAT(support::message_of([&] { written(model, *format); }), HasSubstr("tensor q: attribute poise.affine: ")) << affine.delta;
     }
   }
 }
@@ -231,7 +212,7 @@ TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
 TEST(Zt1Older, AnEditLeavesAllElseAsItIs) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("poise-edit-1.2-{}.zt", ::getpid());
   const std::string date = hex("c0 6a") + "2026-11-22";
-  const std::string number5 = ztensor_test::long_head(0, 5, 8);
+  const std::string number5 = support::long_head(0, 5, 8);
   const auto file = [&](const Entries& attributes) {
     const std::string manifest =
         map({{text("attributes"), map(attributes)}, {text("later"), hex("bf ff")}, {text("objects"), map({})}, {text("version"), text("1.2.0")}});

@@ -8,26 +8,27 @@
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
 
-#include "formats/ztensor/file_bytes.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
+#include "support/cbor_notation.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
 namespace {
 
+using support::array;
+using support::bytes;
+using support::elements;
+using support::hex;
+using support::map;
+using support::number;
+using support::padded;
+using support::text;
+using support::to_bytes;
+using support::u64le;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using ztensor_test::array;
-using ztensor_test::bytes;
-using ztensor_test::elements;
-using ztensor_test::hex;
-using ztensor_test::map;
-using ztensor_test::number;
-using ztensor_test::padded;
-using ztensor_test::text;
-using ztensor_test::to_bytes;
-using ztensor_test::u64le;
 
 // Three tensors, in this order of bytes: "b" f32 [2] (1, -2), "a.w" u16 [2, 2] (1, 2, 3, 65535), "e" f32 [0, 3].
 std::string golden_file() {
@@ -50,23 +51,7 @@ std::string golden_file() {
   return file + manifest + u64le(manifest.size()) + "ZTEN1000";
 }
 
-Model read(const std::string& file) { return open(ztensor_test::source(file)); }
-
-std::string written(const Model& model, const WriteOptions& options = {}) {
-  MemoryOutput output("test.zt");
-  write_model(model, kZtensor1, output, options);
-  return ztensor_test::to_string(output.take());
-}
-
-std::string refusal(const std::string& file) {
-  try {
-    read(file);
-  } catch (const Error& error) {
-    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
-    return error.what();
-  }
-  return "";
-}
+std::string written(const Model& model, const WriteOptions& options = {}) { return poise::written(model, kZtensor1, options); }
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
@@ -224,11 +209,7 @@ std::string without_digests(const Model& model) {
   return written(model, options);
 }
 
-std::string written_as_version_2(const Model& model) {
-  MemoryOutput output("test.zt");
-  write_model(model, kZtensor2, output, {});
-  return ztensor_test::to_string(output.take());
-}
+std::string written_as_version_2(const Model& model) { return poise::written(model, kZtensor2); }
 
 TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
   const std::string type = dense_file("f6_e3m2", {2}, "abc");
@@ -376,13 +357,11 @@ TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
         indices_of("i8", std::int8_t{}), indices_of("i16", std::int16_t{}), indices_of("i32", std::int32_t{}), indices_of("i64", std::int64_t{})}) {
     const Model model = read(bytes);
     const Model same = read(written(model));
-    MemoryOutput output("test.zt");
-    write_model(model, kZtensor2, output, {});
-    const Model newer = read(ztensor_test::to_string(output.take()));
+    const Model newer = read(poise::written(model, kZtensor2));
     SCOPED_TRACE(model.tensors()[0].require("indices").dtype_name);
     EXPECT_EQ(same.tensors()[0].require("indices").dtype, model.tensors()[0].require("indices").dtype);
     for (const Model* each : {&model, &same, &newer}) {
-      EXPECT_EQ(ztensor_test::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))), elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
+      EXPECT_EQ(support::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))), elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
     }
   }
 }

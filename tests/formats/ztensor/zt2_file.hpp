@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "formats/ztensor/file_bytes.hpp"
+#include "support/bytes.hpp"
+#include "support/cbor_notation.hpp"
 
-namespace poise::ztensor_test {
+namespace poise::support {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
@@ -43,4 +44,4 @@ std::string manifest(const Entries& objects, Entries more = {});
 std::uint64_t xxh3_number(std::string_view bytes);
 std::string xxh3_digest(std::string_view bytes);
 
-}  // namespace poise::ztensor_test
+}  // namespace poise::support

@@ -8,7 +8,7 @@
 
 #include <xxhash.h>
 
-namespace poise::ztensor_test {
+namespace poise::support {
 
 std::string sorted(Entries entries) {
   std::ranges::stable_sort(entries, {}, &Entries::value_type::first);
@@ -62,4 +62,4 @@ namespace {
 TEST(File2, DigestsAreThoseOfTheTool) { EXPECT_EQ(xxh3_digest(""), "xxh3:2d06800538d394c2"); }
 
 }  // namespace
-}  // namespace poise::ztensor_test
+}  // namespace poise::support

@@ -21,29 +21,25 @@
 
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2_file.hpp"
+#include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
+#include "support/hostile_cases.hpp"
 
 namespace poise {
 namespace {
 
-using namespace ztensor_test;
+using namespace support;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Model read(const std::string& file, const std::string& name = "test.zt") { return open(ztensor_test::source(file, name)); }
-
-std::string written(const Model& model, const WriteOptions& options = {}) {
-  MemoryOutput output("test.zt");
-  write_model(model, kZtensor2, output, options);
-  return ztensor_test::to_string(output.take());
-}
+std::string written(const Model& model, const WriteOptions& options = {}) { return poise::written(model, kZtensor2, options); }
 
 Tensor dense(std::string name, Shape shape, DType dtype, const std::string& data) {
   return make_dense(std::move(name), std::move(shape), dtype, make_memory_blob(to_bytes(data), "memory"));
 }
 
 std::string bytes_of(const Model& model, std::string_view tensor, std::string_view role = "data") {
-  return ztensor_test::to_string(read_all(*model.find(tensor)->require(role).blob));
+  return support::to_string(read_all(*model.find(tensor)->require(role).blob));
 }
 
 // Five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8], copy.of.b f32 [2, 1], e f32 [0, 3].
@@ -84,6 +80,8 @@ class ChangingBlob final : public Blob {
  private:
   mutable std::atomic<unsigned> reads_ = 0;
 };
+
+const hostile::HostileTable kTable("zt", [] { return golden_file(); });
 
 TEST(Zt2, DigestsAreThoseOfTheBytesWrittenEvenWhereTheInputChanges) {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("poise-changing-{}", ::getpid());
@@ -233,7 +231,7 @@ TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   EXPECT_TRUE(big.blob->seekable());
   std::vector<std::byte> piece(2'000'000);
   big.blob->read(1'048'570, piece);
-  EXPECT_EQ(ztensor_test::to_string(piece), data.substr(1'048'570, 2'000'000));
+  EXPECT_EQ(support::to_string(piece), data.substr(1'048'570, 2'000'000));
 }
 
 class TemporaryDirectory {

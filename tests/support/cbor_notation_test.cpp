@@ -1,12 +1,10 @@
-#include "formats/ztensor/file_bytes.hpp"
+#include "support/cbor_notation.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cctype>
-#include <cstring>
-#include <sstream>
+#include "support/bytes.hpp"
 
-namespace poise::ztensor_test {
+namespace poise::support {
 namespace {
 
 std::string big_endian(std::uint64_t value, unsigned count) {
@@ -21,22 +19,6 @@ std::string head(unsigned major, std::uint64_t argument) {
 }
 
 }  // namespace
-
-std::string hex(std::string_view digits) {
-  std::string result;
-  std::istringstream lines{std::string(digits)};
-  for (std::string line; std::getline(lines, line);) {
-    std::string pair;
-    for (const char c : line.substr(0, line.find('|'))) {
-      if (std::isxdigit(static_cast<unsigned char>(c)) == 0) continue;
-      pair += c;
-      if (pair.size() < 2) continue;
-      result += static_cast<char>(std::stoi(pair, nullptr, 16));
-      pair.clear();
-    }
-  }
-  return result;
-}
 
 std::string long_head(unsigned major, std::uint64_t argument, unsigned argument_bytes) {
   const unsigned low = argument_bytes == 0   ? static_cast<unsigned>(argument)
@@ -64,28 +46,10 @@ std::string map(const std::vector<std::pair<std::string, std::string>>& entries)
   return result;
 }
 
-std::string u32le(std::uint32_t value) { return elements<std::uint32_t>({value}); }
-std::string u64le(std::uint64_t value) { return elements<std::uint64_t>({value}); }
-
-std::string padded(std::string file, std::size_t alignment) {
-  file.resize((file.size() + alignment - 1) / alignment * alignment);
-  return file;
-}
-
-std::vector<std::byte> to_bytes(std::string_view file) {
-  std::vector<std::byte> result(file.size());
-  if (!file.empty()) std::memcpy(result.data(), file.data(), file.size());
-  return result;
-}
-
-std::string to_string(const std::vector<std::byte>& file) { return {reinterpret_cast<const char*>(file.data()), file.size()}; }
-
-SourcePtr source(std::string_view file, std::string name) { return Source::from_memory(to_bytes(file), std::move(name)); }
-
 namespace {
 
 // From RFC 8949, appendix A.
-TEST(FileBytes, TheNotationAgreesWithTheStandardsExamples) {
+TEST(CborNotation, AgreesWithTheStandardsExamples) {
   EXPECT_EQ(number(1000000), hex("1a 00 0f 42 40"));
   EXPECT_EQ(negative(999), hex("39 03 e7"));
   EXPECT_EQ(text("IETF"), hex("64 49 45 54 46"));
@@ -95,4 +59,4 @@ TEST(FileBytes, TheNotationAgreesWithTheStandardsExamples) {
 }
 
 }  // namespace
-}  // namespace poise::ztensor_test
+}  // namespace poise::support

@@ -1,4 +1,4 @@
-#include "formats/alt/annotated_hex.hpp"
+#include "support/annotated_hex.hpp"
 #include "support/directories.hpp"
 
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace poise {
+namespace poise::support {
 
 std::vector<std::byte> read_annotated_hex(const std::string& name) {
-  std::ifstream file(source_directory() / "tests/formats/alt" / name);
+  std::ifstream file(source_directory() / "tests" / name);
   if (!file) throw std::runtime_error("cannot open " + name);
   std::vector<std::byte> bytes;
   for (std::string line; std::getline(file, line);) {
@@ -27,9 +27,9 @@ std::vector<std::byte> read_annotated_hex(const std::string& name) {
 namespace {
 
 TEST(AnnotatedHex, EveryByteOfTheGoldenFilesIsThere) {
-  EXPECT_EQ(read_annotated_hex("v1.hex").size(), 1028U);
-  EXPECT_EQ(read_annotated_hex("v2.hex").size() % 32, 8U);
+  EXPECT_EQ(read_annotated_hex("formats/alt/v1.hex").size(), 1028U);
+  EXPECT_EQ(read_annotated_hex("formats/alt/v2.hex").size() % 32, 8U);
 }
 
 }  // namespace
-}  // namespace poise
+}  // namespace poise::support

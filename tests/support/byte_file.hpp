@@ -3,7 +3,7 @@
 //
 //   file.i32("version", 2).text("name", "x").pad("padding", 32)     append, and fields have names
 //   file.i32("version", 3)                                          a name that is there already: replace its bytes
-//   file.offset("version")                                          where it lies now
+//   file.offset("version")                                          where it begins now
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-namespace poise::hostile {
+#include "support/bytes.hpp"
 
-std::string le(std::uint64_t value, std::size_t bytes);
+namespace poise::support {
 
 class ByteFile {
  public:
@@ -34,8 +34,8 @@ class ByteFile {
   // Appends all fields of another file, with a prefix to their names.
   ByteFile& append(const ByteFile& other, std::string_view prefix = "");
   ByteFile& erase(std::string_view name);
-  // Ends the file in front of a field, or that many bytes behind its beginning.
-  ByteFile& cut(std::string_view name, std::size_t behind = 0);
+  // Ends the file before a field, or that many bytes after the field begins.
+  ByteFile& cut(std::string_view name, std::size_t bytes = 0);
 
   std::uint64_t offset(std::string_view name) const;
   std::uint64_t size(std::string_view name) const;
@@ -62,4 +62,4 @@ class ByteFile {
   std::size_t cut_ = SIZE_MAX;
 };
 
-}  // namespace poise::hostile
+}  // namespace poise::support

@@ -2,19 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include <poise/error.hpp>
 
-#include "hostile/byte_file.hpp"
+#include "support/byte_file.hpp"
 
 namespace poise::hostile {
 
+using support::ByteFile;
+using support::le;
+
 inline constexpr std::string_view kNowhere = "-";        // the error has no offset
 inline constexpr std::string_view kAnywhere = "*";       // where several readings were tried, and none is the one that was meant
-inline constexpr std::string_view kEndOfFile = "(end)";  // it points behind the last byte
+inline constexpr std::string_view kEndOfFile = "(end)";  // it points past the last byte
 
 struct Case {
   std::string_view rule;
@@ -47,5 +52,23 @@ void expect_cuts_refused(std::string_view name, const ByteFile& file);
 // which no rule is about, it gives the same tensors with one byte that differs: what a digest is for. In the fields of `ignored`
 // nothing of a flip is to be seen.
 void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data, std::span<const std::string_view> ignored = {});
+
+// Opening the file, and reading every part of what opens, ends in an Error of a kind that files have, or in a model.
+void expect_harmless(std::string_view name, const std::string& file);
+
+// A format's file that its tables break: small, sound, with something in it. formats/conformance_test.cpp asks every registered format for
+// one, and reads, writes, cuts and flips it. One of these for each format, in the file of its tables:
+//
+//   const HostileTable kTable("alt", [] { return whole().bytes(); });
+struct HostileTable {
+  HostileTable(std::string_view format, std::string (*sound_file)());
+  // Of a format of directories: one of the project's own, below its root.
+  HostileTable(std::string_view format, std::filesystem::path sound_directory);
+
+  std::string (*file)() = nullptr;
+  std::filesystem::path directory;
+};
+// By the format's name.
+const std::map<std::string_view, HostileTable>& hostile_tables();
 
 }  // namespace poise::hostile

@@ -1,4 +1,4 @@
-#include "hostile/cases.hpp"
+#include "support/hostile_cases.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,12 +28,9 @@ std::optional<std::uint64_t> place(const ByteFile& file, std::string_view at) {
 
 std::string described(std::optional<std::uint64_t> offset) { return offset ? fmt::format("0x{:x}", *offset) : "nowhere"; }
 
-SourcePtr in_memory(const std::string& file, std::string_view name) {
-  const auto bytes = std::as_bytes(std::span(file));
-  return Source::from_memory({bytes.begin(), bytes.end()}, std::string(name));
-}
+SourcePtr in_memory(const std::string& file, std::string_view name) { return support::source(file, std::string(name)); }
 
-// The bytes of all parts, one tensor behind the other.
+// The bytes of all parts, tensor after tensor.
 std::vector<std::byte> all_data(const Model& model) {
   std::vector<std::byte> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -187,5 +184,24 @@ void expect_flips_show(std::string_view name, const ByteFile& file, std::span<co
     }
   }
 }
+
+void expect_harmless(std::string_view name, const std::string& file) {
+  if (const auto model = open_unless_refused(file, name)) data_unless_refused(*model);
+}
+
+namespace {
+
+std::map<std::string_view, HostileTable>& tables() {
+  static std::map<std::string_view, HostileTable> all;
+  return all;
+}
+
+}  // namespace
+
+HostileTable::HostileTable(std::string_view format, std::string (*sound_file)()) : file(sound_file) { tables().emplace(format, *this); }
+
+HostileTable::HostileTable(std::string_view format, fs::path sound_directory) : directory(std::move(sound_directory)) { tables().emplace(format, *this); }
+
+const std::map<std::string_view, HostileTable>& hostile_tables() { return tables(); }
 
 }  // namespace poise::hostile

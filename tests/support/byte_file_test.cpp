@@ -1,17 +1,11 @@
-#include "hostile/byte_file.hpp"
+#include "support/byte_file.hpp"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <stdexcept>
 
-namespace poise::hostile {
-
-std::string le(std::uint64_t value, std::size_t bytes) {
-  std::string result(bytes, '\0');
-  for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<char>(value >> (8 * i) & 0xff);
-  return result;
-}
+namespace poise::support {
 
 ByteFile::Field& ByteFile::field(std::string_view name) {
   for (Field& field : fields_) {
@@ -70,8 +64,8 @@ ByteFile& ByteFile::erase(std::string_view name) {
   return *this;
 }
 
-ByteFile& ByteFile::cut(std::string_view name, std::size_t behind) {
-  cut_ = static_cast<std::size_t>(offset(name)) + behind;
+ByteFile& ByteFile::cut(std::string_view name, std::size_t bytes) {
+  cut_ = static_cast<std::size_t>(offset(name)) + bytes;
   return *this;
 }
 
@@ -124,4 +118,4 @@ TEST(ByteFile, FieldsHaveNamesAndPlaces) {
 }
 
 }  // namespace
-}  // namespace poise::hostile
+}  // namespace poise::support

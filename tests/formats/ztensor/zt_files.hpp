@@ -1,0 +1,23 @@
+// What tests of zTensor files are made of: files in memory, and what is said of those that are refused.
+#pragma once
+
+#include <string>
+
+#include "support/bytes.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
+
+namespace poise {
+
+inline Model read(const std::string& file, const std::string& name = "test.zt") { return open(support::source(file, name)); }
+
+inline std::string written(const Model& model, const Format& format, const WriteOptions& options = {}) {
+  return support::to_string(support::written(model, format, options));
+}
+
+// What is said of a file that does not open; empty for one that does.
+inline std::string refusal(const std::string& file) {
+  return support::message_of([&] { read(file); });
+}
+
+}  // namespace poise

@@ -1,0 +1,35 @@
+// What a call throws, for tests that look at it.
+#pragma once
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+namespace poise::support {
+
+// The Error that `action` throws; where it throws none, one of kind `internal` that says "nothing was thrown".
+template <typename Action>
+Error error_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorKind::internal, "nothing was thrown");
+}
+
+// What the Error that `action` throws says, with its place; empty where it throws none. An internal error fails the test.
+template <typename Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace poise::support
