@@ -7,11 +7,11 @@
 
 #include <poise/convert.hpp>
 
-#include "bytes/limits.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "codec/limits.hpp"
 #include "formats/format.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "model/card.hpp"

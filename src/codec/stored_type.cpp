@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "bytes/limits.hpp"
+#include "codec/limits.hpp"
 
 namespace poise {
 namespace {

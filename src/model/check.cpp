@@ -7,8 +7,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
 #include "model/config_effects.hpp"
+#include "model/limits.hpp"
 #include "model/roles.hpp"
 #include "model/tiny_llama.hpp"
 

@@ -11,10 +11,11 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "model/config_json.hpp"
+#include "model/limits.hpp"
 #include "syntax/json.hpp"
+#include "syntax/limits.hpp"
 
 namespace poise {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
 #include "bytes/text_table.hpp"
+#include "model/limits.hpp"
 #include "model/tiny_llama.hpp"
 
 namespace poise {

@@ -14,7 +14,6 @@
 #include <poise/dtype.hpp>
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 
 namespace poise {

@@ -14,11 +14,12 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
-
 namespace poise {
 namespace {
 
+constexpr int kMaxWindowLog = 27;                      // 128 MiB: what every decoder accepts by default
+constexpr std::uint64_t kMinBlockBytes = 4;            // a block has 4 bytes or more ...
+constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at most so many (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
@@ -27,7 +28,7 @@ class Decoder {
  public:
   explicit Decoder(const Location& location) : at_(location), context_(ZSTD_createDCtx()) {
     if (!context_) throw std::bad_alloc();
-    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxZstdWindowLog);
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
   }
 
   // Fills `out` as far as the frames reach.
@@ -122,7 +123,7 @@ class ZstdStream final : public BlobStream {
 
 // What no stored bytes can decode to is never allocated.
 std::uint64_t largest_content(const Location& location) {
-  return location.length > UINT64_MAX / kMaxZstdBlockContent - 1 ? UINT64_MAX : (location.length / kMinZstdBlockBytes + 1) * kMaxZstdBlockContent;
+  return location.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX : (location.length / kMinBlockBytes + 1) * kMaxBlockContent;
 }
 
 class ZstdBlob final : public Blob {

@@ -18,7 +18,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "bytes/limits.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/in_order.hpp"
 #include "io/kept.hpp"
@@ -28,6 +27,7 @@
 namespace poise {
 namespace {
 
+constexpr std::uint32_t kMaxFrameBytes = 16 << 20;  // of content
 constexpr std::uint32_t kSkippableMagic = 0x184D2A5E;
 constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
@@ -84,8 +84,7 @@ class SeekTable {
     std::uint64_t content = 0;
     for (std::size_t at = 0; at < entries.size(); at += static_cast<std::size_t>(entry_bytes_)) {
       const Frame frame{offset, load_le<std::uint32_t>(&entries[at]), load_le<std::uint32_t>(&entries[at + 4])};
-      if (frame.content > kMaxSeekableFrameBytes)
-        fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxSeekableFrameBytes));
+      if (frame.content > kMaxFrameBytes) fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxFrameBytes));
       frames_.push_back(frame);
       offset += frame.stored;
       content += frame.content;

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "numeric/float_formats.hpp"
 #include "syntax/cbor_encoder.hpp"
+#include "syntax/limits.hpp"
 
 namespace poise::cbor {
 namespace {

@@ -19,7 +19,7 @@
 #include <poise/value.hpp>
 
 #include "bytes/key_set.hpp"
-#include "bytes/limits.hpp"
+#include "syntax/limits.hpp"
 #include "syntax/value_budget.hpp"
 
 namespace poise::cbor {

@@ -21,8 +21,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/key_set.hpp"
-#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
+#include "syntax/limits.hpp"
 #include "syntax/value_budget.hpp"
 
 namespace poise {

@@ -6,7 +6,7 @@
 #include <poise/value.hpp>
 
 #include "bytes/key_set.hpp"
-#include "bytes/limits.hpp"
+#include "syntax/limits.hpp"
 
 namespace poise {
 

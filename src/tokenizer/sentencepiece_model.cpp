@@ -10,9 +10,9 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "bytes/limits.hpp"
 #include "bytes/text_table.hpp"
 #include "io/source_range.hpp"
+#include "model/limits.hpp"
 #include "tokenizer/byte_piece.hpp"
 
 namespace poise {

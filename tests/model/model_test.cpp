@@ -9,7 +9,7 @@
 #include <poise/blob.hpp>
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
+#include "model/limits.hpp"
 
 namespace poise {
 namespace {

@@ -23,8 +23,8 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "bytes/limits.hpp"
 #include "formats/alt/hints.hpp"
+#include "model/limits.hpp"
 #include "model/roles.hpp"
 
 namespace poise::alt {

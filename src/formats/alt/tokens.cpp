@@ -17,8 +17,8 @@
 
 #include <fmt/format.h>
 
-#include "bytes/limits.hpp"
 #include "formats/alt/readings.hpp"
+#include "model/limits.hpp"
 
 namespace poise::alt {
 namespace {

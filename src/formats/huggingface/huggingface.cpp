@@ -17,7 +17,6 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/limits.hpp"
 #include "formats/huggingface/front_matter.hpp"
 #include "formats/huggingface/provenance.hpp"
 #include "formats/not_a_model.hpp"
@@ -25,6 +24,7 @@
 #include "io/source_text.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
+#include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 
@@ -33,7 +33,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kFrontMatterBytes = 1 << 20;  // of the README: its front matter is within them
+constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
+constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README: its front matter is within them
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";

@@ -19,11 +19,11 @@
 #include "bytes/byte_reader.hpp"
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
-#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
+#include "model/limits.hpp"
 #include "model/metadata.hpp"
 #include "pack/pump.hpp"
 #include "syntax/json.hpp"
@@ -31,8 +31,9 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kSizeBytes = 8;  // of the header's length
-constexpr std::uint64_t kAlignment = 8;  // of the data: that of the widest elements
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of its own reader
+constexpr std::uint64_t kSizeBytes = 8;                 // of the header's length
+constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct Entry {
@@ -173,7 +174,7 @@ void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, cons
 
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, 9);
-  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= kMaxSafetensorsHeaderBytes && bytes[8] == std::byte{'{'};
+  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= kMaxHeaderBytes && bytes[8] == std::byte{'{'};
 }
 
 Model read(const Input& input, const ReadOptions&) {
@@ -241,7 +242,7 @@ std::string header_text(const Model& model, const std::vector<const Tensor*>& te
 void write(const Model& model, Output& output, const WriteOptions& options) {
   const std::vector<const Tensor*> tensors = in_written_order(model);
   const std::string header = header_text(model, tensors);
-  if (header.size() > kMaxSafetensorsHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+  if (header.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
   ByteWriter start;
@@ -272,7 +273,7 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   const std::uint64_t length = reader.u64("header length");
-  if (length > kMaxSafetensorsHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxSafetensorsHeaderBytes), 0);
+  if (length > kMaxHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
   if (length > reader.remaining()) {
     reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
   }

@@ -5,10 +5,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "bytes/limits.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/source_range.hpp"
 #include "model/check.hpp"
+#include "model/limits.hpp"
 #include "model/tiny_llama.hpp"
 
 namespace poise::tiny_llama {

@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "bytes/limits.hpp"
+#include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/file_tail.hpp"

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "bytes/limits.hpp"
+#include "formats/ztensor/limits.hpp"
+#include "model/limits.hpp"
 
 namespace poise::ztensor {
 

@@ -15,7 +15,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/key_set.hpp"
-#include "bytes/limits.hpp"
+#include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/source_range.hpp"
 #include "syntax/cbor.hpp"

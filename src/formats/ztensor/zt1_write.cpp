@@ -8,10 +8,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "bytes/limits.hpp"
 #include "formats/refusal.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
+#include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
 #include "model/metadata.hpp"

@@ -14,9 +14,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "bytes/limits.hpp"
+#include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
+#include "model/limits.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"
 #include "syntax/cbor.hpp"

@@ -11,9 +11,9 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
-#include "bytes/limits.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/ztensor/blobs.hpp"
+#include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/normal_form.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/meter.hpp"

@@ -1,0 +1,10 @@
+// The limit of codes. docs/limits.md tells users of it.
+#pragma once
+
+#include <cstdint>
+
+namespace poise {
+
+inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
+
+}  // namespace poise

@@ -1,0 +1,21 @@
+// The limits of a model, whatever file it is in. docs/limits.md tells users of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+inline constexpr std::size_t kMaxTensors = 250'000;
+inline constexpr std::size_t kMaxParts = 400'000;  // of all tensors
+inline constexpr std::size_t kMaxRank = 64;        // PyTorch's own limit, and that of zTensor 2
+
+// Vocabularies.
+inline constexpr std::size_t kMaxTokens = 300'000;
+inline constexpr std::size_t kMaxMerges = 500'000;
+
+// Configurations.
+inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits
+inline constexpr std::int64_t kMaxLayers = 65536;         // layers, heads, head_dim
+
+}  // namespace poise
