@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -110,7 +111,7 @@ class Program {
     poise_model_free(model);
     model = nullptr;
     attributes_ = nullptr;  // it may have been that model's
-    tensor_ = {};
+    tensor_ = nullptr;
   }
 
   void open_model() {
@@ -118,7 +119,7 @@ class Program {
     poise_model*& model = slot(models_);
     if (model != nullptr) return;
     poise_open_options options = POISE_OPEN_OPTIONS_INIT;
-    options.io = byte() % 16 == 0 ? 2 : byte() % 2;
+    options.io = static_cast<poise_io>(byte() % 16 == 0 ? 2 : byte() % 2);
     poise_error* const to = error();
     good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()], byte() % 2 == 0 ? nullptr : &options, &model, to), to);
   }
@@ -126,10 +127,10 @@ class Program {
   void describe() {
     const poise_model* const model = pick(models_);
     poise_error* const to = error();
-    poise_model_info info;
-    poise_finding finding;
-    poise_vocabulary vocabulary;
-    poise_token token;
+    poise_model_info info = POISE_MODEL_INFO_INIT;
+    poise_finding finding = POISE_FINDING_INIT;
+    poise_vocabulary vocabulary = POISE_VOCABULARY_INIT;
+    poise_token token = POISE_TOKEN_INIT;
     poise_merge merge;
     switch (byte() % 5) {
       case 0: good(poise_model_describe(model, &info, to), to); break;
@@ -147,14 +148,15 @@ class Program {
       case 0: good(poise_model_card(model, &attributes_, to), to); break;
       case 1: good(poise_model_config(model, &attributes_, to), to); break;
       case 2: good(poise_model_attributes(model, &attributes_, to), to); break;
-      case 3: attributes_ = tensor_.attributes; break;
+      case 3: attributes_ = described().attributes; break;
     }
   }
 
   void use_attributes() {
     poise_error* const to = error();
     if (attributes_ == nullptr) take_attributes();
-    poise_attribute attribute{};
+    poise_text found{nullptr, 0};
+    poise_value_type type = POISE_VALUE_NULL;
     poise_string json{nullptr, 0};
     poise_text words;
     poise_bytes bytes;
@@ -163,8 +165,8 @@ class Program {
     double real = 0;
     int truth = 0;
     std::size_t count = 0;
-    good(poise_attributes_at(attributes_, number(), &attribute, to), to);
-    std::string key(attribute.key.data == nullptr ? "" : attribute.key.data, attribute.key.size);
+    good(poise_attributes_at(attributes_, number(), &found, &type, to), to);
+    const std::string key(found.data == nullptr ? "" : found.data, found.size);
     const char* const name = byte() % 2 == 0 ? key.c_str() : text();
     switch (byte() % 8) {
       case 0: good(poise_attributes_count(attributes_, &count, to), to); break;
@@ -189,16 +191,26 @@ class Program {
     }
   }
 
+  // What the tensor at hand says of itself; zeros without one.
+  poise_tensor_info described() {
+    poise_error* const to = error();
+    poise_tensor_info info = POISE_TENSOR_INFO_INIT;
+    good(poise_tensor_describe(tensor_, &info, to), to);
+    return info;
+  }
+
   void use_tensor() {
     poise_error* const to = error();
-    if (tensor_.name.data == nullptr) take_tensor();
-    poise_part part{};
+    if (tensor_ == nullptr) take_tensor();
+    const poise_part* part = nullptr;
+    poise_part_info info = POISE_PART_INFO_INIT;
     poise_bytes bytes{nullptr, 0};
-    if (!good(poise_tensor_part(&tensor_, text(), &part, to), to) && tensor_.part_count > 0) part = tensor_.parts[byte() % tensor_.part_count];
-    if (good(poise_blob_map(part.blob, &bytes, to), to) && bytes.size > 0) touch(bytes);
+    if (!good(poise_tensor_part(tensor_, text(), &part, to), to)) good(poise_tensor_part_at(tensor_, number(), &part, to), to);
+    good(poise_part_describe(part, &info, to), to);
+    if (good(poise_part_map(part, &bytes, to), to) && bytes.size > 0) touch(bytes);
     const std::size_t size = number() % 4096;
     std::vector<char> out(size);
-    good(poise_blob_read(part.blob, number(), out.data(), size, to), to);
+    good(poise_part_read(part, number(), out.data(), size, to), to);
   }
 
   // AddressSanitizer sees whether what was lent is there.
@@ -209,36 +221,45 @@ class Program {
   }
 
   void decode() {
-    const poise_model* const model = pick(models_);
     poise_error* const to = error();
+    if (tensor_ == nullptr) take_tensor();
     const auto dtype = static_cast<poise_dtype>(byte() % 32);
     const std::uint64_t count = number();
     const std::size_t size =
         byte() % 4 == 0 ? static_cast<std::size_t>(number() % 4096) : static_cast<std::size_t>(count % 1024) * (dtype == POISE_F32 ? 4 : 2);
     std::vector<char> out(size);
-    good(poise_tensor_decode(model, number(), dtype, number(), count, out.data(), size, to), to);
+    good(poise_tensor_decode(tensor_, dtype, number(), count, out.data(), size, to), to);
   }
 
   void hash() {
     const poise_model* const model = pick(models_);
     poise_error* const to = error();
-    poise_model_hash hash;
-    const poise_progress progress = {stop_sometimes, this};
+    poise_model_hash hash = POISE_MODEL_HASH_INIT;
+    poise_hash_options options = POISE_HASH_OPTIONS_INIT;
+    options.progress = {stop_sometimes, this};
     if (!small(model)) return;
-    good(poise_hash(model, byte() % 2 == 0 ? nullptr : &progress, nullptr, nullptr, &hash, to), to);
+    good(poise_hash(model, byte() % 2 == 0 ? nullptr : &options, nullptr, nullptr, &hash, to), to);
   }
 
-  static int stop_sometimes(void* user, std::uint64_t, std::uint64_t, poise_text) { return static_cast<Program*>(user)->byte() % 4 == 0; }
+  static int stop_sometimes(void* user, const poise_progress_event*) { return static_cast<Program*>(user)->byte() % 4 == 0; }
 
   // Does it decode to few enough bytes to read all of them?
   bool small(const poise_model* model) {
-    poise_tensor tensor;
+    const poise_tensor* tensor = nullptr;
     std::uint64_t left = poise::fuzz::kMostBytes;
     for (std::size_t i = 0; poise_tensor_at(model, i, &tensor, nullptr) == POISE_OK; ++i) {
-      for (std::size_t j = 0; j < tensor.part_count; ++j) {
-        if (tensor.parts[j].size > left) return false;
-        left -= tensor.parts[j].size;
-      }
+      if (!small(tensor, left)) return false;
+    }
+    return true;
+  }
+
+  // The same of a tensor, with so many bytes left; takes its own off.
+  static bool small(const poise_tensor* tensor, std::uint64_t& left) {
+    const poise_part* part = nullptr;
+    poise_part_info info = POISE_PART_INFO_INIT;
+    for (std::size_t i = 0; poise_tensor_part_at(tensor, i, &part, nullptr) == POISE_OK; ++i) {
+      if (poise_part_describe(part, &info, nullptr) != POISE_OK || info.decoded_size > left) return false;
+      left -= info.decoded_size;
     }
     return true;
   }
@@ -277,7 +298,7 @@ class Program {
   void run_session() {
     poise_session*& session = pick(sessions_);
     poise_error* const to = error();
-    poise_session_info info;
+    poise_session_info info = POISE_SESSION_INFO_INIT;
     const float* logits = nullptr;
     std::size_t count = 0;
     std::array<std::int32_t, 4> tokens{};
@@ -303,7 +324,7 @@ class Program {
         options.max_tokens = byte() % 4;
         options.temperature = static_cast<float>(byte() % 3) / 2;
         options.stop_id = token();
-        poise_generation generation;
+        poise_generation generation = POISE_GENERATION_INIT;
         good(poise_session_generate(session, &options, nullptr, nullptr, &generation, to), to);
         break;
       }
@@ -317,32 +338,48 @@ class Program {
     return offset > 1U << 20 ? 1 : 0;
   }
 
+  // One of those that there are, or none.
+  const char* format_name() {
+    poise_format format = POISE_FORMAT_INIT;
+    if (poise_format_at(byte() % 16, &format, nullptr) != POISE_OK) return nullptr;
+    format_.assign(format.name.data, format.name.size);
+    return format_.c_str();
+  }
+
   void write() {
-    static constexpr std::array<const char*, 8> kFormats = {"alt", "alt1", "zt", "zt1", "tllm", "safetensors", "huggingface", nullptr};
     poise_error* const to = error();
     const poise_model* const from = pick(models_);
     switch (call(writer_, 10)) {
       case 0: {
         poise_writer_options options = POISE_WRITER_OPTIONS_INIT;
         options.overwrite = 1;
-        options.storage.zstd_level = byte() % 4 == 0 ? 1 : 0;
+        poise_storage storage = POISE_STORAGE_INIT;
+        storage.zstd_level = byte() % 4 == 0 ? 1 : 0;
+        storage.digest = static_cast<poise_digest_algorithm>(byte() % 7);
+        options.storage = byte() % 4 == 0 ? nullptr : &storage;
         poise_writer_free(writer_);
         writer_ = nullptr;
         const auto path = poise::fuzz::scratch_directory() / "written";
-        good(poise_writer_create(path.c_str(), kFormats[byte() % kFormats.size()], &options, &writer_, to), to);
+        good(poise_writer_create(path.c_str(), format_name(), &options, &writer_, to), to);
         break;
       }
       case 1: good(poise_writer_set_metadata(writer_, from, to), to); break;
       case 2: good(poise_writer_set_config(writer_, text(), to), to); break;
       case 3: good(poise_writer_set_attributes(writer_, text(), to), to); break;
       case 4: {
-        const poise_vocabulary vocabulary = {byte() % 4, token(), -1, -1, 0, 0, 1, 0, 0, 0, {"identity", 8}};
+        poise_vocabulary vocabulary = POISE_VOCABULARY_INIT;
+        vocabulary.kind = static_cast<poise_vocabulary_kind>(byte() % 4);
+        vocabulary.bos_id = token();
+        vocabulary.unk_id = 0;
+        vocabulary.add_dummy_prefix = 1;
         good(poise_writer_set_vocabulary(writer_, &vocabulary, to), to);
         break;
       }
       case 5: {
         const char* const words = text();
-        const poise_token added = {{words, words == nullptr ? 0 : std::strlen(words)}, 0, static_cast<poise_token_type>(byte() % 10)};
+        poise_token added = POISE_TOKEN_INIT;
+        added.text = {words, words == nullptr ? 0 : std::strlen(words)};
+        added.type = static_cast<poise_token_type>(byte() % 10);
         good(poise_writer_add_token(writer_, &added, to), to);
         break;
       }
@@ -364,7 +401,7 @@ class Program {
         break;
       }
       case 8:
-        if (small(from)) good(poise_writer_copy_tensor(writer_, from, number(), to), to);
+        if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || small(tensor_, left)) good(poise_writer_copy_tensor(writer_, tensor_, to), to);
         break;
       case 9: good(poise_writer_finish(writer_, to), to); break;
     }
@@ -394,13 +431,14 @@ class Program {
   poise::fuzz::Bytes steps_;
   poise::fuzz::Bytes file_;
   poise_error error_{};
+  std::string format_;
   std::array<poise_model*, 3> models_{};
   std::array<poise_session*, 2> sessions_{};
   poise_tokenizer* tokenizer_ = nullptr;
   poise_stream* stream_ = nullptr;
   poise_writer* writer_ = nullptr;
   const poise_attributes* attributes_ = nullptr;
-  poise_tensor tensor_{};
+  const poise_tensor* tensor_ = nullptr;
 };
 
 }  // namespace

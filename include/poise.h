@@ -1,24 +1,33 @@
 // poise.h: Poise for C programs - model weight files opened, checked, converted, written and run.
 //
-//  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Outputs are
-//     written by calls that succeed and left alone by those that fail; only a buffer that was being filled may hold anything.
-//  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. It is overwritten by every call: kind,
-//     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere else.
-//  3. Ownership. What is made by a call with a pointer to a handle (poise_model **) is the caller's and has a free function. So
-//     are poise_string and poise_tokens. Everything else that comes out of Poise is borrowed. Free functions take NULL.
-//  4. Lifetimes. What is borrowed from a model (poise_text, poise_bytes, poise_attributes, poise_blob, dims, parts) is valid
-//     until the model is freed; what a callback is given, until it returns; what a session or stream lends, until the next call
-//     with it that is not const. Sessions, tokenizers and writers keep what they need of a model and may outlive it.
-//  5. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may hold
-//     zeros, or as poise_string, which is owned and has a zero behind it. Paths are the system's bytes.
-//  6. Options. NULL stands for the usual ones. Otherwise begin with the initializer of the struct's name, so that `size` is
-//     right: poise_convert_options options = POISE_CONVERT_OPTIONS_INIT. Later versions of Poise may add fields at the end.
-//  7. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says otherwise.
-//     A callback must not free or change what the call works with, and must not leave by longjmp.
-//  8. Threads. A const handle may be used by many threads at once, others by one at a time. Different handles are independent.
+//  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Calls that succeed write
+//     their outputs; calls that fail leave them alone. Only a buffer that was being filled may hold anything.
+//  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. Every call overwrites it: kind, message, path and
+//     offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere else. Any call can return
+//     POISE_OUT_OF_MEMORY and, where Poise has a bug, POISE_INTERNAL; calls that read or write files also POISE_IO.
+//  3. NULL. A pointer must not be NULL unless its call says what NULL means; POISE_BAD_ARGUMENT names the parameter. Free functions take
+//     NULL.
+//  4. Ownership. What a call makes through a pointer to a handle (poise_model **) belongs to the caller and has a free function. So do
+//     poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
+//  5. Lifetimes. What is borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *, poise_text, poise_bytes,
+//     dims) is valid until the model is freed; what a callback receives, until it returns; what a session or stream lends, until the
+//     next call with it that is not const. Sessions, tokenizers and writers keep what they need of a model and may outlive it.
+//  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the struct's name,
+//     which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where the caller's struct ends, and
+//     fields that an older library does not know become 0. What the caller fills in may be longer than the library knows, if the rest
+//     is 0. POISE_BAD_ARGUMENT for a size that no version has. In a callback, `size` says how much there is. All other structs stay as
+//     they are: poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep, poise_progress.
+//  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets a number it does
+//     not know treats it as the enum's UNKNOWN or OTHER.
+//  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may hold zeros, or as
+//     poise_string, which is owned and ends with a zero that `size` does not count. Paths are the system's bytes.
+//  9. Options. NULL stands for the usual ones.
+// 10. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says otherwise. Poise
+//     passes `user` on and does not look at it. A callback must not free or change what the call works with, and must not leave by longjmp.
+// 11. Threads. Many threads may use a const handle at once, one thread at a time any other handle. Different handles are independent.
 //     Calls may compute with several threads; callbacks run one at a time, but not always on the caller's thread.
-//  9. Poise never prints, aborts or exits, and no C++ exception leaves it; running out of memory is POISE_OUT_OF_MEMORY. Mapped
-//     files are memory: if another program cuts one off meanwhile, touching its bytes raises SIGBUS. POISE_IO_READ avoids that.
+// 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program cuts one off
+//     meanwhile, touching its bytes raises SIGBUS. POISE_IO_READ avoids that.
 #ifndef POISE_H
 #define POISE_H
 
@@ -31,6 +40,11 @@ extern "C" {
 #else
 #define POISE_ENUM
 #endif
+
+// The version of this header. poise_version() is that of the library.
+#define POISE_VERSION_MAJOR 0
+#define POISE_VERSION_MINOR 2
+#define POISE_VERSION_PATCH 0
 
 // ---- Status and errors ------------------------------------------------------------------------------------------------------
 
@@ -48,6 +62,7 @@ typedef enum poise_status POISE_ENUM {
 
 #define POISE_NO_OFFSET UINT64_MAX
 
+// Needs no initializer.
 typedef struct poise_error {
   poise_status kind;
   uint64_t offset;     // in the file; POISE_NO_OFFSET when there is none
@@ -55,14 +70,14 @@ typedef struct poise_error {
   char path[1024];     // the file that is concerned; may be empty
 } poise_error;
 
-// "0.1.0"
+// "0.2.0". Static.
 const char* poise_version(void);
-// "invalid_file"; "unknown" for a number that is no status.
+// "invalid_file"; "unknown" for a number that is no status. Static.
 const char* poise_status_name(poise_status status);
 
 // ---- Text, bytes and tokens -------------------------------------------------------------------------------------------------
 
-// Borrowed. printf("%.*s", POISE_TEXT(name))
+// Borrowed. data is never NULL where Poise fills it in. printf("%.*s", POISE_TEXT(name))
 typedef struct poise_text {
   const char* data;
   size_t size;
@@ -74,6 +89,7 @@ typedef struct poise_string {
   char* data;
   size_t size;
 } poise_string;
+// Frees the text and sets both fields to 0, so that a second call does nothing.
 void poise_string_free(poise_string* string);
 
 // Borrowed.
@@ -87,39 +103,57 @@ typedef struct poise_tokens {
   int32_t* data;
   size_t count;
 } poise_tokens;
+// As poise_string_free.
 void poise_tokens_free(poise_tokens* tokens);
 
 // ---- Long work --------------------------------------------------------------------------------------------------------------
 
-// Called often, after at most a few megabytes, with bytes done and to do and the tensor that is being worked on. report may be NULL.
+typedef struct poise_progress_event {
+  size_t size;
+  uint64_t done;    // bytes
+  uint64_t total;   // bytes
+  poise_text item;  // the tensor or file that is being worked on
+} poise_progress_event;
+
+// Called often, after at most a few megabytes. report may be NULL.
 typedef struct poise_progress {
-  int (*report)(void* user, uint64_t done, uint64_t total, poise_text item);
+  int (*report)(void* user, const poise_progress_event* event);
   void* user;
 } poise_progress;
 #define POISE_PROGRESS_INIT \
   { NULL, NULL }
 
-enum { POISE_WARNING = 0, POISE_FAULT = 1 };
+typedef enum poise_severity POISE_ENUM {
+  POISE_WARNING = 0,  // the file can be used
+  POISE_FAULT = 1     // it breaks a rule
+} poise_severity;
 
 // Something about a file that a caller should know.
 typedef struct poise_finding {
-  int32_t severity;  // POISE_WARNING, POISE_FAULT
+  size_t size;
   poise_text message;
   poise_text path;
-  uint64_t offset;  // POISE_NO_OFFSET when there is none
+  uint64_t offset;  // in that file; POISE_NO_OFFSET when there is none
+  poise_severity severity;
+  int32_t reserved;
 } poise_finding;
+#define POISE_FINDING_INIT \
+  { sizeof(poise_finding), {NULL, 0}, {NULL, 0}, POISE_NO_OFFSET, POISE_WARNING, 0 }
 
 // ---- Formats and element types ----------------------------------------------------------------------------------------------
 
 typedef struct poise_format {
+  size_t size;
   poise_text name;         // "alt": what options call it
   poise_text description;  // one line
   poise_text extension;    // ".alt"; empty for directories
-  int32_t readable;
+  int32_t readable;        // 0 or 1
   int32_t writable;
 } poise_format;
+#define POISE_FORMAT_INIT \
+  { sizeof(poise_format), {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0 }
 
-// The formats by index from 0; POISE_NOT_FOUND behind the last.
+// The formats by index from 0. The texts are static. POISE_NOT_FOUND past the last.
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error);
 
 typedef enum poise_dtype POISE_ENUM {
@@ -150,10 +184,14 @@ typedef enum poise_dtype POISE_ENUM {
 } poise_dtype;
 
 typedef struct poise_dtype_info {
+  size_t size;
   poise_text name;  // "f16"
-  uint32_t bits;    // of one element in a densely packed run
+  uint64_t bits;    // of one element in a densely packed run
 } poise_dtype_info;
+#define POISE_DTYPE_INFO_INIT \
+  { sizeof(poise_dtype_info), {NULL, 0}, 0 }
 
+// The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are no element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
 // ---- Attributes: a map from text to values ----------------------------------------------------------------------------------
@@ -171,59 +209,63 @@ typedef enum poise_value_type POISE_ENUM {
   POISE_VALUE_MAP = 7
 } poise_value_type;
 
-typedef struct poise_attribute {
-  poise_text key;
-  poise_value_type type;
-} poise_attribute;
-
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error);
-// In the order of the file. POISE_NOT_FOUND behind the last.
-poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_attribute* attribute, poise_error* error);
-// Each of these gives POISE_NOT_FOUND for a key that is absent and POISE_UNSUPPORTED, naming the type, for a value of another
-// type or a number that does not fit. get_real takes integers, too.
+// In the order of the file. POISE_NOT_FOUND past the last.
+poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key, poise_value_type* type, poise_error* error);
+// Each of these returns POISE_NOT_FOUND for a key that is absent and POISE_UNSUPPORTED, naming the type, for a value of another type or a
+// number that does not fit. get_real takes integers, too. Text and bytes are borrowed from what lends the attributes.
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value, poise_error* error);
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value, poise_error* error);
 poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value, poise_error* error);
 poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value, poise_error* error);
 poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value, poise_error* error);
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value, poise_error* error);
-// One value of any type as JSON, or all of them with key NULL.
+// One value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free. POISE_NOT_FOUND for a key that is
+// absent.
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json, poise_error* error);
 
 // ---- Models -----------------------------------------------------------------------------------------------------------------
 
 typedef struct poise_model poise_model;
 
-enum { POISE_IO_MAP = 0, POISE_IO_READ = 1 };
+typedef enum poise_io POISE_ENUM {
+  POISE_IO_MAP = 0,  // borrows the page cache
+  POISE_IO_READ = 1  // copies, and lends no bytes
+} poise_io;
 
 typedef struct poise_open_options {
   size_t size;
-  int32_t io;         // POISE_IO_MAP borrows the page cache; POISE_IO_READ copies, and lends no bytes
-  const char* vocab;  // vocab.txt and merges.txt of a Tiny Llama: its vocabulary. Both or neither
+  const char* vocab;  // vocab.txt and merges.txt of a Tiny Llama: its vocabulary. Both, or NULL for both
   const char* merges;
+  poise_io io;
+  int32_t reserved;
 } poise_open_options;
 #define POISE_OPEN_OPTIONS_INIT \
-  { sizeof(poise_open_options), POISE_IO_MAP, NULL, NULL }
+  { sizeof(poise_open_options), NULL, NULL, POISE_IO_MAP, 0 }
 
-// Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free.
+// Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free. POISE_NOT_FOUND,
+// POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path to something that is neither file nor directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
-// The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are freed. `name` stands
-// for the path in errors, and its extension may help to find the format.
+// The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are freed. `data` may be
+// NULL when `size` is 0. `name` stands for the path in errors, and its extension may help to find the format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options, poise_model** model, poise_error* error);
 void poise_model_free(poise_model* model);
 
 typedef struct poise_model_info {
-  poise_text path;    // as it was given
-  poise_text format;  // "alt-v2"
-  uint64_t size;      // bytes of all files
+  size_t size;
+  poise_text path;     // as it was given
+  poise_text format;   // "alt-v2"
+  uint64_t file_size;  // bytes of all files
   size_t tensors;
   size_t warnings;
-  int32_t has_config;  // hyperparameters
-  int32_t has_vocabulary;
+  int32_t has_config;      // hyperparameters: 0 or 1
+  int32_t has_vocabulary;  // 0 or 1
 } poise_model_info;
+#define POISE_MODEL_INFO_INIT \
+  { sizeof(poise_model_info), {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, 0 }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// What a reader accepted although the format's canonical form looks different.
+// What a reader accepted although the format's canonical form looks different, by index from 0. POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
 // Three maps: who made the model ("author", "license", ...), its configuration with all keys of its config.json and the hyperparameters
@@ -239,18 +281,23 @@ typedef enum poise_vocabulary_kind POISE_ENUM {
 } poise_vocabulary_kind;
 
 typedef struct poise_vocabulary {
-  int32_t kind;    // poise_vocabulary_kind
-  int32_t bos_id;  // -1: none, as below
+  size_t size;
+  poise_vocabulary_kind kind;
+  int32_t max_length;  // the longest sequence, in tokens; 0: not known
+  int32_t bos_id;      // -1: none, as below
   int32_t eos_id;
   int32_t pad_id;
   int32_t unk_id;
-  int32_t max_length;  // the longest sequence, in tokens; 0: not known
-  int32_t add_dummy_prefix;
-  int32_t remove_extra_whitespaces;
+  int32_t add_dummy_prefix;          // 0 or 1
+  int32_t remove_extra_whitespaces;  // 0 or 1
   size_t tokens;
   size_t merges;          // of POISE_BYTE_PAIR
   poise_text normalizer;  // "identity"
 } poise_vocabulary;
+#define POISE_VOCABULARY_INIT                                                                           \
+  {                                                                                                     \
+    sizeof(poise_vocabulary), POISE_SENTENCEPIECE_BPE, 0, -1, -1, -1, -1, 0, 0, 0, 0, { "identity", 8 } \
+  }
 
 typedef enum poise_token_type POISE_ENUM {
   POISE_TOKEN_NORMAL = 0,
@@ -265,22 +312,34 @@ typedef enum poise_token_type POISE_ENUM {
 } poise_token_type;
 
 typedef struct poise_token {
+  size_t size;
   poise_text text;
   float score;
   poise_token_type type;
 } poise_token;
+#define POISE_TOKEN_INIT \
+  { sizeof(poise_token), {"", 0}, 0.0f, POISE_TOKEN_NORMAL }
 
 typedef struct poise_merge {
   poise_text left;
   poise_text right;
 } poise_merge;
 
-// POISE_NOT_FOUND without a vocabulary.
+// POISE_NOT_FOUND without a vocabulary, and past the last token or merge.
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error);
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error);
 
 // ---- Tensors ----------------------------------------------------------------------------------------------------------------
+
+// A tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the same pointer every time.
+typedef struct poise_tensor poise_tensor;
+typedef struct poise_part poise_part;
+
+// In the order of the file. POISE_NOT_FOUND past the last.
+poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
+// POISE_NOT_FOUND for a name that no tensor has.
+poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor, poise_error* error);
 
 typedef enum poise_layout POISE_ENUM {
   POISE_DENSE = 0,            // data: row-major
@@ -288,7 +347,7 @@ typedef enum poise_layout POISE_ENUM {
   POISE_SPARSE_COO = 2,       // values, coords
   POISE_QUANTIZED_GROUP = 3,  // packed_weight, scales, zeros
   POISE_AFFINE = 4,           // data, with one scale for the whole tensor: qint8 and qint4
-  POISE_LAYOUT_OTHER = 5      // named by layout_name; listed, not interpreted
+  POISE_LAYOUT_OTHER = 5      // layout_name says which; some are decoded, all are listed
 } poise_layout;
 
 // x = q * delta with q two's complement where min == max; else x = min + q * delta with q unsigned.
@@ -299,65 +358,98 @@ typedef struct poise_affine {
   int32_t packed;  // qint4: two codes a byte, the even element in the low half
 } poise_affine;
 
-typedef struct poise_blob poise_blob;
-
-typedef struct poise_part {
-  poise_text role;  // "data", "values", "scales", ...
-  poise_dtype dtype;
-  poise_text dtype_name;  // as the file spells it
-  uint64_t size;          // decoded bytes
-  poise_text file;        // that holds them; empty when it is not there
-  uint64_t offset;        // in that file; POISE_NO_OFFSET without one
-  uint64_t stored_size;   // bytes there
-  poise_text encoding;    // "raw", "zstd", or what the file calls it
-  poise_text digest;      // as the file spells it; empty when there is none
-  const poise_blob* blob;
-} poise_part;
-
-typedef struct poise_tensor {
+typedef struct poise_tensor_info {
+  size_t size;
   size_t index;  // in the model
   poise_text name;
-  poise_layout layout;
   poise_text layout_name;
-  poise_dtype dtype;  // of the first part
-  uint32_t rank;
-  const uint64_t* dims;
+  poise_layout layout;
+  poise_dtype dtype;     // of `data` in a dense tensor, else of the first part
+  const uint64_t* dims;  // rank of them
+  size_t rank;
   uint64_t elements;
-  poise_affine affine;  // of POISE_AFFINE, else zeros
+  size_t parts;
   const poise_attributes* attributes;
-  size_t part_count;
-  const poise_part* parts;  // in the order of the file
-} poise_tensor;
+  poise_affine affine;  // of POISE_AFFINE, else zeros
+} poise_tensor_info;
+#define POISE_TENSOR_INFO_INIT                                                                                                         \
+  {                                                                                                                                    \
+    sizeof(poise_tensor_info), 0, {NULL, 0}, {NULL, 0}, POISE_DENSE, POISE_DTYPE_UNKNOWN, NULL, 0, 0, 0, NULL, { 0.0f, 0.0f, 0.0f, 0 } \
+  }
 
-// In the order of the file. Where a file does not tell the decoded size of a compressed part (zTensor 1.x), this decodes it once.
-poise_status poise_tensor_at(const poise_model* model, size_t index, poise_tensor* tensor, poise_error* error);
-poise_status poise_tensor_find(const poise_model* model, const char* name, poise_tensor* tensor, poise_error* error);
-// The part with a role.
-poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, poise_part* part, poise_error* error);
+// Reads no bytes of the tensor.
+poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
 // Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as POISE_F32, POISE_F16
-// or POISE_BF16. `size` is that of `out` in bytes: count times the type's. POISE_UNSUPPORTED for integers, booleans and complex
-// numbers, and for layouts that Poise does not decode. A sparse tensor is read anew by each call: take as much at once as fits.
-poise_status poise_tensor_decode(const poise_model* model, size_t index, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size,
-                                 poise_error* error);
+// or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the type's; `out` may be NULL when it is 0.
+// POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts that Poise does not decode; POISE_INVALID_FILE for stored
+// bytes that break a rule. A sparse tensor is read anew by each call: take as much at once as fits.
+poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size, poise_error* error);
 
-// Borrows all bytes of a part: what the file holds, copied nowhere, not aligned beyond what the format says. POISE_UNSUPPORTED
-// when they cannot be lent: compressed, absent, or opened with POISE_IO_READ.
-poise_status poise_blob_map(const poise_blob* blob, poise_bytes* bytes, poise_error* error);
-// Copies decoded bytes [offset, offset + size).
-poise_status poise_blob_read(const poise_blob* blob, uint64_t offset, void* out, size_t size, poise_error* error);
+// The parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
+poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part, poise_error* error);
+// The part with a role: "data", "values", "scales", ... POISE_NOT_FOUND where there is none.
+poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part, poise_error* error);
+
+typedef enum poise_encoding POISE_ENUM {
+  POISE_ENCODING_ABSENT = 0,  // the bytes are in no file that is there
+  POISE_ENCODING_RAW = 1,     // in the file as they are
+  POISE_ENCODING_OTHER = 2    // encoding_name says how: "zstd", "zt.zstd-seekable/1", "big-endian", ...
+} poise_encoding;
+
+typedef enum poise_digest_algorithm POISE_ENUM {
+  POISE_DIGEST_USUAL = 0,  // to be written: the format's own choice
+  POISE_DIGEST_NONE = 1,
+  POISE_DIGEST_SHA256 = 2,
+  POISE_DIGEST_XXH3 = 3,
+  POISE_DIGEST_CRC32C = 4,
+  POISE_DIGEST_OTHER = 5  // in a file: Poise does not know the algorithm and does not check the digest
+} poise_digest_algorithm;
+
+typedef struct poise_part_info {
+  size_t size;
+  poise_text role;
+  poise_dtype dtype;
+  poise_encoding encoding;
+  poise_text dtype_name;     // Poise's name; of an unknown type the file's
+  poise_text encoding_name;  // "raw", "zstd", or what the file calls it; empty for POISE_ENCODING_ABSENT
+  uint64_t decoded_size;     // bytes
+  uint64_t stored_size;      // bytes in the file; 0 for POISE_ENCODING_ABSENT
+  poise_text file;           // that holds them; empty for POISE_ENCODING_ABSENT
+  uint64_t offset;           // in that file; POISE_NO_OFFSET without one
+  poise_text digest;         // as the file spells it; empty for POISE_DIGEST_NONE
+  poise_digest_algorithm digest_algorithm;
+  int32_t reserved;
+} poise_part_info;
+#define POISE_PART_INFO_INIT                                                                                                                           \
+  {                                                                                                                                                    \
+    sizeof(poise_part_info), {NULL, 0}, POISE_DTYPE_UNKNOWN, POISE_ENCODING_ABSENT, {NULL, 0}, {NULL, 0}, 0, 0, {NULL, 0}, POISE_NO_OFFSET, {NULL, 0}, \
+        POISE_DIGEST_NONE, 0                                                                                                                           \
+  }
+
+// Where a file does not tell the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which can fail as
+// poise_part_read can.
+poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error);
+// Borrows all bytes of a part: what the file holds, copied nowhere, not aligned beyond what the format says. POISE_UNSUPPORTED when they
+// cannot be lent: compressed, absent, or opened with POISE_IO_READ.
+poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error);
+// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT outside of the part;
+// POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an encoding that Poise does not know.
+poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
 // ---- Verify, hash, convert --------------------------------------------------------------------------------------------------
 
 typedef struct poise_verify_options {
   size_t size;
-  int32_t io;
   poise_progress progress;
+  poise_io io;
+  int32_t reserved;
 } poise_verify_options;
 #define POISE_VERIFY_OPTIONS_INIT \
-  { sizeof(poise_verify_options), POISE_IO_MAP, POISE_PROGRESS_INIT }
+  { sizeof(poise_verify_options), POISE_PROGRESS_INIT, POISE_IO_MAP, 0 }
 
 typedef struct poise_verify_report {
+  size_t size;
   char format[64];  // "alt-v2"; empty when the file could not be opened
   uint64_t tensors;
   uint64_t bytes;    // decoded bytes that were looked at
@@ -365,38 +457,52 @@ typedef struct poise_verify_report {
   uint64_t faults;   // the file is good when there are none
   uint64_t warnings;
 } poise_verify_report;
+#define POISE_VERIFY_REPORT_INIT \
+  { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
-// Structure, digests and every value. Faults of the file are no failure of the call: each is handed to on_finding (may be NULL)
-// with `user`, in the order of the file, when all have been found. report may be NULL.
+// Checks structure, digests and every value. Faults of the file are no failure of the call: each goes to on_finding (may be NULL) with
+// `user`, in the order of the file, when all have been found. `report` may be NULL. POISE_NOT_FOUND and POISE_BAD_ARGUMENT for the path.
 poise_status poise_verify(const char* path, const poise_verify_options* options, int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error);
 
+typedef struct poise_hash_options {
+  size_t size;
+  poise_progress progress;
+} poise_hash_options;
+#define POISE_HASH_OPTIONS_INIT \
+  { sizeof(poise_hash_options), POISE_PROGRESS_INIT }
+
 typedef struct poise_part_hash {
+  size_t size;
   poise_text tensor;
   poise_text role;
   poise_text sha256;  // 64 lower-case hexadecimal digits
 } poise_part_hash;
 
 typedef struct poise_model_hash {
-  char sha256[65];    // of the model: the same for the same parts in any format
+  size_t size;
+  char sha256[72];    // of the model: the same for the same parts in any format
   char content[128];  // zTensor 2's content digest; empty for other formats
 } poise_model_hash;
+#define POISE_MODEL_HASH_INIT \
+  { sizeof(poise_model_hash), "", "" }
 
-// SHA-256 of every part over decoded bytes, handed to on_part (may be NULL) with `user`, sorted by tensor and role. progress and
-// hash may be NULL.
-poise_status poise_hash(const poise_model* model, const poise_progress* progress, int (*on_part)(void* user, const poise_part_hash* part), void* user,
+// SHA-256 of every part over decoded bytes, given to on_part (may be NULL) with `user`, sorted by tensor and role. `hash` may be NULL.
+// POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or does not have the digest that its file gives.
+poise_status poise_hash(const poise_model* model, const poise_hash_options* options, int (*on_part)(void* user, const poise_part_hash* part), void* user,
                         poise_model_hash* hash, poise_error* error);
 
-// How formats store parts. A format refuses what it does not have.
+// How formats store parts. A format refuses what it does not have (POISE_BAD_ARGUMENT).
 typedef struct poise_storage {
-  const char* dialect;  // alt: "alt.c"; NULL: the canonical form
-  int32_t zstd_level;   // 0: not compressed
-  const char* digest;   // "sha256", "xxh3", "crc32c", "none"; NULL: the format's own choice
-  uint64_t align;       // where parts begin: multiples of this power of two; 0: the format's own choice
-  uint64_t shard_size;  // bytes; 0: one file
+  size_t size;
+  const char* dialect;            // alt: "alt.c"; NULL: the canonical form
+  poise_digest_algorithm digest;  // of every part
+  int32_t zstd_level;             // 0: not compressed
+  uint64_t align;                 // parts begin at multiples of this power of two; 0: the format's own choice
+  uint64_t shard_size;            // bytes; 0: one file
 } poise_storage;
 #define POISE_STORAGE_INIT \
-  { NULL, 0, NULL, 0, 0 }
+  { sizeof(poise_storage), NULL, POISE_DIGEST_USUAL, 0, 0, 0 }
 
 // Tensors that match the pattern become this type.
 typedef struct poise_keep {
@@ -404,8 +510,9 @@ typedef struct poise_keep {
   const char* type;  // "f32", "f16", "bf16", or a type as in `quantize`
 } poise_keep;
 
-// Who made a model. NULL: as it is.
+// Who made a model. A field that is NULL changes nothing.
 typedef struct poise_card {
+  size_t size;
   const char* model_type;
   const char* base_model;
   const char* author;
@@ -415,38 +522,40 @@ typedef struct poise_card {
   const char* uuid;
 } poise_card;
 #define POISE_CARD_INIT \
-  { NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+  { sizeof(poise_card), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-// What `poise convert` can be told. Patterns are those of a shell: * ? [a-z].
+// What `poise convert` can be told. Patterns are those of a shell: * ? [a-z]. All that the pointers point to is read during the call.
 typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
-  int32_t overwrite;       // replace an existing output
-  int32_t io;              // how the input is read
-  const char* dtype;       // "f32", "f16", "bf16": for floating-point tensors; NULL: as they are
-  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"); excludes dtype
+  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"); excludes dtype; NULL: nothing
   const poise_keep* keep;  // goes before dtype and quantize; the first that matches counts
   size_t keep_count;
-  const char* sparse;   // "csr", "coo"
-  double min_sparsity;  // the part of the elements that has to be zero for that
   const char* const* only;
   size_t only_count;
   const char* const* skip;
   size_t skip_count;
   const char* vocab;  // as in poise_open_options
   const char* merges;
-  poise_card card;  // fields that replace the input's
-  poise_storage storage;
+  const poise_card* card;        // replaces fields of the input's; NULL: none
+  const poise_storage* storage;  // NULL: the usual
+  double min_sparsity;           // the part of the elements that has to be zero for `sparse`
+  poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: as they are
+  poise_dtype dtype;             // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: as they are
   poise_progress progress;
-  int32_t verify;  // compare the digests of the input with the bytes that are taken; 0: trust them
+  poise_io io;        // how the input is read
+  int32_t overwrite;  // 1: replace an existing output
+  int32_t verify;     // 1: compare the digests of the input with the bytes that are taken; 0: trust them
+  int32_t reserved;
 } poise_convert_options;
 // clang-format off
-#define POISE_CONVERT_OPTIONS_INIT                                                                                                       \
-  { sizeof(poise_convert_options), NULL, 0, POISE_IO_MAP, NULL, NULL, NULL, 0, NULL, 0.5, NULL, 0, NULL, 0, NULL, NULL, POISE_CARD_INIT, \
-    POISE_STORAGE_INIT, POISE_PROGRESS_INIT, 1 }
+#define POISE_CONVERT_OPTIONS_INIT                                                                                                        \
+  { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5, POISE_DENSE, POISE_DTYPE_UNKNOWN, \
+    POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0 }
 // clang-format on
 
 typedef struct poise_convert_report {
+  size_t size;
   char format[64];   // that was written
   uint64_t tensors;  // written
   uint64_t skipped;
@@ -455,62 +564,76 @@ typedef struct poise_convert_report {
   double seconds;
   poise_string details;  // owned. JSON: {"warnings": [..], "losses": [..], "casts": [{..}], "quantized": [{..}]}
 } poise_convert_report;
+#define POISE_CONVERT_REPORT_INIT                                  \
+  {                                                                \
+    sizeof(poise_convert_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
+  }
 
-// The output appears whole or not at all: not when what is taken of the input does not have the digest that the input says
-// (POISE_INVALID_FILE). report may be NULL; otherwise poise_string_free(&report->details).
+// Converts a file or directory into a file. The output appears whole or not at all: not when what is taken of the input does not have the
+// digest that the input says (POISE_INVALID_FILE). POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT for options that make no sense, an
+// output that exists without `overwrite`, and one that is an input; POISE_UNSUPPORTED for what the output's format cannot hold. `report`
+// may be NULL; otherwise free report->details with poise_string_free.
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error);
 
 // ---- Writing ----------------------------------------------------------------------------------------------------------------
 //
-// Plan the file, then finish it: tensors are asked for when poise_writer_finish runs. A writer that is freed before that leaves nothing.
+// Plan the file, then finish it: poise_writer_finish asks for the tensors. A writer that is freed before that leaves nothing. After
+// poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
 
 typedef struct poise_writer poise_writer;
 
 typedef struct poise_writer_options {
   size_t size;
-  int32_t overwrite;
-  poise_storage storage;
+  const poise_storage* storage;  // NULL: the usual. Copied
   poise_progress progress;
+  int32_t overwrite;  // 1: replace an existing file
+  int32_t reserved;
 } poise_writer_options;
 #define POISE_WRITER_OPTIONS_INIT \
-  { sizeof(poise_writer_options), 0, POISE_STORAGE_INIT, POISE_PROGRESS_INIT }
+  { sizeof(poise_writer_options), NULL, POISE_PROGRESS_INIT, 0, 0 }
 
 typedef struct poise_tensor_plan {
   size_t size;
   const char* name;
-  poise_dtype dtype;
-  uint32_t rank;
-  const uint64_t* dims;
-  poise_affine affine;  // of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
-  // Fills bytes [offset, offset + size) of the tensor. Asked for in any order, and for the same bytes more than once where a
-  // format has to see them before it writes them.
+  const uint64_t* dims;  // rank of them; NULL when rank is 0
+  size_t rank;
+  // Fills bytes [offset, offset + size) of the tensor. Asked for in any order, and for the same bytes more than once where a format has to
+  // see them before it writes them.
   int (*fill)(void* user, uint64_t offset, void* out, size_t size);
   void* user;
+  poise_affine affine;  // of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
+  poise_dtype dtype;
+  int32_t reserved;
 } poise_tensor_plan;
 #define POISE_TENSOR_PLAN_INIT \
-  { sizeof(poise_tensor_plan), NULL, POISE_DTYPE_UNKNOWN, 0, NULL, {0.0f, 0.0f, 0.0f, 0}, NULL, NULL }
+  { sizeof(poise_tensor_plan), NULL, NULL, 0, NULL, NULL, {0.0f, 0.0f, 0.0f, 0}, POISE_DTYPE_UNKNOWN, 0 }
 
-// `format` NULL: by the path's extension. Nothing is written yet. An existing file is refused without options.overwrite.
+// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that is not written, and for a file that
+// exists without options->overwrite; POISE_NOT_FOUND for a folder that is not there. *writer is freed with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options, poise_writer** writer, poise_error* error);
-// Card, hyperparameters, vocabulary and attributes of a model, in place of what was set before.
+// Card, hyperparameters, vocabulary and attributes of a model, in place of what was set before. Copied.
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
-// Fields that replace what was set before.
+// Fields that replace what was set before. Copied. POISE_BAD_ARGUMENT, naming the field, for one that breaks a rule of cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// JSON objects: a config.json, which is kept whole and of a known model_type has to have the hyperparameters; attributes, each of which
-// replaces one of its key.
+// A JSON object: a config.json, which is kept whole, and which has to have the hyperparameters of its model_type where Poise knows it.
+// POISE_BAD_ARGUMENT for text that is no such object.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
+// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is no such object.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
-// Begins a vocabulary without tokens in place of the one before; the counts in it are ignored. Tokens get ids in the order in which they
-// are added, merges likewise.
+// Begins a vocabulary without tokens in place of the one before; ignores the counts in it. Tokens get ids in the order in which they are
+// added, merges ranks. Copied. POISE_BAD_ARGUMENT for a kind or a type of token that is none, and for tokens and merges without a vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
-// A tensor, dense or affine. Everything but plan->user is copied.
+// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that the file has, an unknown type, and
+// a shape whose elements overflow.
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error);
-// Another model's tensor as it stands, whatever its layout. The writer keeps what it needs of it.
-poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_model* from, size_t index, poise_error* error);
-// Writes the file, which appears whole or not at all. Afterwards, done or failed, the writer can only be freed. A fill that returns
-// anything but 0 makes this POISE_CANCELLED.
+// Adds another model's tensor unchanged, whatever its layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT for a name
+// that the file has.
+poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error);
+// Writes the file, which appears whole or not at all. Afterwards, done or failed, the writer can only be freed. POISE_CANCELLED when a
+// fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold; POISE_INVALID_FILE for a copied tensor that cannot be
+// read.
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
@@ -518,21 +641,25 @@ void poise_writer_free(poise_writer* writer);
 
 typedef struct poise_tokenizer poise_tokenizer;
 
+// POISE_NOT_FOUND for a model without a vocabulary. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
-// Without BOS or EOS. `text` has `size` bytes; malformed UTF-8 reads as U+FFFD. *tokens is freed with poise_tokens_free.
+// Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD. *tokens is freed
+// with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
-// *text is freed with poise_string_free.
+// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the vocabulary does not
+// have.
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count, poise_string* text, poise_error* error);
 
 // Decodes token by token. The pieces put together are the text of all tokens; each ends where a character ends.
 typedef struct poise_stream poise_stream;
 
-// The tokenizer must stay until the stream is freed.
+// The tokenizer must stay until the stream is freed. *stream is freed with poise_stream_free.
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error);
 void poise_stream_free(poise_stream* stream);
+// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id that the vocabulary does not have.
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error);
-// What was held back. The stream then starts anew.
+// What was held back. The stream then starts anew. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
 // ---- Running ----------------------------------------------------------------------------------------------------------------
@@ -541,44 +668,52 @@ typedef struct poise_session poise_session;
 
 typedef struct poise_session_options {
   size_t size;
-  uint32_t threads;  // at most; 0: one per processor
+  uint64_t threads;  // at most; 0: one per processor
   uint64_t context;  // positions at most; 0: as many as the model was made for
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
   { sizeof(poise_session_options), 0, 0 }
 
-// POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors disagree.
+// POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors disagree,
+// POISE_BAD_ARGUMENT for more threads or positions than there can be. *session is freed with poise_session_free.
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options, poise_session** session, poise_error* error);
 void poise_session_free(poise_session* session);
 
 typedef struct poise_session_info {
+  size_t size;
   size_t vocabulary_size;  // the number of logits; the tokenizer may know fewer tokens
   size_t context;          // positions there is room for
   size_t position;         // tokens fed so far
-  int32_t has_tokenizer;
+  int32_t has_tokenizer;   // 0 or 1
+  int32_t reserved;
 } poise_session_info;
+#define POISE_SESSION_INFO_INIT \
+  { sizeof(poise_session_info), 0, 0, 0, 0, 0 }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
-// The tokens of a text behind BOS, where the vocabulary has one. *tokens is freed with poise_tokens_free.
+// The tokens of a text after BOS, where the vocabulary has one. `text` has `size` bytes, and may be NULL when that is 0. *tokens is freed
+// with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
 poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
 // Forgets all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Appends tokens. POISE_BAD_ARGUMENT, before anything is computed, for one that the model does not have or when they do not fit.
+// Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before anything is computed, for a token that the model does
+// not have or when they do not fit.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
-// The scores of the next token, by id. POISE_BAD_ARGUMENT before the first token.
+// The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count, poise_error* error);
 
 typedef struct poise_generate_options {
   size_t size;
   uint64_t max_tokens;
   uint64_t seed;
+  int64_t top_k;      // among the k best; 0: all
   float temperature;  // 0: always the best token
   float top_p;        // among the fewest that together have this probability
   int32_t stop_id;    // ends the text; -1: the vocabulary's EOS
-  int64_t top_k;      // among the k best; 0: all
+  int32_t reserved;
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
-  { sizeof(poise_generate_options), 128, 0, 0.0f, 1.0f, -1, 0 }
+  { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0 }
 
 typedef enum poise_stop_reason POISE_ENUM {
   POISE_STOP_END_OF_TEXT = 0,
@@ -588,16 +723,21 @@ typedef enum poise_stop_reason POISE_ENUM {
 } poise_stop_reason;
 
 typedef struct poise_generation {
+  size_t size;
   size_t tokens;  // that were generated, with the one that ended the text
   poise_stop_reason reason;
   int32_t last;  // the last of them, or -1; it has not been fed: feed it to go on
 } poise_generation;
+#define POISE_GENERATION_INIT \
+  { sizeof(poise_generation), 0, POISE_STOP_END_OF_TEXT, -1 }
 
-// Continues what has been fed, handing each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and the call
-// returns POISE_OK. generation may be NULL.
+// Continues what has been fed, giving each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and the call returns
+// POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that make no sense; POISE_INVALID_FILE for
+// a model whose scores are no numbers.
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options, int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
-// Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the first.
+// Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the first. `out` may
+// be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out, poise_error* error);
 
 #ifdef __cplusplus

@@ -80,17 +80,23 @@ static matrix load(const poise_model* model, size_t rows, size_t columns, const 
   vsnprintf(name, sizeof name, format, arguments);
   va_end(arguments);
 
-  poise_tensor tensor;
-  must(poise_tensor_find(model, name, &tensor, &error));
+  const poise_tensor* handle;
+  const poise_part* part;
+  poise_tensor_info tensor = POISE_TENSOR_INFO_INIT;
+  poise_part_info data = POISE_PART_INFO_INIT;
+  must(poise_tensor_find(model, name, &handle, &error));
+  must(poise_tensor_describe(handle, &tensor, &error));
+  must(poise_tensor_part(handle, "data", &part, &error));
+  must(poise_part_describe(part, &data, &error));
   const int is_matrix = tensor.rank == 2 && tensor.dims[0] == rows && tensor.dims[1] == columns;
   const int is_vector = tensor.rank == 1 && tensor.dims[0] == columns && rows == 1;
   if (!is_matrix && !is_vector) die("%s: the shape is not [%zu, %zu]", name, rows, columns);
   const int is_float = tensor.layout == POISE_DENSE && (tensor.dtype == POISE_F32 || tensor.dtype == POISE_F16);
   const int is_code = tensor.layout == POISE_AFFINE && tensor.dtype == POISE_QINT8;
-  if (!is_float && !is_code) die("%s: this program knows f32, f16 and qint8, not %.*s", name, POISE_TEXT(tensor.parts[0].dtype_name));
+  if (!is_float && !is_code) die("%s: this program knows f32, f16 and qint8, not %.*s", name, POISE_TEXT(data.dtype_name));
 
   poise_bytes bytes;
-  must(poise_blob_map(tensor.parts[0].blob, &bytes, &error));
+  must(poise_part_map(part, &bytes, &error));
   if (bytes.size != rows * columns * bytes_each(tensor.dtype)) die("%s: %zu bytes do not make this shape", name, bytes.size);
   return (matrix){rows, columns, tensor.dtype, bytes.data, tensor.affine};
 }
@@ -326,6 +332,7 @@ static int compare_ids(const void* a, const void* b) { return compare(compared[*
 static tokenizer open_tokenizer(const poise_model* model) {
   tokenizer t;
   memset(&t, 0, sizeof t);
+  t.about.size = sizeof t.about;
   must(poise_model_vocabulary(model, &t.about, &error));
   if (t.about.kind != POISE_SENTENCEPIECE_BPE || t.about.remove_extra_whitespaces) die("this program does not know this kind of vocabulary");
   t.tokens = allocate(t.about.tokens, sizeof(poise_token));
@@ -333,6 +340,7 @@ static tokenizer open_tokenizer(const poise_model* model) {
   for (size_t i = 0; i < 256; ++i) t.bytes[i] = -1;
   for (size_t id = 0; id < t.about.tokens; ++id) {
     poise_token* token = &t.tokens[id];
+    token->size = sizeof *token;
     must(poise_vocabulary_token(model, id, token, &error));
     if (token->type == POISE_TOKEN_USER_DEFINED || token->type == POISE_TOKEN_UNUSED) die("this program does not know user-defined and unused tokens");
     if (token->type == POISE_TOKEN_BYTE && token->text.size == 6) t.bytes[strtoul(token->text.data + 3, NULL, 16) & 255] = (int32_t)id;  // <0x0A>

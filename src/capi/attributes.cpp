@@ -70,12 +70,14 @@ poise_status poise_attributes_count(const poise_attributes* attributes, size_t* 
   return guard(error, [&] { at(count, "count") = attributes_at(attributes).size(); });
 }
 
-poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_attribute* attribute, poise_error* error) {
+poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key, poise_value_type* type, poise_error* error) {
   return guard(error, [&] {
     const Attributes& map = attributes_at(attributes);
     if (index >= map.size()) no_such(fmt::format("attribute {}: there are {}", index, map.size()));
-    const auto& [key, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
-    at(attribute, "attribute") = {lend(key), type_of(value)};
+    const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
+    poise_text& name_out = at(key, "key");
+    at(type, "type") = type_of(value);
+    name_out = lend(name);
   });
 }
 

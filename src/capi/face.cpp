@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <new>
 
 #include <poise/tiny_llama.hpp>
@@ -62,6 +61,35 @@ poise_status fill(poise_error* error, poise_status kind, std::string_view messag
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
+// A struct that may grow ends with its last field: bytes after it would be a newer version's, and what an older program has there is chance.
+#define POISE_ENDS_WITH(name, field) static_assert(offsetof(name, field) + sizeof(name::field) == sizeof(name))
+POISE_ENDS_WITH(poise_progress_event, item);
+POISE_ENDS_WITH(poise_finding, reserved);
+POISE_ENDS_WITH(poise_format, writable);
+POISE_ENDS_WITH(poise_dtype_info, bits);
+POISE_ENDS_WITH(poise_open_options, reserved);
+POISE_ENDS_WITH(poise_model_info, has_vocabulary);
+POISE_ENDS_WITH(poise_vocabulary, normalizer);
+POISE_ENDS_WITH(poise_token, type);
+POISE_ENDS_WITH(poise_tensor_info, affine);
+POISE_ENDS_WITH(poise_part_info, reserved);
+POISE_ENDS_WITH(poise_verify_options, reserved);
+POISE_ENDS_WITH(poise_verify_report, warnings);
+POISE_ENDS_WITH(poise_hash_options, progress);
+POISE_ENDS_WITH(poise_part_hash, sha256);
+POISE_ENDS_WITH(poise_model_hash, content);
+POISE_ENDS_WITH(poise_storage, shard_size);
+POISE_ENDS_WITH(poise_card, uuid);
+POISE_ENDS_WITH(poise_convert_options, reserved);
+POISE_ENDS_WITH(poise_convert_report, details);
+POISE_ENDS_WITH(poise_writer_options, reserved);
+POISE_ENDS_WITH(poise_tensor_plan, reserved);
+POISE_ENDS_WITH(poise_session_options, context);
+POISE_ENDS_WITH(poise_session_info, reserved);
+POISE_ENDS_WITH(poise_generate_options, reserved);
+POISE_ENDS_WITH(poise_generation, last);
+#undef POISE_ENDS_WITH
+
 }  // namespace
 
 poise_status succeed(poise_error* error) noexcept { return fill(error, POISE_OK, {}); }
@@ -111,31 +139,39 @@ void copy_text(std::string_view text, std::span<char> out) noexcept {
   out[size] = '\0';
 }
 
-ReadOptions read_options(std::int32_t io) {
-  if (io != POISE_IO_MAP && io != POISE_IO_READ) refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", io));
+ReadOptions read_options(poise_io io) {
+  if (io != POISE_IO_MAP && io != POISE_IO_READ) refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", static_cast<int>(io)));
   return {.io = io == POISE_IO_READ ? IoMode::read : IoMode::map};
 }
 
 Progress progress_from(const poise_progress& progress) {
   if (progress.report == nullptr) return {};
-  return [progress](const ProgressEvent& event) { return progress.report(progress.user, event.done, event.total, lend(event.item)) == 0; };
+  return [progress](const ProgressEvent& event) {
+    const poise_progress_event told = {sizeof(poise_progress_event), event.done, event.total, lend(event.item)};
+    return progress.report(progress.user, &told) == 0;
+  };
 }
 
-void set_storage(const poise_storage& storage, WriteOptions& options) {
-  static const std::map<std::string_view, DigestAlgorithm> kDigests{
-      {"none", DigestAlgorithm::none}, {"sha256", DigestAlgorithm::sha256}, {"crc32c", DigestAlgorithm::crc32c}, {"xxh3", DigestAlgorithm::xxh3}};
+void set_storage(const poise_storage* given, WriteOptions& options) {
+  const poise_storage usual = POISE_STORAGE_INIT;
+  const poise_storage storage = options_or(given, usual);
   options.dialect = optional_text(storage.dialect);
   if (storage.zstd_level != 0) options.zstd_level = storage.zstd_level;
-  if (storage.digest != nullptr) {
-    const auto digest = kDigests.find(storage.digest);
-    if (digest == kDigests.end()) refuse(fmt::format("digest is \"{}\", expected sha256, xxh3, crc32c or none", storage.digest));
-    options.digest = digest->second;
+  switch (storage.digest) {
+    case POISE_DIGEST_USUAL: break;
+    case POISE_DIGEST_NONE: options.digest = DigestAlgorithm::none; break;
+    case POISE_DIGEST_SHA256: options.digest = DigestAlgorithm::sha256; break;
+    case POISE_DIGEST_XXH3: options.digest = DigestAlgorithm::xxh3; break;
+    case POISE_DIGEST_CRC32C: options.digest = DigestAlgorithm::crc32c; break;
+    default: refuse(fmt::format("digest is {}, which is none that Poise writes", static_cast<int>(storage.digest)));
   }
   if (storage.align != 0) options.align = storage.align;
   if (storage.shard_size != 0) options.shard_size = storage.shard_size;
 }
 
-Card card_from(const poise_card& card) {
+Card card_from(const poise_card* given) {
+  const poise_card usual = POISE_CARD_INIT;
+  const poise_card card = options_or(given, usual);
   const auto text = [](const char* field) { return optional_text(field).value_or(""); };
   return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
           text(card.last_modified), text(card.license),    text(card.uuid)};
@@ -154,8 +190,8 @@ DType dtype_from(poise_dtype dtype) {
 }
 
 poise_finding c_finding(const Finding& finding) {
-  return {finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING, lend(finding.message), lend(finding.path),
-          finding.offset.value_or(POISE_NO_OFFSET)};
+  return {sizeof(poise_finding), lend(finding.message), lend(finding.path), finding.offset.value_or(POISE_NO_OFFSET),
+          finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING, 0};
 }
 
 }  // namespace poise::capi

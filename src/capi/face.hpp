@@ -66,35 +66,55 @@ poise_string give(std::string_view text);  // throws bad_alloc
 // Fills a char array of a struct, cutting what does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The size of a struct of options as it was at first, which programs that are older than its last fields have.
-template <typename Options>
-constexpr std::size_t kFirstSize = sizeof(Options);
-template <>
-inline constexpr std::size_t kFirstSize<poise_convert_options> = offsetof(poise_convert_options, verify);
+// The size of a struct in version 0.2, where its layout began to be kept. A struct that grows gets a row here, so that programs which are
+// older than its last fields go on working.
+template <typename Struct>
+constexpr std::size_t kFirstSize = sizeof(Struct);
 
-// The caller's options, or the usual ones for NULL. Fields that an older program does not have are the usual ones. Fields that a newer
-// program has after those known here must be zero.
-template <typename Options>
-Options options_or(const Options* given, const Options& usual) {
-  static_assert(std::is_trivially_copyable_v<Options>);
+// What a caller says about the size of a struct: at least its first size, and no more than a struct can be.
+template <typename Struct>
+std::size_t checked_size(const Struct& given) {
+  static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
   constexpr std::size_t kMost = 4096;
-  if (given == nullptr) return usual;
-  const std::size_t size = given->size;
-  if (size < kFirstSize<Options> || size > kMost) {
-    refuse(fmt::format("the options' size is {}, expected {}; begin with their initializer", size, sizeof(Options)));
-  }
-  for (std::size_t i = sizeof(Options); i < size; ++i) {
-    if (reinterpret_cast<const char*>(given)[i] != 0) refuse("the options have fields that this version of Poise does not know");
-  }
-  Options options = usual;
-  std::memcpy(&options, given, std::min(size, sizeof(Options)));
-  return options;
+  if (given.size >= kFirstSize<Struct> && given.size <= kMost) return given.size;
+  refuse(fmt::format("the size of a struct is {}, expected {}; begin with its initializer", given.size, sizeof(Struct)));
 }
 
-ReadOptions read_options(std::int32_t io);
+// What the caller has filled in. Fields that an older program does not have are those of `usual`. Fields that a newer program has after
+// those known here must be zero.
+template <typename Struct>
+Struct taken(const Struct& given, const Struct& usual) {
+  const std::size_t size = checked_size(given);
+  for (std::size_t i = sizeof(Struct); i < size; ++i) {
+    if (reinterpret_cast<const char*>(&given)[i] != 0) refuse("a struct has fields that this version of Poise does not know");
+  }
+  Struct known = usual;
+  std::memcpy(&known, &given, std::min(size, sizeof(Struct)));
+  known.size = sizeof(Struct);
+  return known;
+}
+
+// The same for options, which may be NULL: the usual ones.
+template <typename Options>
+Options options_or(const Options* given, const Options& usual) {
+  return given == nullptr ? usual : taken(*given, usual);
+}
+
+// Fills the caller's struct as far as it goes. Fields that a newer program has after those known here become zero.
+template <typename Struct>
+void give_struct(Struct* out, const char* parameter, const Struct& value) {
+  const std::size_t size = checked_size(at(out, parameter));
+  auto* bytes = reinterpret_cast<char*>(out);
+  const std::size_t known = std::min(size, sizeof(Struct));
+  std::memcpy(bytes + sizeof size, reinterpret_cast<const char*>(&value) + sizeof size, known - sizeof size);
+  std::memset(bytes + known, 0, size - known);
+}
+
+ReadOptions read_options(poise_io io);
 Progress progress_from(const poise_progress& progress);
-void set_storage(const poise_storage& storage, WriteOptions& options);
-Card card_from(const poise_card& card);
+// These two take NULL: nothing is set, nothing is known.
+void set_storage(const poise_storage* storage, WriteOptions& options);
+Card card_from(const poise_card* card);
 // Reads vocab.txt and merges.txt; nothing when both are NULL.
 std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges);
 

@@ -1,9 +1,9 @@
-// The handles of poise.h. Those that are borrowed (poise_attributes, poise_blob) are never defined: a pointer to one is a pointer to
-// the C++ object under another name.
+// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object under another name.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,27 +15,34 @@
 
 #include "capi/face.hpp"
 
-// A tensor's parts as C sees them, made when they are first asked for.
-struct poise_parts {
-  std::once_flag once;
-  std::vector<std::string> encodings;
-  std::vector<poise_part> parts;
+struct poise_part {
+  const poise_tensor* tensor = nullptr;
+  const poise::Part* part = nullptr;
+  std::optional<poise::Location> location;
+};
+
+// A tensor in its model, and its parts, made when they are first asked for.
+struct poise_tensor {
+  const poise_model* model = nullptr;
+  std::size_t index = 0;
+  mutable std::once_flag once;
+  mutable std::vector<poise_part> parts;
 };
 
 struct poise_model {
   explicit poise_model(poise::Model model);
 
   // These throw not_found.
-  const poise::Tensor& tensor(std::size_t index) const;
-  std::size_t index_of(std::string_view name) const;
+  const poise_tensor& tensor(std::size_t index) const;
+  const poise_tensor& tensor(std::string_view name) const;
   const poise::Vocabulary& vocabulary() const;
 
   poise::Model model;
   poise::Attributes card;
   poise::Attributes config;
-  std::unique_ptr<poise_parts[]> parts;  // one for each tensor
 
  private:
+  std::unique_ptr<poise_tensor[]> tensors_;
   std::unordered_map<std::string_view, std::size_t> indices_;  // the keys view the tensors' names in place
 };
 
@@ -58,7 +65,10 @@ namespace poise::capi {
 inline const poise_attributes* c_attributes(const Attributes& attributes) { return reinterpret_cast<const poise_attributes*>(&attributes); }
 inline const Attributes& attributes_at(const poise_attributes* attributes) { return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes")); }
 
-inline const poise_blob* c_blob(const Blob& blob) { return reinterpret_cast<const poise_blob*>(&blob); }
-inline const Blob& blob_at(const poise_blob* blob) { return *reinterpret_cast<const Blob*>(&at(blob, "blob")); }
+// The tensor that a handle stands for.
+inline const Tensor& tensor_at(const poise_tensor* tensor) {
+  const poise_tensor& handle = at(tensor, "tensor");
+  return handle.model->model.tensors()[handle.index];
+}
 
 }  // namespace poise::capi

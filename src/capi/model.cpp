@@ -51,20 +51,25 @@ poise_model::poise_model(poise::Model from)
     : model(std::move(from)),
       card(poise::card_to_attributes(model.card)),
       config(poise::whole_config(model)),
-      parts(std::make_unique<poise_parts[]>(model.size())) {
+      tensors_(std::make_unique<poise_tensor[]>(model.size())) {
   indices_.reserve(model.size());
-  for (const poise::Tensor& tensor : model.tensors()) indices_.emplace(tensor.name, indices_.size());
+  for (const poise::Tensor& tensor : model.tensors()) {
+    const std::size_t index = indices_.size();
+    tensors_[index].model = this;
+    tensors_[index].index = index;
+    indices_.emplace(tensor.name, index);
+  }
 }
 
-const poise::Tensor& poise_model::tensor(std::size_t index) const {
+const poise_tensor& poise_model::tensor(std::size_t index) const {
   if (index >= model.size()) no_such(fmt::format("tensor {}: there are {}", index, model.size()));
-  return model.tensors()[index];
+  return tensors_[index];
 }
 
-std::size_t poise_model::index_of(std::string_view name) const {
+const poise_tensor& poise_model::tensor(std::string_view name) const {
   const auto found = indices_.find(name);
   if (found == indices_.end()) no_such(fmt::format("there is no tensor \"{}\"", name));
-  return found->second;
+  return tensors_[found->second];
 }
 
 const poise::Vocabulary& poise_model::vocabulary() const {
@@ -94,8 +99,9 @@ void poise_model_free(poise_model* model) { delete model; }
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
   return guard(error, [&] {
     const poise::Model& of = at(model, "model").model;
-    at(info, "info") = {lend(of.origin.path.native()), lend(of.origin.format),   of.origin.size, of.size(), of.warnings.size(),
-                        of.config.has_value(),         of.vocabulary.has_value()};
+    give_struct(info, "info",
+                {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size, of.size(), of.warnings.size(),
+                 of.config.has_value(), of.vocabulary.has_value()});
   });
 }
 
@@ -103,7 +109,7 @@ poise_status poise_model_warning(const poise_model* model, size_t index, poise_f
   return guard(error, [&] {
     const auto& warnings = at(model, "model").model.warnings;
     if (index >= warnings.size()) no_such(fmt::format("warning {}: there are {}", index, warnings.size()));
-    at(warning, "warning") = c_finding(warnings[index]);
+    give_struct(warning, "warning", c_finding(warnings[index]));
   });
 }
 
@@ -122,17 +128,19 @@ poise_status poise_model_attributes(const poise_model* model, const poise_attrib
 poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* vocabulary, poise_error* error) {
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
-    at(vocabulary, "vocabulary") = {static_cast<poise_vocabulary_kind>(of.kind),
-                                    of.bos_id,
-                                    of.eos_id,
-                                    of.pad_id,
-                                    of.unk_id,
-                                    of.max_length,
-                                    of.add_dummy_prefix,
-                                    of.remove_extra_whitespaces,
-                                    of.size(),
-                                    of.merges.size(),
-                                    lend(of.normalizer)};
+    poise_vocabulary out = POISE_VOCABULARY_INIT;
+    out.kind = static_cast<poise_vocabulary_kind>(of.kind);
+    out.max_length = of.max_length;
+    out.bos_id = of.bos_id;
+    out.eos_id = of.eos_id;
+    out.pad_id = of.pad_id;
+    out.unk_id = of.unk_id;
+    out.add_dummy_prefix = of.add_dummy_prefix;
+    out.remove_extra_whitespaces = of.remove_extra_whitespaces;
+    out.tokens = of.size();
+    out.merges = of.merges.size();
+    out.normalizer = lend(of.normalizer);
+    give_struct(vocabulary, "vocabulary", out);
   });
 }
 
@@ -140,7 +148,7 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
     if (id >= of.size()) no_such(fmt::format("token {}: there are {}", id, of.size()));
-    at(token, "token") = {lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))};
+    give_struct(token, "token", {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
   });
 }
 

@@ -22,16 +22,15 @@ poise::StoredType stored_type(const char* name, const char* parameter) {
   return *type;
 }
 
-poise::DType floating_type(const char* name) {
-  const auto dtype = poise::dtype_from_name(name);
-  if (!dtype) refuse(fmt::format("dtype is \"{}\", expected f32, f16 or bf16", name));
-  return *dtype;
+poise::DType floating_type(poise_dtype dtype) {
+  if (dtype == POISE_F32 || dtype == POISE_F16 || dtype == POISE_BF16) return dtype_from(dtype);
+  refuse(fmt::format("dtype is {}, expected POISE_F32, POISE_F16 or POISE_BF16", static_cast<int>(dtype)));
 }
 
-poise::Layout sparse_layout(std::string_view name) {
-  if (name == "csr") return poise::Layout::sparse_csr;
-  if (name == "coo") return poise::Layout::sparse_coo;
-  refuse(fmt::format("sparse is \"{}\", expected csr or coo", name));
+poise::Layout sparse_layout(poise_layout layout) {
+  if (layout == POISE_SPARSE_CSR) return poise::Layout::sparse_csr;
+  if (layout == POISE_SPARSE_COO) return poise::Layout::sparse_coo;
+  refuse(fmt::format("sparse is {}, expected POISE_SPARSE_CSR or POISE_SPARSE_COO", static_cast<int>(layout)));
 }
 
 std::vector<std::string> patterns(const char* const* given, std::size_t count, const char* parameter) {
@@ -45,9 +44,9 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   const poise_convert_options from = options_or(given, usual);
   poise::ConvertOptions options;
   options.format = optional_text(from.format).value_or("");
-  if (from.dtype != nullptr) options.dtype = floating_type(from.dtype);
+  if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = floating_type(from.dtype);
   if (from.quantize != nullptr) options.quantize = stored_type(from.quantize, "quantize");
-  if (from.sparse != nullptr) options.sparse = sparse_layout(from.sparse);
+  if (from.sparse != POISE_DENSE) options.sparse = sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : items(from.keep, from.keep_count, "keep")) {
     options.keep.push_back({std::string(text_at(keep.pattern, "keep.pattern")), stored_type(&at(keep.type, "keep.type"), "keep.type")});
@@ -99,46 +98,56 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
   return guard(error, [&] {
     const poise_verify_options usual = POISE_VERIFY_OPTIONS_INIT;
     const poise_verify_options chosen = options_or(options, usual);
+    if (report != nullptr) checked_size(*report);
     const poise::VerifyReport found = poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
       const poise_finding told = c_finding(finding);
       if (on_finding != nullptr && on_finding(user, &told) != 0) stopped();
     }
     if (report == nullptr) return;
-    copy_text(found.format, report->format);
-    report->tensors = found.tensors;
-    report->bytes = found.bytes;
-    report->digests = found.digests;
-    report->faults = found.errors();
-    report->warnings = found.warnings();
+    poise_verify_report out = POISE_VERIFY_REPORT_INIT;
+    copy_text(found.format, out.format);
+    out.tensors = found.tensors;
+    out.bytes = found.bytes;
+    out.digests = found.digests;
+    out.faults = found.errors();
+    out.warnings = found.warnings();
+    give_struct(report, "report", out);
   });
 }
 
-poise_status poise_hash(const poise_model* model, const poise_progress* progress, int (*on_part)(void* user, const poise_part_hash* part), void* user,
+poise_status poise_hash(const poise_model* model, const poise_hash_options* options, int (*on_part)(void* user, const poise_part_hash* part), void* user,
                         poise_model_hash* hash, poise_error* error) {
   return guard(error, [&] {
-    const poise::ModelHash found = poise::hash(at(model, "model").model, progress == nullptr ? poise::Progress() : progress_from(*progress));
+    const poise_hash_options usual = POISE_HASH_OPTIONS_INIT;
+    const poise_hash_options chosen = options_or(options, usual);
+    if (hash != nullptr) checked_size(*hash);
+    const poise::ModelHash found = poise::hash(at(model, "model").model, progress_from(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
-      const poise_part_hash told = {lend(part.tensor), lend(part.role), lend(part.sha256)};
+      const poise_part_hash told = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
       if (on_part != nullptr && on_part(user, &told) != 0) stopped();
     }
     if (hash == nullptr) return;
-    copy_text(found.model, hash->sha256);
-    copy_text(found.content, hash->content);
+    poise_model_hash out = POISE_MODEL_HASH_INIT;
+    copy_text(found.model, out.sha256);
+    copy_text(found.content, out.content);
+    give_struct(hash, "hash", out);
   });
 }
 
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error) {
   return guard(error, [&] {
+    if (report != nullptr) checked_size(*report);
     const poise::ConvertReport done = poise::convert(text_at(input, "input"), text_at(output, "output"), convert_options(options));
     if (report == nullptr) return;
-    const poise_string json = give(details(done));
-    copy_text(done.format, report->format);
-    report->tensors = done.tensors;
-    report->skipped = done.skipped;
-    report->bytes_in = done.bytes_in;
-    report->bytes_out = done.bytes_out;
-    report->seconds = done.seconds;
-    report->details = json;
+    poise_convert_report out = POISE_CONVERT_REPORT_INIT;
+    copy_text(done.format, out.format);
+    out.tensors = done.tensors;
+    out.skipped = done.skipped;
+    out.bytes_in = done.bytes_in;
+    out.bytes_out = done.bytes_out;
+    out.seconds = done.seconds;
+    out.details = give(details(done));
+    give_struct(report, "report", out);
   });
 }

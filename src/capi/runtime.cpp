@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "capi/handles.hpp"
 
 using namespace poise::capi;
@@ -22,6 +24,9 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
   return options;
 }
+
+// More than 32 bits of them are too many, too.
+unsigned threads(std::uint64_t given) { return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max())); }
 
 poise_stop_reason c_reason(poise::StopReason reason) {
   switch (reason) {
@@ -90,7 +95,8 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
     const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
     const poise_session_options chosen = options_or(options, usual);
     poise_session*& out = at(session, "session");
-    out = new poise_session{poise::Session(at(model, "model").model, {.threads = chosen.threads, .context = static_cast<std::size_t>(chosen.context)})};
+    out =
+        new poise_session{poise::Session(at(model, "model").model, {.threads = threads(chosen.threads), .context = static_cast<std::size_t>(chosen.context)})};
   });
 }
 
@@ -99,7 +105,7 @@ void poise_session_free(poise_session* session) { delete session; }
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
   return guard(error, [&] {
     const poise::Session& of = at(session, "session").session;
-    at(info, "info") = {of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer()};
+    give_struct(info, "info", {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0});
   });
 }
 
@@ -132,8 +138,10 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
                                     poise_generation* generation, poise_error* error) {
   return guard(error, [&] {
     const auto use = [&](poise::TokenId token) { return on_token == nullptr || on_token(user, token) == 0; };
+    if (generation != nullptr) checked_size(*generation);
     const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
-    if (generation != nullptr) *generation = {done.tokens.size(), c_reason(done.reason), done.tokens.empty() ? -1 : done.tokens.back()};
+    if (generation == nullptr) return;
+    give_struct(generation, "generation", {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason), done.tokens.empty() ? -1 : done.tokens.back()});
   });
 }
 

@@ -9,49 +9,38 @@ static_assert(static_cast<int>(poise::Layout::dense) == POISE_DENSE && static_ca
               static_cast<int>(poise::Layout::sparse_coo) == POISE_SPARSE_COO && static_cast<int>(poise::Layout::quantized_group) == POISE_QUANTIZED_GROUP &&
               static_cast<int>(poise::Layout::affine) == POISE_AFFINE && static_cast<int>(poise::Layout::other) == POISE_LAYOUT_OTHER);
 
-poise_part part_from(const poise::Part& part, std::vector<std::string>& encodings) {
-  poise_part out{};
-  out.role = lend(part.role);
-  out.dtype = c_dtype(part.dtype);
-  out.dtype_name = lend(part.dtype == poise::DType::unknown ? std::string_view(part.dtype_name) : poise::to_string(part.dtype));
-  out.size = part.blob->size();
-  out.file = out.encoding = lend({});
-  out.offset = POISE_NO_OFFSET;
-  if (const auto location = part.blob->location()) {
-    out.file = lend(location->source->name());
-    out.offset = location->offset;
-    out.stored_size = location->length;
-    out.encoding = lend(encodings.emplace_back(location->encoding));
+static_assert(static_cast<int>(poise::DigestAlgorithm::unknown) == 4, "a new algorithm needs a number in poise_digest_algorithm");
+
+poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
+  switch (algorithm) {
+    case poise::DigestAlgorithm::none: return POISE_DIGEST_NONE;
+    case poise::DigestAlgorithm::sha256: return POISE_DIGEST_SHA256;
+    case poise::DigestAlgorithm::crc32c: return POISE_DIGEST_CRC32C;
+    case poise::DigestAlgorithm::xxh3: return POISE_DIGEST_XXH3;
+    case poise::DigestAlgorithm::unknown: return POISE_DIGEST_OTHER;
   }
-  out.digest = lend(part.digest ? std::string_view(part.digest->text) : std::string_view());
-  out.blob = c_blob(*part.blob);
-  return out;
+  return POISE_DIGEST_OTHER;
 }
 
-const std::vector<poise_part>& parts_of(const poise_model& model, std::size_t index) {
-  poise_parts& made = model.parts[index];
-  std::call_once(made.once, [&] {
-    const poise::Tensor& tensor = model.tensor(index);
-    made.encodings.clear();
-    made.encodings.reserve(tensor.parts.size());  // parts view the texts in place
+const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
+  std::call_once(tensor.once, [&] {
     std::vector<poise_part> parts;
-    for (const poise::Part& part : tensor.parts) parts.push_back(part_from(part, made.encodings));
-    made.parts = std::move(parts);
+    for (const poise::Part& part : tensor_at(&tensor).parts) parts.push_back({&tensor, &part, part.blob->location()});
+    tensor.parts = std::move(parts);
   });
-  return made.parts;
+  return tensor.parts;
 }
 
-poise_tensor describe(const poise_model& model, std::size_t index) {
-  const poise::Tensor& tensor = model.tensor(index);
-  const std::vector<poise_part>& parts = parts_of(model, index);
-  poise_tensor out{};
-  out.index = index;
+poise_tensor_info describe(const poise_tensor& handle) {
+  const poise::Tensor& tensor = tensor_at(&handle);
+  poise_tensor_info out = POISE_TENSOR_INFO_INIT;
+  out.index = handle.index;
   out.name = lend(tensor.name);
   out.layout = static_cast<poise_layout>(tensor.layout);
   out.layout_name = lend(tensor.layout == poise::Layout::other ? std::string_view(tensor.layout_name) : poise::to_string(tensor.layout));
   const bool is_dense = tensor.layout == poise::Layout::dense;  // which has data, and perhaps more
-  out.dtype = is_dense ? c_dtype(tensor.require("data").dtype) : parts.empty() ? POISE_DTYPE_UNKNOWN : parts.front().dtype;
-  out.rank = static_cast<std::uint32_t>(tensor.shape.size());
+  out.dtype = is_dense ? c_dtype(tensor.require("data").dtype) : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN : c_dtype(tensor.parts.front().dtype);
+  out.rank = tensor.shape.size();
   out.dims = tensor.shape.data();
   out.elements = tensor.elements();
   if (tensor.affine) {
@@ -59,10 +48,33 @@ poise_tensor describe(const poise_model& model, std::size_t index) {
     out.affine = {affine.delta, affine.min, affine.max, affine.packed};
   }
   out.attributes = c_attributes(tensor.attributes);
-  out.part_count = parts.size();
-  out.parts = parts.data();
+  out.parts = tensor.parts.size();
   return out;
 }
+
+poise_part_info describe(const poise_part& handle) {
+  const poise::Part& part = *handle.part;
+  poise_part_info out = POISE_PART_INFO_INIT;
+  out.role = lend(part.role);
+  out.dtype = c_dtype(part.dtype);
+  out.dtype_name = lend(part.dtype == poise::DType::unknown ? std::string_view(part.dtype_name) : poise::to_string(part.dtype));
+  out.decoded_size = part.blob->size();
+  out.file = out.encoding_name = out.digest = lend({});
+  if (handle.location) {
+    out.encoding = handle.location->encoding == "raw" ? POISE_ENCODING_RAW : POISE_ENCODING_OTHER;
+    out.encoding_name = lend(handle.location->encoding);
+    out.file = lend(handle.location->source->name());
+    out.offset = handle.location->offset;
+    out.stored_size = handle.location->length;
+  }
+  if (part.digest) {
+    out.digest = lend(part.digest->text);
+    out.digest_algorithm = c_algorithm(part.digest->algorithm);
+  }
+  return out;
+}
+
+const poise::Blob& blob_at(const poise_part* part) { return *at(part, "part").part->blob; }
 
 poise::DType decoded_type(poise_dtype dtype) {
   const poise::DType type = dtype_from(dtype);
@@ -72,41 +84,52 @@ poise::DType decoded_type(poise_dtype dtype) {
 
 }  // namespace
 
-poise_status poise_tensor_at(const poise_model* model, size_t index, poise_tensor* tensor, poise_error* error) {
-  return guard(error, [&] { at(tensor, "tensor") = describe(at(model, "model"), index); });
+poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error) {
+  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(index); });
 }
 
-poise_status poise_tensor_find(const poise_model* model, const char* name, poise_tensor* tensor, poise_error* error) {
+poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor, poise_error* error) {
+  return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(text_at(name, "name")); });
+}
+
+poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error) {
+  return guard(error, [&] { give_struct(info, "info", describe(at(tensor, "tensor"))); });
+}
+
+poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part, poise_error* error) {
   return guard(error, [&] {
-    const poise_model& of = at(model, "model");
-    at(tensor, "tensor") = describe(of, of.index_of(text_at(name, "name")));
+    const std::vector<poise_part>& parts = parts_of(at(tensor, "tensor"));
+    if (index >= parts.size()) no_such(fmt::format("tensor {}: part {}: there are {}", tensor_at(tensor).name, index, parts.size()));
+    at(part, "part") = &parts[index];
   });
 }
 
-poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, poise_part* part, poise_error* error) {
+poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part, poise_error* error) {
   return guard(error, [&] {
     const std::string_view wanted = text_at(role, "role");
-    const poise_tensor& of = at(tensor, "tensor");
-    for (const poise_part& candidate : items(of.parts, of.part_count, "tensor->parts")) {
-      if (std::string_view(candidate.role.data, candidate.role.size) != wanted) continue;
-      at(part, "part") = candidate;
+    for (const poise_part& candidate : parts_of(at(tensor, "tensor"))) {
+      if (candidate.part->role != wanted) continue;
+      at(part, "part") = &candidate;
       return;
     }
-    no_such(fmt::format("tensor {}: there is no part \"{}\"", std::string_view(of.name.data, of.name.size), wanted));
+    no_such(fmt::format("tensor {}: there is no part \"{}\"", tensor_at(tensor).name, wanted));
   });
 }
 
-poise_status poise_tensor_decode(const poise_model* model, size_t index, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size,
-                                 poise_error* error) {
+poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error) {
+  return guard(error, [&] { give_struct(info, "info", describe(at(part, "part"))); });
+}
+
+poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
-    const poise::Tensor& tensor = at(model, "model").tensor(index);
+    const poise::Tensor& tensor = tensor_at(handle);
     const poise::DType type = decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
       throw poise::Error(
           poise::ErrorKind::unsupported,
-          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; poise_blob_read copies the bytes of its parts",
+          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; poise_part_read copies the bytes of its parts",
                       tensor.name, poise::storage_name(tensor)),
-          model->model.origin.path.string());
+          handle->model->model.origin.path.string());
     }
     const std::uint64_t elements = tensor.elements();
     if (first > elements || count > elements - first) {
@@ -118,17 +141,17 @@ poise_status poise_tensor_decode(const poise_model* model, size_t index, poise_d
   });
 }
 
-poise_status poise_blob_map(const poise_blob* blob, poise_bytes* bytes, poise_error* error) {
+poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error) {
   return guard(error, [&] {
-    const auto mapped = blob_at(blob).map();
+    const auto mapped = blob_at(part).map();
     if (!mapped) throw poise::Error(poise::ErrorKind::unsupported, "these bytes cannot be lent: they are compressed, absent, or their file is not mapped");
     at(bytes, "bytes") = {mapped->data(), mapped->size()};
   });
 }
 
-poise_status poise_blob_read(const poise_blob* blob, uint64_t offset, void* out, size_t size, poise_error* error) {
+poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
-    const poise::Blob& from = blob_at(blob);
+    const poise::Blob& from = blob_at(part);
     if (offset > from.size() || size > from.size() - offset) refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
     if (size > 0) from.read(offset, items(static_cast<std::byte*>(out), size, "out"));
   });

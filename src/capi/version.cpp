@@ -37,13 +37,13 @@ poise_status poise_format_at(size_t index, poise_format* format, poise_error* er
     const auto all = poise::formats();
     if (index >= all.size()) no_such(fmt::format("format {}: there are {}", index, all.size()));
     const poise::FormatInfo& info = all[index];
-    at(format, "format") = {lend(info.name), lend(info.description), lend(info.extension), info.readable, info.writable};
+    give_struct(format, "format", {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable, info.writable});
   });
 }
 
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* out, poise_error* error) {
   return guard(error, [&] {
     const poise::DTypeInfo& row = poise::info(dtype_from(dtype));
-    at(out, "info") = {lend(row.name), row.bits};
+    give_struct(out, "info", {sizeof(poise_dtype_info), lend(row.name), row.bits});
   });
 }

@@ -163,8 +163,9 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
   return guard(error, [&] {
     poise::Card& to = open_writer(writer).model.card;
-    const poise_card& from = at(card, "card");
-    poise::Card checked = poise::checked_card(card_from(from));
+    const poise_card usual = POISE_CARD_INIT;
+    const poise_card from = taken(at(card, "card"), usual);
+    poise::Card checked = poise::checked_card(card_from(&from));
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
     };
@@ -206,8 +207,10 @@ poise_status poise_writer_set_attributes(poise_writer* writer, const char* json,
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error) {
   return guard(error, [&] {
     poise::Model& to = open_writer(writer).model;
-    const poise_vocabulary& from = at(vocabulary, "vocabulary");
-    if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR) refuse(fmt::format("vocabulary->kind is {}, which is no kind", from.kind));
+    const poise_vocabulary usual = POISE_VOCABULARY_INIT;
+    const poise_vocabulary from = taken(at(vocabulary, "vocabulary"), usual);
+    if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
+      refuse(fmt::format("vocabulary->kind is {}, which is no kind", static_cast<int>(from.kind)));
     poise::Vocabulary made;
     made.kind = static_cast<poise::VocabularyKind>(from.kind);
     made.bos_id = from.bos_id;
@@ -225,8 +228,10 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error) {
   return guard(error, [&] {
     poise::Vocabulary& to = vocabulary_of(open_writer(writer));
-    const poise_token& from = at(token, "token");
-    if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED) refuse(fmt::format("token->type is {}, which is no type", from.type));
+    const poise_token usual = POISE_TOKEN_INIT;
+    const poise_token from = taken(at(token, "token"), usual);
+    if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
+      refuse(fmt::format("token->type is {}, which is no type", static_cast<int>(from.type)));
     to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
   });
 }
@@ -243,12 +248,12 @@ poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_pl
   return guard(error, [&] {
     poise_writer& to = open_writer(writer);
     const poise_tensor_plan usual = POISE_TENSOR_PLAN_INIT;
-    add(to.model, planned(options_or(&at(plan, "plan"), usual), to.filling));
+    add(to.model, planned(taken(at(plan, "plan"), usual), to.filling));
   });
 }
 
-poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_model* from, size_t index, poise_error* error) {
-  return guard(error, [&] { add(open_writer(writer).model, at(from, "from").tensor(index)); });
+poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error) {
+  return guard(error, [&] { add(open_writer(writer).model, tensor_at(tensor)); });
 }
 
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {

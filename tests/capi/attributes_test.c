@@ -5,7 +5,8 @@ static void reads_the_config(void) {
   poise_model* model = open_example();
   const poise_attributes* config;
   const poise_attributes* card;
-  poise_attribute attribute;
+  poise_text key;
+  poise_value_type type = POISE_VALUE_NULL;
   poise_string json;
   poise_text text;
   poise_bytes bytes;
@@ -30,10 +31,10 @@ static void reads_the_config(void) {
   CHECK_TEXT("silu", text);
   CHECK_OK(poise_attributes_count(config, &count, &error));
   CHECK(count == 22);  // the file's 21, in its order, and head_dim
-  CHECK_OK(poise_attributes_at(config, 0, &attribute, &error));
-  CHECK_TEXT("architectures", attribute.key);
-  CHECK(attribute.type == POISE_VALUE_ARRAY);
-  CHECK_STATUS(POISE_NOT_FOUND, poise_attributes_at(config, count, &attribute, &error));
+  CHECK_OK(poise_attributes_at(config, 0, &key, &type, &error));
+  CHECK_TEXT("architectures", key);
+  CHECK(type == POISE_VALUE_ARRAY);
+  CHECK_STATUS(POISE_NOT_FOUND, poise_attributes_at(config, count, &key, &type, &error));
 
   CHECK_STATUS(POISE_NOT_FOUND, poise_attributes_get_integer(config, "no_such_key", &integer, &error));
   CHECK_SAYS("no_such_key");
@@ -70,7 +71,8 @@ static void reads_values_of_every_type(void) {
   poise_writer* writer = NULL;
   poise_model* model = NULL;
   const poise_attributes* attributes;
-  poise_attribute attribute;
+  poise_text key;
+  poise_value_type type = POISE_VALUE_NULL;
   poise_string json;
   int64_t integer = 0;
   uint64_t positive = 0;
@@ -88,8 +90,8 @@ static void reads_values_of_every_type(void) {
   CHECK_OK(poise_open(scratch("values.zt"), NULL, &model, &error));
   CHECK_OK(poise_model_attributes(model, &attributes, &error));
   for (i = 0; i < 8; ++i) {
-    CHECK_OK(poise_attributes_at(attributes, i, &attribute, &error));
-    CHECK(attribute.key.data[0] == (char)('a' + (int)i) && attribute.type == types[i]);
+    CHECK_OK(poise_attributes_at(attributes, i, &key, &type, &error));
+    CHECK(key.data[0] == (char)('a' + (int)i) && type == types[i]);
   }
   CHECK_OK(poise_attributes_get_boolean(attributes, "b", &truth, &error));
   CHECK(truth == 1);

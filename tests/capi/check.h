@@ -19,7 +19,7 @@ void check(int holds, const char* what, const char* file, int line);
 void check_status(poise_status expected, poise_status found, const char* call, const char* file, int line);
 void check_text(const char* expected, poise_text found, const char* what, const char* file, int line);
 
-// Paths of the examples, and of files in the group's folder. Each result is valid until the eighth call behind it.
+// Paths of the examples, and of files in the group's folder. Each result is valid until the eighth call after it.
 const char* example(const char* name);
 const char* scratch(const char* name);
 
@@ -31,6 +31,12 @@ void write_file(const char* path, const void* data, size_t size);
 poise_model* open_example(void);
 poise_model* open_converted(const char* name, const poise_convert_options* options);
 
+// What is looked up has to be there.
+const poise_tensor* tensor_named(const poise_model* model, const char* name);
+poise_tensor_info info_of(const poise_tensor* tensor);
+const poise_part* first_part(const poise_tensor* tensor);
+poise_part_info part_info_of(const poise_part* part);
+
 void test_model(void);
 void test_attributes(void);
 void test_tensor(void);
@@ -39,5 +45,6 @@ void test_writer(void);
 void test_runtime(void);
 void test_threads(void);
 void test_arguments(void);
+void test_growth(void);
 
 #endif

@@ -27,7 +27,7 @@ void check_status(poise_status expected, poise_status found, const char* call, c
     return;
   }
   check(error.kind == found, "the error has another kind than the status", file, line);
-  check((error.message[0] == '\0') == (found == POISE_OK), "a message stands where there is no error, or is missing", file, line);
+  check((error.message[0] == '\0') == (found == POISE_OK), "there is a message without an error, or an error without one", file, line);
   if (found == POISE_OK) check(error.path[0] == '\0' && error.offset == POISE_NO_OFFSET, "an error's place is left behind", file, line);
 }
 
@@ -82,6 +82,32 @@ poise_model* open_converted(const char* name, const poise_convert_options* optio
   return model;
 }
 
+const poise_tensor* tensor_named(const poise_model* model, const char* name) {
+  const poise_tensor* tensor = NULL;
+  CHECK_OK(poise_tensor_find(model, name, &tensor, &error));
+  if (tensor == NULL) exit(1);
+  return tensor;
+}
+
+poise_tensor_info info_of(const poise_tensor* tensor) {
+  poise_tensor_info info = POISE_TENSOR_INFO_INIT;
+  CHECK_OK(poise_tensor_describe(tensor, &info, &error));
+  return info;
+}
+
+const poise_part* first_part(const poise_tensor* tensor) {
+  const poise_part* part = NULL;
+  CHECK_OK(poise_tensor_part_at(tensor, 0, &part, &error));
+  if (part == NULL) exit(1);
+  return part;
+}
+
+poise_part_info part_info_of(const poise_part* part) {
+  poise_part_info info = POISE_PART_INFO_INIT;
+  CHECK_OK(poise_part_describe(part, &info, &error));
+  return info;
+}
+
 static void remove_folder(void) {
   DIR* directory = opendir(folder);
   const struct dirent* entry;
@@ -97,8 +123,9 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } groups[] = {{"model", test_model},   {"attributes", test_attributes}, {"tensor", test_tensor},   {"operations", test_operations},
-                {"writer", test_writer}, {"runtime", test_runtime},       {"threads", test_threads}, {"arguments", test_arguments}};
+  } groups[] = {{"model", test_model},           {"attributes", test_attributes}, {"tensor", test_tensor},
+                {"operations", test_operations}, {"writer", test_writer},         {"runtime", test_runtime},
+                {"threads", test_threads},       {"arguments", test_arguments},   {"growth", test_growth}};
   size_t i;
   if (argc != 3 || mkdtemp(folder) == NULL) return 2;
   examples = argv[2];

@@ -5,20 +5,20 @@
 
 static void describes_a_directory(void) {
   poise_model* model = open_example();
-  poise_model_info info;
+  poise_model_info info = POISE_MODEL_INFO_INIT;
   CHECK_OK(poise_model_describe(model, &info, &error));
   CHECK_TEXT(example("nano-mistral"), info.path);
   CHECK_TEXT("huggingface", info.format);
   CHECK(info.tensors == 39);
-  CHECK(info.size > 1880000 && info.size < 1950000);
+  CHECK(info.file_size > 1880000 && info.file_size < 1950000);
   CHECK(info.has_config == 1 && info.has_vocabulary == 1);
   poise_model_free(model);
 }
 
 static void reads_the_vocabulary(void) {
   poise_model* model = open_example();
-  poise_vocabulary vocabulary;
-  poise_token token;
+  poise_vocabulary vocabulary = POISE_VOCABULARY_INIT;
+  poise_token token = POISE_TOKEN_INIT;
   poise_merge merge;
   CHECK_OK(poise_model_vocabulary(model, &vocabulary, &error));
   CHECK(vocabulary.kind == POISE_SENTENCEPIECE_BPE);
@@ -45,7 +45,7 @@ static void reads_the_vocabulary(void) {
 static void takes_tokenizer_files(void) {
   poise_open_options options = POISE_OPEN_OPTIONS_INIT;
   poise_model* model = NULL;
-  poise_vocabulary vocabulary;
+  poise_vocabulary vocabulary = POISE_VOCABULARY_INIT;
   poise_merge merge;
   char vocab[1024];
   char merges[1024];
@@ -68,8 +68,8 @@ static void takes_tokenizer_files(void) {
 
 static void opens_memory(void) {
   poise_model* model = NULL;
-  poise_model_info info;
-  poise_tensor tensor;
+  poise_model_info info = POISE_MODEL_INFO_INIT;
+  const poise_part* part;
   poise_bytes bytes;
   size_t size;
   unsigned char* data = read_file(example("nano-mistral/model.safetensors"), &size);
@@ -77,9 +77,9 @@ static void opens_memory(void) {
   CHECK_OK(poise_model_describe(model, &info, &error));
   CHECK_TEXT("memory.safetensors", info.path);
   CHECK(info.tensors == 39 && info.has_config == 0);
-  CHECK_OK(poise_tensor_find(model, "model.norm.weight", &tensor, &error));
-  CHECK_OK(poise_blob_map(tensor.parts[0].blob, &bytes, &error));
-  CHECK((const unsigned char*)bytes.data == data + tensor.parts[0].offset);  // lent, not copied
+  part = first_part(tensor_named(model, "model.norm.weight"));
+  CHECK_OK(poise_part_map(part, &bytes, &error));
+  CHECK((const unsigned char*)bytes.data == data + part_info_of(part).offset);  // lent, not copied
   poise_model_free(model);
   model = NULL;
   CHECK_STATUS(POISE_INVALID_FILE, poise_open_memory(data, size - 1, "cut.safetensors", NULL, &model, &error));
@@ -114,8 +114,8 @@ static void tells_what_is_wrong(void) {
 
 static void warns(void) {
   poise_model* model = NULL;
-  poise_model_info info;
-  poise_finding warning;
+  poise_model_info info = POISE_MODEL_INFO_INIT;
+  poise_finding warning = POISE_FINDING_INIT;
   size_t size;
   unsigned char* data = read_file(example("nano-mistral/model.safetensors"), &size);
   CHECK_OK(poise_open_memory(data, size, "wrong-name.alt", NULL, &model, &error));
@@ -131,8 +131,8 @@ static void warns(void) {
 }
 
 static void lists_formats_and_types(void) {
-  poise_format format;
-  poise_dtype_info dtype;
+  poise_format format = POISE_FORMAT_INIT;
+  poise_dtype_info dtype = POISE_DTYPE_INFO_INIT;
   size_t count = 0;
   int alt = 0;
   while (poise_format_at(count, &format, &error) == POISE_OK) {
@@ -140,7 +140,7 @@ static void lists_formats_and_types(void) {
     ++count;
   }
   CHECK(error.kind == POISE_NOT_FOUND);
-  CHECK(count == 7 && alt);
+  CHECK(count >= 7 && alt);
   CHECK_OK(poise_dtype_describe(POISE_BF16, &dtype, &error));
   CHECK_TEXT("bf16", dtype.name);
   CHECK(dtype.bits == 16);

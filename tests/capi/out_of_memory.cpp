@@ -70,13 +70,16 @@ int main(int argc, char** argv) {
     poise_model_free(made);
     return status;
   });
-  expect_out_of_memory("poise_tensor_at", [&](poise_error* error) {
-    poise_tensor tensor;
-    return poise_tensor_at(model, 0, &tensor, error);
+  const poise_tensor* tensor = nullptr;
+  const poise_tensor* other = nullptr;
+  if (poise_tensor_at(model, 0, &tensor, nullptr) != POISE_OK || poise_tensor_at(model, 3, &other, nullptr) != POISE_OK) return 2;
+  expect_out_of_memory("poise_tensor_part", [&](poise_error* error) {
+    const poise_part* part = nullptr;
+    return poise_tensor_part(tensor, "data", &part, error);
   });
   expect_out_of_memory("poise_tensor_decode", [&](poise_error* error) {
     float value = 0;
-    return poise_tensor_decode(model, 3, POISE_F32, 0, 1, &value, sizeof value, error);
+    return poise_tensor_decode(other, POISE_F32, 0, 1, &value, sizeof value, error);
   });
   expect_out_of_memory("poise_attributes_get_json", [&](poise_error* error) {
     const poise_attributes* config = nullptr;
@@ -107,7 +110,7 @@ int main(int argc, char** argv) {
     options.overwrite = 1;
     poise_status status = poise_writer_create(output.c_str(), nullptr, &options, &writer, error);
     if (status == POISE_OK) status = poise_writer_set_metadata(writer, model, error);
-    if (status == POISE_OK) status = poise_writer_copy_tensor(writer, model, 0, error);
+    if (status == POISE_OK) status = poise_writer_copy_tensor(writer, tensor, error);
     if (status == POISE_OK) status = poise_writer_finish(writer, error);
     poise_writer_free(writer);
     return status;

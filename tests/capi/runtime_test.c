@@ -69,9 +69,9 @@ static void tells_a_story(void) {
   poise_model* model = open_example();
   poise_session* session = NULL;
   poise_session_options options = POISE_SESSION_OPTIONS_INIT;
-  poise_session_info info;
+  poise_session_info info = POISE_SESSION_INFO_INIT;
   poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
-  poise_generation generation;
+  poise_generation generation = POISE_GENERATION_INIT;
   poise_tokens prompt;
   const float* logits;
   size_t count;
@@ -182,21 +182,22 @@ static void refuses_integers_for_weights(void) {
   poise_writer* writer = NULL;
   poise_session* session = NULL;
   poise_tensor_plan plan = POISE_TENSOR_PLAN_INIT;
-  poise_tensor tensor;
+  const poise_tensor* tensor;
   size_t i;
   CHECK_OK(poise_open(example("nano-tiny-llama/weights.tllm"), NULL, &model, &error));
   CHECK_OK(poise_writer_create(scratch("integers.zt"), NULL, NULL, &writer, &error));
   CHECK_OK(poise_writer_set_metadata(writer, model, &error));
   for (i = 0; poise_tensor_at(model, i, &tensor, &error) == POISE_OK; ++i) {
-    if (tensor.name.size == 24 && memcmp(tensor.name.data, "output_projection.weight", 24) == 0) {
+    const poise_tensor_info info = info_of(tensor);
+    if (info.name.size == 24 && memcmp(info.name.data, "output_projection.weight", 24) == 0) {
       plan.name = "output_projection.weight";
       plan.dtype = POISE_I32;
-      plan.rank = tensor.rank;
-      plan.dims = tensor.dims;
+      plan.rank = info.rank;
+      plan.dims = info.dims;
       plan.fill = zeros;
       CHECK_OK(poise_writer_add_tensor(writer, &plan, &error));
     } else {
-      CHECK_OK(poise_writer_copy_tensor(writer, model, i, &error));
+      CHECK_OK(poise_writer_copy_tensor(writer, tensor, &error));
     }
   }
   CHECK_OK(poise_writer_finish(writer, &error));

@@ -19,21 +19,27 @@ typedef struct work {
 static int look_at_tensors(work* own, poise_error* problem) {
   size_t i;
   for (i = 0; i < 39; ++i) {
-    poise_tensor tensor;
-    poise_tensor same;
+    const poise_tensor* tensor;
+    const poise_tensor* same;
+    const poise_part* part;
+    const poise_part* same_part;
+    poise_tensor_info info = POISE_TENSOR_INFO_INIT;
+    poise_part_info about = POISE_PART_INFO_INIT;
     poise_bytes bytes;
     float values[128];
     uint16_t stored[128];
     char name[128];
     size_t j;
     if (poise_tensor_at(own->model, (i + own->number * 5) % 39, &tensor, problem) != POISE_OK) return 0;
-    if (tensor.name.size >= sizeof name) return 0;
-    memcpy(name, tensor.name.data, tensor.name.size);
-    name[tensor.name.size] = '\0';
-    if (poise_tensor_find(own->model, name, &same, problem) != POISE_OK || same.parts != tensor.parts) return 0;
-    if (poise_blob_map(tensor.parts[0].blob, &bytes, problem) != POISE_OK || bytes.size != tensor.parts[0].size) return 0;
-    if (poise_blob_read(tensor.parts[0].blob, 0, stored, sizeof stored, problem) != POISE_OK || memcmp(stored, bytes.data, sizeof stored) != 0) return 0;
-    if (poise_tensor_decode(own->model, tensor.index, POISE_F32, 0, 128, values, sizeof values, problem) != POISE_OK) return 0;
+    if (poise_tensor_describe(tensor, &info, problem) != POISE_OK || info.name.size >= sizeof name) return 0;
+    memcpy(name, info.name.data, info.name.size);
+    name[info.name.size] = '\0';
+    if (poise_tensor_find(own->model, name, &same, problem) != POISE_OK || same != tensor) return 0;
+    if (poise_tensor_part_at(tensor, 0, &part, problem) != POISE_OK || poise_tensor_part(same, "data", &same_part, problem) != POISE_OK) return 0;
+    if (part != same_part || poise_part_describe(part, &about, problem) != POISE_OK) return 0;
+    if (poise_part_map(part, &bytes, problem) != POISE_OK || bytes.size != about.decoded_size) return 0;
+    if (poise_part_read(part, 0, stored, sizeof stored, problem) != POISE_OK || memcmp(stored, bytes.data, sizeof stored) != 0) return 0;
+    if (poise_tensor_decode(tensor, POISE_F32, 0, 128, values, sizeof values, problem) != POISE_OK) return 0;
     for (j = 0; j < 128; ++j) own->sum += (double)values[j];
     if (poise_tensor_find(own->model, "absent", &same, problem) != POISE_NOT_FOUND || problem->kind != POISE_NOT_FOUND) return 0;
   }

@@ -1,0 +1,140 @@
+// A program and a library of different versions: structs that are longer, or shorter, than those the library knows.
+#include <stdlib.h>
+
+#include "check.h"
+
+// What a newer header has at the end, all zero, is understood; anything else is refused.
+static void understands_newer_options(void) {
+  struct {
+    poise_open_options known;
+    uint64_t more;
+  } options = {POISE_OPEN_OPTIONS_INIT, 0};
+  poise_model* model = NULL;
+  options.known.size = sizeof options;
+  CHECK_OK(poise_open(example("nano-mistral"), &options.known, &model, &error));
+  poise_model_free(model);
+  options.more = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_open(example("nano-mistral"), &options.known, &model, &error));
+  CHECK_SAYS("fields that this version of Poise does not know");
+}
+
+static void understands_newer_structs_inside_of_options(void) {
+  struct {
+    poise_storage known;
+    uint64_t more;
+  } storage = {POISE_STORAGE_INIT, 0};
+  struct {
+    poise_card known;
+    const char* more;
+  } card = {POISE_CARD_INIT, NULL};
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  storage.known.size = sizeof storage;
+  card.known.size = sizeof card;
+  card.known.author = "A. Miller";
+  options.storage = &storage.known;
+  options.card = &card.known;
+  options.overwrite = 1;
+  CHECK_OK(poise_convert(example("nano-mistral"), scratch("x.zt"), &options, NULL, &error));
+  card.more = "";
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("x.zt"), &options, NULL, &error));
+  card.more = NULL;
+  storage.more = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("x.zt"), &options, NULL, &error));
+}
+
+// What the library does not know it sets to 0; what lies after the caller's struct it does not touch.
+static void fills_newer_structs(void) {
+  struct {
+    poise_tensor_info known;
+    uint64_t more[2];
+    uint64_t beyond;
+  } info = {POISE_TENSOR_INFO_INIT, {77, 77}, 77};
+  poise_model* model = open_example();
+  info.known.size = sizeof info.known + sizeof info.more;
+  CHECK_OK(poise_tensor_describe(tensor_named(model, "model.norm.weight"), &info.known, &error));
+  CHECK_TEXT("model.norm.weight", info.known.name);
+  CHECK(info.known.size == sizeof info.known + sizeof info.more);
+  CHECK(info.more[0] == 0 && info.more[1] == 0 && info.beyond == 77);
+  poise_model_free(model);
+}
+
+#define NO_SIZE(type, init, call)             \
+  do {                                        \
+    type value = init;                        \
+    value.size = 0;                           \
+    CHECK_STATUS(POISE_BAD_ARGUMENT, call);   \
+    CHECK_SAYS("begin with its initializer"); \
+    value.size = sizeof value - 1;            \
+    CHECK_STATUS(POISE_BAD_ARGUMENT, call);   \
+    value.size = (size_t)-1;                  \
+    CHECK_STATUS(POISE_BAD_ARGUMENT, call);   \
+  } while (0)
+
+// Every struct that has a size: one without its initializer is refused before anything is done.
+static void refuses_structs_without_a_size(void) {
+  poise_model* model = open_example();
+  poise_model* other = NULL;
+  poise_writer* writer = NULL;
+  poise_session* session = NULL;
+  const poise_tensor* tensor = tensor_named(model, "model.norm.weight");
+  poise_convert_options with_storage = POISE_CONVERT_OPTIONS_INIT;
+  poise_convert_options with_card = POISE_CONVERT_OPTIONS_INIT;
+  const char* input = example("nano-mistral");
+  const int32_t token = 1;
+  NO_SIZE(poise_format, POISE_FORMAT_INIT, poise_format_at(0, &value, &error));
+  NO_SIZE(poise_dtype_info, POISE_DTYPE_INFO_INIT, poise_dtype_describe(POISE_F32, &value, &error));
+  NO_SIZE(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
+  NO_SIZE(poise_model_info, POISE_MODEL_INFO_INIT, poise_model_describe(model, &value, &error));
+  NO_SIZE(poise_vocabulary, POISE_VOCABULARY_INIT, poise_model_vocabulary(model, &value, &error));
+  NO_SIZE(poise_token, POISE_TOKEN_INIT, poise_vocabulary_token(model, 0, &value, &error));
+  NO_SIZE(poise_tensor_info, POISE_TENSOR_INFO_INIT, poise_tensor_describe(tensor, &value, &error));
+  NO_SIZE(poise_part_info, POISE_PART_INFO_INIT, poise_part_describe(first_part(tensor), &value, &error));
+  NO_SIZE(poise_verify_options, POISE_VERIFY_OPTIONS_INIT, poise_verify(input, &value, NULL, NULL, NULL, &error));
+  NO_SIZE(poise_verify_report, POISE_VERIFY_REPORT_INIT, poise_verify(input, NULL, NULL, NULL, &value, &error));
+  NO_SIZE(poise_hash_options, POISE_HASH_OPTIONS_INIT, poise_hash(model, &value, NULL, NULL, NULL, &error));
+  NO_SIZE(poise_model_hash, POISE_MODEL_HASH_INIT, poise_hash(model, NULL, NULL, NULL, &value, &error));
+  NO_SIZE(poise_convert_options, POISE_CONVERT_OPTIONS_INIT, poise_convert(input, scratch("none.zt"), &value, NULL, &error));
+  NO_SIZE(poise_convert_report, POISE_CONVERT_REPORT_INIT, poise_convert(input, scratch("none.zt"), NULL, &value, &error));
+  NO_SIZE(poise_storage, POISE_STORAGE_INIT, (with_storage.storage = &value, poise_convert(input, scratch("none.zt"), &with_storage, NULL, &error)));
+  NO_SIZE(poise_card, POISE_CARD_INIT, (with_card.card = &value, poise_convert(input, scratch("none.zt"), &with_card, NULL, &error)));
+  CHECK(fopen(scratch("none.zt"), "rb") == NULL);
+  NO_SIZE(poise_writer_options, POISE_WRITER_OPTIONS_INIT, poise_writer_create(scratch("none.zt"), NULL, &value, &writer, &error));
+  CHECK_OK(poise_writer_create(scratch("none.zt"), NULL, NULL, &writer, &error));
+  NO_SIZE(poise_card, POISE_CARD_INIT, poise_writer_set_card(writer, &value, &error));
+  NO_SIZE(poise_vocabulary, POISE_VOCABULARY_INIT, poise_writer_set_vocabulary(writer, &value, &error));
+  CHECK_OK(poise_writer_set_metadata(writer, model, &error));
+  NO_SIZE(poise_token, POISE_TOKEN_INIT, poise_writer_add_token(writer, &value, &error));
+  NO_SIZE(poise_tensor_plan, POISE_TENSOR_PLAN_INIT, poise_writer_add_tensor(writer, &value, &error));
+  poise_writer_free(writer);
+  NO_SIZE(poise_session_options, POISE_SESSION_OPTIONS_INIT, poise_session_create(model, &value, &session, &error));
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  NO_SIZE(poise_session_info, POISE_SESSION_INFO_INIT, poise_session_describe(session, &value, &error));
+  CHECK_OK(poise_session_feed(session, &token, 1, &error));
+  NO_SIZE(poise_generate_options, POISE_GENERATE_OPTIONS_INIT, poise_session_generate(session, &value, NULL, NULL, NULL, &error));
+  NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
+  poise_session_free(session);
+  poise_model_free(model);
+  // Its own warning: a file whose name says another format.
+  {
+    size_t size;
+    unsigned char* data = read_file(example("nano-mistral/model.safetensors"), &size);
+    CHECK_OK(poise_open_memory(data, size, "wrong-name.alt", NULL, &model, &error));
+    NO_SIZE(poise_finding, POISE_FINDING_INIT, poise_model_warning(model, 0, &value, &error));
+    poise_model_free(model);
+    free(data);
+  }
+}
+
+static void knows_its_version(void) {
+  char header[32];
+  snprintf(header, sizeof header, "%d.%d.%d", POISE_VERSION_MAJOR, POISE_VERSION_MINOR, POISE_VERSION_PATCH);
+  CHECK(strcmp(header, poise_version()) == 0);
+}
+
+void test_growth(void) {
+  understands_newer_options();
+  understands_newer_structs_inside_of_options();
+  fills_newer_structs();
+  refuses_structs_without_a_size();
+  knows_its_version();
+}
