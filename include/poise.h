@@ -21,7 +21,7 @@
 //     not know treats it as the enum's UNKNOWN or OTHER.
 //  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may hold zeros, or as
 //     poise_string, which is owned and ends with a zero that `size` does not count. Paths are the system's bytes.
-//  9. Options. NULL stands for the usual ones.
+//  9. Options. NULL means the usual ones.
 // 10. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says otherwise. Poise
 //     passes `user` on and does not look at it. A callback must not free or change what the call works with, and must not leave by longjmp.
 // 11. Threads. Many threads may use a const handle at once, one thread at a time any other handle. Different handles are independent.
@@ -247,7 +247,7 @@ typedef struct poise_open_options {
 // POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path to something that is neither file nor directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
 // The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are freed. `data` may be
-// NULL when `size` is 0. `name` stands for the path in errors, and its extension may help to find the format.
+// NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the format.
 poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options, poise_model** model, poise_error* error);
 void poise_model_free(poise_model* model);
 
@@ -393,7 +393,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
 
 typedef enum poise_encoding POISE_ENUM {
   POISE_ENCODING_ABSENT = 0,  // the bytes are in no file that is there
-  POISE_ENCODING_RAW = 1,     // in the file as they are
+  POISE_ENCODING_RAW = 1,     // in the file, unchanged
   POISE_ENCODING_OTHER = 2    // encoding_name says how: "zstd", "zt.zstd-seekable/1", "big-endian", ...
 } poise_encoding;
 
@@ -641,11 +641,12 @@ void poise_writer_free(poise_writer* writer);
 
 typedef struct poise_tokenizer poise_tokenizer;
 
-// POISE_NOT_FOUND for a model without a vocabulary. *tokenizer is freed with poise_tokenizer_free.
+// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for one that contradicts itself. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD. *tokens is freed
-// with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with.
+// with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with, and for a
+// character without a token.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
 // `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the vocabulary does not
 // have.
@@ -732,8 +733,8 @@ typedef struct poise_generation {
   { sizeof(poise_generation), 0, POISE_STOP_END_OF_TEXT, -1 }
 
 // Continues what has been fed, giving each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and the call returns
-// POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that make no sense; POISE_INVALID_FILE for
-// a model whose scores are no numbers.
+// POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that make no sense; POISE_UNSUPPORTED for
+// weights whose scores are not finite.
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options, int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
 // Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the first. `out` may
