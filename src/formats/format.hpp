@@ -12,15 +12,10 @@
 #include <poise/finding.hpp>
 #include <poise/format.hpp>
 
+#include "formats/input.hpp"
 #include "io/sink.hpp"
 
 namespace poise {
-
-// What is to be read: a file (or memory) with its source, or a directory without one.
-struct Input {
-  std::filesystem::path path;
-  SourcePtr source;  // null for a directory
-};
 
 // The write options that a format honours; save() refuses the others.
 struct HonouredOptions {
@@ -49,8 +44,12 @@ struct Format {
   bool holds_bf16;
   HeldLayouts layouts = {};
 
-  // Is this certainly meant to be a file of this format? Looks at a few bytes, never throws for what they say.
-  bool (*sniff)(const Input& input);
+  // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a few bytes, never throws
+  // for what they say. Null: other formats begin as it does.
+  bool (*sniff)(const Input& input) = nullptr;
+  // Then by the container that it is in, and the names of its members. Null: those of any names.
+  std::optional<Container> container = {};
+  bool (*holds)(const MemberNames& names) = nullptr;
   // Null where the format cannot be read or written. Requires of write: the model outlives the call.
   Model (*read)(const Input& input, const ReadOptions& options);
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
@@ -71,14 +70,15 @@ struct Opened {
 };
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
 
-// All of them, in the order in which they sniff.
+// All of them, in the order in which they are asked.
 std::span<const Format* const> all_formats();
+
+// The one of these formats that an input's content belongs to: by magic; else by the kind of its container and its members' names, the
+// first in order. Null: none.
+const Format* recognise(const Input& input, std::span<const Format* const> among);
 
 // Throws bad_argument listing the names that exist.
 const Format& format_by_name(std::string_view name);
-
-// The first bytes of an input, at most `count`; empty for a directory.
-std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
 // Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then calls its writer.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);

@@ -22,11 +22,20 @@ constexpr std::array kLookalikes = {
     Lookalike{"<!doctype html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
     Lookalike{"<html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
     Lookalike{"<?xml", ErrorKind::invalid_file, "this is an XML document, perhaps a server's error message saved instead of the download"},
-    Lookalike{"pk\x03\x04", ErrorKind::unsupported,
-              "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with safe_serialization=True"},
     Lookalike{"gguf", ErrorKind::unsupported, "this is a GGUF file, which Poise does not read"},
     Lookalike{"\x1f\x8b", ErrorKind::unsupported, "this is a gzip archive; unpack it first"},
     Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},
+};
+
+// Containers in which no format has been found.
+struct Archive {
+  Container container;
+  std::string_view message;
+};
+
+constexpr std::array kArchives = {
+    Archive{Container::zip, "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with safe_serialization=True"},
+    Archive{Container::tar, "this is a tar archive; unpack it first"},
 };
 
 std::string lower_case_start(const Input& input) {
@@ -47,6 +56,8 @@ void refuse_what_is_no_model(const Input& input) {
   for (const Lookalike& lookalike : kLookalikes) {
     if (start.starts_with(lookalike.start)) throw Error(lookalike.kind, std::string(lookalike.message), path, 0);
   }
+  const auto found = std::ranges::find(kArchives, container_of(input), &Archive::container);
+  if (found != kArchives.end()) throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
 }
 
 }  // namespace poise

@@ -59,8 +59,7 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
 
 Opened read_input(Input input, const ReadOptions& options) {
   const std::string extension = input.path.extension().string();
-  for (const Format* format : kFormats) {
-    if (!format->sniff(input)) continue;
+  if (const Format* format = recognise(input, kFormats)) {
     Model model = read_with(*format, input, options);
     const auto named = format_from_extension(input.path);
     if (named && input.source && !has_extension(*format, extension)) {
@@ -127,11 +126,21 @@ std::optional<std::string_view> format_from_extension(const std::filesystem::pat
   return std::nullopt;
 }
 
-std::vector<std::byte> first_bytes(const Input& input, std::size_t count) {
-  if (!input.source) return {};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(count, input.source->size())));
-  input.source->read(0, bytes);
-  return bytes;
+const Format* recognise(const Input& input, std::span<const Format* const> among) {
+  if (input.source) {
+    const auto found = std::ranges::find_if(among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
+    if (found != among.end()) return *found;
+  }
+  const auto container = container_of(input);
+  if (!container) return nullptr;
+  std::optional<MemberNames> names;
+  for (const Format* format : among) {
+    if (format->container != container) continue;
+    if (format->holds == nullptr) return format;
+    if (!names) names = member_names(input, *container);
+    if (names && format->holds(*names)) return format;
+  }
+  return nullptr;
 }
 
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) { return read_input(make_input(path, options), options); }

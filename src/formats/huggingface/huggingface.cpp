@@ -237,8 +237,6 @@ void read_vocabulary(Model& model, Directory& directory) {
   if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
 
-bool sniff(const Input& input) { return input.source == nullptr; }
-
 Model read(const Input& input, const ReadOptions& options) {
   require_model_directory(input.path);
   Directory directory(input.path, options);
@@ -264,7 +262,7 @@ const Format kHuggingFace = {
     .extensions = {},
     .options = {},
     .holds_bf16 = true,
-    .sniff = sniff,
+    .container = Container::directory,  // of any members: its reader says which are missing
     .read = read,
     .write = nullptr,
     .losses = nullptr,

@@ -1,0 +1,65 @@
+#include "formats/input.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace poise {
+namespace {
+
+// How an archive is known, and how its members are listed: null where Poise does not read it.
+struct Archive {
+  Container container;
+  std::uint64_t offset;
+  std::string_view magic;
+  MemberNames (*names)(const Input& input);
+};
+
+constexpr std::array kArchives = {
+    Archive{Container::zip, 0, "PK\x03\x04", nullptr},
+    Archive{Container::zip, 0, "PK\x05\x06", nullptr},  // without members
+    Archive{Container::tar, 257, "ustar", nullptr},
+};
+
+bool has_magic(const Input& input, const Archive& archive) {
+  const std::uint64_t size = input.source->size();
+  if (size < archive.offset || size - archive.offset < archive.magic.size()) return false;
+  std::array<char, 8> bytes{};
+  const auto there = std::span(bytes).first(archive.magic.size());
+  input.source->read(archive.offset, std::as_writable_bytes(there));
+  return std::string_view(there.data(), there.size()) == archive.magic;
+}
+
+MemberNames names_in_directory(const std::filesystem::path& directory) {
+  MemberNames names;
+  std::error_code ignored;  // what cannot be listed has no names; opening it says why
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; entry != end; entry.increment(ignored))
+    names.push_back(entry->path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::byte> first_bytes(const Input& input, std::size_t count) {
+  if (!input.source) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(count, input.source->size())));
+  input.source->read(0, bytes);
+  return bytes;
+}
+
+std::optional<Container> container_of(const Input& input) {
+  if (!input.source) return Container::directory;
+  const auto found = std::ranges::find_if(kArchives, [&](const Archive& archive) { return has_magic(input, archive); });
+  return found == kArchives.end() ? std::nullopt : std::optional(found->container);
+}
+
+std::optional<MemberNames> member_names(const Input& input, Container container) {
+  if (container == Container::directory) return names_in_directory(input.path);
+  const auto found = std::ranges::find(kArchives, container, &Archive::container);
+  if (found == kArchives.end() || found->names == nullptr) return std::nullopt;
+  return found->names(input);
+}
+
+}  // namespace poise

@@ -1,0 +1,152 @@
+// How a file's format is found: magic first, then the kind of its container and its members' names; what is no model is told last.
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "formats/format.hpp"
+#include "formats/not_a_model.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+bool begins_with(const Input& input, std::string_view magic) {
+  const auto bytes = first_bytes(input, magic.size());
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == magic;
+}
+
+bool has_arrays(const MemberNames& names) {
+  return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(".npy"); });
+}
+
+bool has_nothing(const MemberNames&) { return false; }
+
+Format row(std::string_view name) {
+  Format format{};
+  format.info.name = name;
+  return format;
+}
+
+const Format kGguf = [] {
+  Format format = row("gguf");
+  format.sniff = [](const Input& input) { return begins_with(input, "GGUF"); };
+  return format;
+}();
+const Format kZipLike = [] {  // by magic, although it is a zip archive
+  Format format = row("zip-like");
+  format.sniff = [](const Input& input) { return begins_with(input, "PK\x03\x04magic"); };
+  return format;
+}();
+const Format kArrays = [] {
+  Format format = row("arrays");
+  format.container = Container::directory;
+  format.holds = has_arrays;
+  return format;
+}();
+const Format kZipOfNothing = [] {
+  Format format = row("zip of nothing");
+  format.container = Container::zip;
+  format.holds = has_nothing;
+  return format;
+}();
+const Format kAnyZip = [] {
+  Format format = row("any zip");
+  format.container = Container::zip;
+  return format;
+}();
+const Format kAnyDirectory = [] {
+  Format format = row("any directory");
+  format.container = Container::directory;
+  return format;
+}();
+
+Input memory(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {"memory", Source::from_memory({bytes.begin(), bytes.end()}, "memory")};
+}
+
+std::string_view found(const Input& input, std::initializer_list<const Format*> among) {
+  const Format* format = recognise(input, std::span(among.begin(), among.size()));
+  return format == nullptr ? "none" : format->info.name;
+}
+
+std::string tar_header() {
+  std::string header(512, '\0');
+  header.replace(257, 5, "ustar");
+  return header;
+}
+
+class Directory {
+ public:
+  explicit Directory(std::initializer_list<const char*> files) {
+    std::string name = (fs::temp_directory_path() / "poise-recognise-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+    for (const char* file : files) std::ofstream(path_ / file) << "x";
+  }
+  ~Directory() { fs::remove_all(path_); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  Input input() const { return {path_, nullptr}; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(Recognise, MagicComesBeforeTheContainer) {
+  EXPECT_EQ(found(memory("GGUF and more"), {&kAnyZip, &kGguf}), "gguf");
+  EXPECT_EQ(found(memory("PK\x03\x04magic"), {&kAnyZip, &kZipLike}), "zip-like");
+  EXPECT_EQ(found(memory("PK\x03\x04other"), {&kAnyZip, &kZipLike}), "any zip");
+  EXPECT_EQ(found(memory("PK"), {&kAnyZip, &kZipLike}), "none");
+}
+
+TEST(Recognise, MembersTellFormatsOfOneContainerApart) {
+  const Directory arrays({"a.npy", "b.txt"});
+  const Directory other({"b.txt"});
+  EXPECT_EQ(found(arrays.input(), {&kGguf, &kArrays, &kAnyDirectory}), "arrays");
+  EXPECT_EQ(found(other.input(), {&kGguf, &kArrays, &kAnyDirectory}), "any directory");
+  EXPECT_EQ(found(other.input(), {&kGguf, &kArrays, &kAnyZip}), "none");
+}
+
+// Poise reads no zip archives yet: a format that asks for their members is not found.
+TEST(Recognise, ContainersThatAreNotReadHaveNoMembers) { EXPECT_EQ(found(memory("PK\x03\x04other"), {&kZipOfNothing}), "none"); }
+
+TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
+  EXPECT_EQ(container_of(memory("PK\x03\x04")), Container::zip);
+  EXPECT_EQ(container_of(memory("PK\x05\x06")), Container::zip);
+  EXPECT_EQ(container_of(memory(tar_header())), Container::tar);
+  EXPECT_EQ(container_of(memory(tar_header().substr(0, 261))), std::nullopt);
+  EXPECT_EQ(container_of(memory("")), std::nullopt);
+  const Directory directory({"b", "a"});
+  EXPECT_EQ(container_of(directory.input()), Container::directory);
+  EXPECT_THAT(*member_names(directory.input(), Container::directory), ElementsAre("a", "b"));
+}
+
+TEST(Recognise, WhatIsNoModelIsToldLast) {
+  const auto told = [](std::string_view text) {
+    try {
+      refuse_what_is_no_model(memory(text));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_THAT(told("PK\x03\x04"), HasSubstr("zip archive"));
+  EXPECT_THAT(told(tar_header()), HasSubstr("tar archive"));
+  EXPECT_THAT(told("GGUF"), HasSubstr("GGUF"));
+  EXPECT_EQ(told("a model, for all that is known"), "nothing");
+  EXPECT_THROW(open(Source::from_memory(std::vector<std::byte>(4), "x.safetensors")), Error);
+}
+
+}  // namespace
+}  // namespace poise
