@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace poise {
 
@@ -24,6 +25,24 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
+// What its caller may do about a failure, where the library knows. Messages do not say it: each program has its own words for it.
+struct Remedy {
+  enum class Kind : std::uint8_t {
+    overwrite,   // WriteOptions::overwrite
+    format,      // write another format: `value`, or any by its name where that is empty
+    dtype,       // ConvertOptions::dtype: `value`, "f32" or "f32 or f16"
+    keep,        // ConvertOptions::keep: `value` for `tensor`
+    skip,        // ConvertOptions::skip: `tensor`
+    model_type,  // Card::model_type: `value`
+    convert,     // convert() the file to the format `value`, and use that
+  };
+  Kind kind = Kind::overwrite;
+  std::string value = {};
+  std::string tensor = {};
+
+  friend bool operator==(const Remedy&, const Remedy&) = default;
+};
+
 class Error : public std::runtime_error {
  public:
   // `what()` becomes "path: message (at 0x1f4)", leaving out what is not known.
@@ -34,11 +53,17 @@ class Error : public std::runtime_error {
   const std::string& path() const { return path_; }
   std::optional<std::uint64_t> offset() const { return offset_; }
 
+  // What may help, the best first. Often empty.
+  const std::vector<Remedy>& remedies() const { return remedies_; }
+  // The same error with one more of them.
+  Error with(Remedy remedy) &&;
+
  private:
   ErrorKind kind_;
   std::string message_;
   std::string path_;
   std::optional<std::uint64_t> offset_;
+  std::vector<Remedy> remedies_;
 };
 
 }  // namespace poise

@@ -31,4 +31,9 @@ std::string_view to_string(ErrorKind kind) {
 Error::Error(ErrorKind kind, std::string message, std::string path, std::optional<std::uint64_t> offset)
     : std::runtime_error(compose(message, path, offset)), kind_(kind), message_(std::move(message)), path_(std::move(path)), offset_(offset) {}
 
+Error Error::with(Remedy remedy) && {
+  remedies_.push_back(std::move(remedy));
+  return std::move(*this);
+}
+
 }  // namespace poise

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <poise/convert.hpp>
+#include <poise/error.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -73,6 +74,12 @@ void print_report(const ConvertReport& report, const Options& options) {
                grouped(cast.values), cast.worst_error, grouped(cast.to_zero), grouped(cast.to_subnormal));
   }
   print_quantized(report.quantized);
+}
+
+// What the library would say in the names of its own options.
+void require_one_type(const ConvertOptions& options) {
+  if (!options.dtype || !options.quantize) return;
+  throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
 // "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
@@ -177,6 +184,7 @@ void add_convert(CLI::App& app) {
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {
+    require_one_type(options->convert);
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;
     options->convert.write.progress = terminal_progress("convert");

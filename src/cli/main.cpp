@@ -21,6 +21,7 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/shrinking_files.hpp"
 #include "cli/text.hpp"
@@ -42,7 +43,7 @@ std::string format_list() {
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
 int report(const poise::Error& error) {
-  complain(printable_message(error.what()));
+  complain(printable_message(poise::cli::with_advice(error)));
   if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }

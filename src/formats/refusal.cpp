@@ -11,9 +11,9 @@
 namespace poise {
 
 void refuse_tensor(std::string_view format, const Tensor& tensor) {
-  const std::string_view cast = has_float_elements(tensor) ? "--dtype f32 or f16 converts it, " : "";
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{} cannot hold tensor {} ({}): {}--skip '{}' leaves it out", format, tensor.name, storage_name(tensor), cast, tensor.name));
+  Error error(ErrorKind::unsupported, fmt::format("{} cannot hold tensor {} ({})", format, tensor.name, storage_name(tensor)));
+  if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
+  throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
 }
 
 void require_no_effects(std::string_view format, const Model& model) {

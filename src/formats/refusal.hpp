@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Throws unsupported, telling how the tensor is stored and what helps.
+// Throws unsupported, telling how the tensor is stored, with what helps.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor);
 
 // Throws unsupported for a model whose config.json has keys without which it is another model. For formats that hold no such keys.

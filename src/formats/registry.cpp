@@ -181,7 +181,10 @@ void save(const Model& model, const std::filesystem::path& path, std::string_vie
 
 void save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
   const auto format = format_from_extension(path);
-  if (!format) throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string());
+  if (!format) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string())
+        .with({.kind = Remedy::Kind::format});
+  }
   save(model, path, *format, options);
 }
 

@@ -49,7 +49,7 @@ bool shares_extents(const FileDescriptor& fd) {
 }
 
 [[noreturn]] void refuse_existing(const std::filesystem::path& target) {
-  throw Error(ErrorKind::bad_argument, "the output exists already; --force replaces it", target.string());
+  throw Error(ErrorKind::bad_argument, "the output exists already", target.string()).with({.kind = Remedy::Kind::overwrite});
 }
 
 // /dev/stdout and the like, wherever they lead at the moment.

@@ -20,9 +20,10 @@ namespace fs = std::filesystem;
 const Format& target_format(const fs::path& output, const ConvertOptions& options) {
   if (!options.format.empty()) return format_by_name(options.format);
   const auto name = format_from_extension(output);
-  if (!name)
-    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format; --to names one", output.extension().string()),
-                output.string());
+  if (!name) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", output.extension().string()), output.string())
+        .with({.kind = Remedy::Kind::format});
+  }
   return format_by_name(*name);
 }
 

@@ -18,9 +18,8 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   const FileLock lock(path);                         // an edit goes on from what it read
   const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
   if (opened.format->edit == nullptr) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} files have no attributes that can be edited; `poise convert` writes a zt file, which has", opened.format->info.name),
-                path.string());
+    throw Error(ErrorKind::unsupported, fmt::format("{} files have no attributes that can be edited, zt files have", opened.format->info.name), path.string())
+        .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   return opened.format->edit(opened.input, changes);
 }

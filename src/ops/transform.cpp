@@ -19,44 +19,51 @@
 namespace poise {
 namespace {
 
+[[noreturn]] void refuse_pattern(std::string_view option, const std::string& pattern) {
+  throw Error(ErrorKind::bad_argument, fmt::format("{}: the pattern \"{}\" matches no tensor", option, pattern));
+}
+
 // Which tensors go on, and whether every pattern had something to say.
 class Selection {
  public:
-  explicit Selection(const ConvertOptions& options) : only_(counted(options.only)), skip_(counted(options.skip)) {}
+  explicit Selection(const ConvertOptions& options) : only_{"only", counted(options.only)}, skip_{"skip", counted(options.skip)} {}
 
   bool keeps(const std::string& name) {
-    const bool wanted = only_.empty() || matches(only_, name);
+    const bool wanted = only_.patterns.empty() || matches(only_, name);
     const bool unwanted = matches(skip_, name);
     return wanted && !unwanted;
   }
 
   void require_all_used() const {
-    for (const auto* patterns : {&only_, &skip_}) {
-      for (const auto& [pattern, used] : *patterns) {
-        if (!used) throw Error(ErrorKind::bad_argument, fmt::format("the pattern \"{}\" matches no tensor", pattern));
+    for (const Option* option : {&only_, &skip_}) {
+      for (const auto& [pattern, used] : option->patterns) {
+        if (!used) refuse_pattern(option->name, pattern);
       }
     }
   }
 
  private:
-  using Patterns = std::vector<std::pair<std::string, bool>>;  // pattern, has it matched
+  struct Option {
+    std::string_view name;
+    std::vector<std::pair<std::string, bool>> patterns;  // pattern, has it matched
+  };
 
-  static Patterns counted(const std::vector<std::string>& patterns) {
-    Patterns result;
+  static std::vector<std::pair<std::string, bool>> counted(const std::vector<std::string>& patterns) {
+    std::vector<std::pair<std::string, bool>> result;
     for (const std::string& pattern : patterns) result.emplace_back(pattern, false);
     return result;
   }
 
-  static bool matches(Patterns& patterns, const std::string& name) {
+  static bool matches(Option& option, const std::string& name) {
     bool any = false;
-    for (auto& [pattern, used] : patterns) {
+    for (auto& [pattern, used] : option.patterns) {
       if (glob_matches(pattern, name)) any = used = true;
     }
     return any;
   }
 
-  Patterns only_;
-  Patterns skip_;
+  Option only_;
+  Option skip_;
 };
 
 bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
@@ -73,7 +80,7 @@ class Types {
  public:
   Types(const Format& target, const ConvertOptions& options) : target_(target), options_(options), used_(options.keep.size(), false) {
     if (options.dtype && options.quantize) {
-      throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
+      throw Error(ErrorKind::bad_argument, "dtype and quantize exclude each other; keep gives some tensors another type");
     }
     if (options.quantize && !options.quantize->quantized()) {
       throw Error(ErrorKind::bad_argument, fmt::format("tensors are quantized to qint8, qint4, group8 or group4, not {}", to_string(options.quantize->dtype)));
@@ -103,7 +110,7 @@ class Types {
 
   void require_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
-      if (!used_[i]) throw Error(ErrorKind::bad_argument, fmt::format("the pattern \"{}\" matches no tensor", options_.keep[i].pattern));
+      if (!used_[i]) refuse_pattern("keep", options_.keep[i].pattern);
     }
   }
 

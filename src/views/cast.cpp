@@ -168,8 +168,9 @@ class CastBlob final : public Blob {
     [[noreturn]] void overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}{}", blob_.name_, element, to_string(blob_.to_),
-                                                      blob_.to_ != DType::f32 && is_single ? "; --dtype f32 keeps it" : ""));
+      Error error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}", blob_.name_, element, to_string(blob_.to_)));
+      if (blob_.to_ != DType::f32 && is_single) throw std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
+      throw error;
     }
 
     const CastBlob& blob_;

@@ -146,8 +146,8 @@ class GroupScales {
   }
 
   [[noreturn]] void refuse(std::uint64_t element, std::string_view problem) const {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: element {} {} and cannot be quantized; --keep '{}=f32' stores the tensor as it is", name_, element, problem, name_));
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} {} and cannot be quantized", name_, element, problem))
+        .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
   }
 
   std::string name_;
@@ -312,8 +312,8 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report) {
   const auto size = group_size_for(groups, tensor.shape.back());
   if (!size) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}; --keep '{}=f16' stores the tensor as it is",
-                                                    tensor.name, tensor.shape.back(), groups.size, tensor.name));
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}", tensor.name, tensor.shape.back(), groups.size))
+        .with({.kind = Remedy::Kind::keep, .value = "f16", .tensor = tensor.name});
   }
   const Groups fitting{groups.bits, *size};
   const BlobPtr elements = dense_blob(tensor, DType::f32);

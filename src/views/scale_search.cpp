@@ -161,8 +161,8 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   const bool with_bins = type.scale == ScaleRule::least_squares;
   const Summary summary = elements.seekable() ? summarize_seekable(elements, with_bins) : summarize_stream(elements, with_bins);
   if (summary.extremes.largest >= kInfinity) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized; --keep '{}=f32' stores the tensor as it is",
-                                                    name, summary.bad, name));
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name, summary.bad))
+        .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name});
   }
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = code_format(type.dtype, {});

@@ -45,7 +45,8 @@ TEST(Findings, SafetensorsRefusesElementsThatEndInsideAByte) {
   model.add(make_dense("x", {3}, DType::f4_e2m1, make_memory_blob(std::vector<std::byte>(2), "x")));
   const Error error = refusal(model, "safetensors");
   EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
-  EXPECT_THAT(error.message(), HasSubstr("x: shape [3] of F4 does not fill whole bytes; --dtype f32 or f16 converts it"));
+  EXPECT_THAT(error.message(), HasSubstr("x: shape [3] of F4 does not fill whole bytes"));
+  EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::dtype, "f32 or f16"}));
 }
 
 TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {

@@ -117,7 +117,7 @@ TEST_F(Convert, CardFieldsThatNoFormatCanHoldAreRefused) {
 }
 
 TEST_F(Convert, FailuresLeaveNothing) {
-  EXPECT_EQ(failure("out.zt", options_with([](ConvertOptions& o) { o.only = {"no such"}; }), "the pattern \"no such\" matches no tensor"),
+  EXPECT_EQ(failure("out.zt", options_with([](ConvertOptions& o) { o.only = {"no such"}; }), "only: the pattern \"no such\" matches no tensor"),
             ErrorKind::bad_argument);
   EXPECT_EQ(failure("out.alt", options_with([](ConvertOptions& o) { o.quantize = stored_type_from_name("group4"); }), "group4"), ErrorKind::bad_argument);
   ConvertOptions cancelled;

@@ -107,17 +107,29 @@ TEST(Cast, CountsOfFloat64AreThoseOfFloat32) {
   }
 }
 
+TEST(Cast, OverflowOfWhatFloat32HoldsSaysThatFloat32Helps) {
+  const auto remedies = [](const BlobPtr& blob) {
+    try {
+      read_all(*blob);
+    } catch (const Error& error) {
+      return error.remedies();
+    }
+    return std::vector<Remedy>{{Remedy::Kind::skip, "nothing was thrown"}};
+  };
+  EXPECT_EQ(remedies(cast(std::vector<float>{1e9F}, DType::f32, DType::f16)), (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));
+  EXPECT_EQ(remedies(cast(std::vector<double>{1e39}, DType::f64, DType::f32)), std::vector<Remedy>{});
+}
+
 TEST(Cast, OverflowNamesTensorAndElement) {
   std::vector<float> values(5000, 1);
   values[4999] = 65520;  // 65504 is the largest f16, from the middle to the next one on it is infinite
-  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 is too large for f16; --dtype f32 keeps it");
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::f16)), "tensor w: element 4999 is too large for f16");
   values[4999] = 65519;
   EXPECT_NO_THROW(read_all(*cast(values, DType::f32, DType::f16)));
   values[7] = -std::numeric_limits<float>::max();
-  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16; --dtype f32 keeps it");
+  EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16");
   EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)), "tensor w: element 1 is too large for f32");
-  EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)),
-            "tensor w: element 0 is too large for f16; --dtype f32 keeps it");
+  EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)), "tensor w: element 0 is too large for f16");
   EXPECT_NO_THROW(read_all(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)));
 }
 

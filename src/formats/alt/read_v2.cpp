@@ -63,7 +63,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
   warn_of_unused_head(reader, model);
   model.warnings = reader.take_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
-    const std::string text = fmt::format("alt v2: this is the dialect of {}; `poise convert` writes the canonical form", dialect);
+    const std::string text = fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
     model.warnings.insert(model.warnings.begin(), {Severity::warning, text, input.path.string(), 0});
   }
   return model;

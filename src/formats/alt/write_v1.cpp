@@ -16,7 +16,9 @@ namespace poise::alt {
 namespace {
 
 SectionWriter parameters_section(const Model& model) {
-  if (model.card.model_type == kTinyLlama) throw Error(ErrorKind::unsupported, "alt1 says nothing of what makes a Tiny Llama: `--to alt` (version 2) does");
+  if (model.card.model_type == kTinyLlama) {
+    throw Error(ErrorKind::unsupported, "alt1 says nothing of what makes a Tiny Llama").with({.kind = Remedy::Kind::format, .value = "alt"});
+  }
   const Config config = model.config ? *model.config : no_config();
   const std::int64_t vocabulary_length = model.vocabulary ? model.vocabulary->max_length : 0;
   SectionWriter out("parameters");
@@ -50,8 +52,8 @@ SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
 
 std::int32_t data_type(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}: --dtype f16 or f32 dequantizes it", tensor.name));
+    throw Error(ErrorKind::unsupported, fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
+        .with({.kind = Remedy::Kind::dtype, .value = "f16 or f32"});
   }
   const bool dense = tensor.layout == Layout::dense;
   const DType dtype = dense ? tensor.require("data").dtype : DType::unknown;

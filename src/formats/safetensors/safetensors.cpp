@@ -194,8 +194,9 @@ std::string_view spelling(const Tensor& tensor) {
   const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
   if (name.empty()) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(dtype, tensor.elements())) {
-    throw Error(ErrorKind::unsupported, fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes; --dtype f32 or f16 converts it",
-                                                    tensor.name, to_string(tensor.shape), name));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), name))
+        .with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
   }
   return name;
 }

@@ -1,6 +1,7 @@
 #include "formats/tiny_llama/write.hpp"
 
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,19 +22,35 @@
 namespace poise::tiny_llama {
 namespace {
 
-[[noreturn]] void refuse(std::string_view reason) { throw Error(ErrorKind::unsupported, fmt::format("this cannot be a Tiny Llama weight file: {}", reason)); }
+// What is wrong with a model, and what would help.
+struct Faults {
+  std::vector<std::string> sentences;
+  std::vector<Remedy> remedies;
+
+  void add(std::string sentence) { sentences.push_back(std::move(sentence)); }
+  void add(std::string sentence, Remedy remedy) {
+    add(std::move(sentence));
+    if (remedies.empty() || remedies.back() != remedy) remedies.push_back(std::move(remedy));
+  }
+};
+
+[[noreturn]] void refuse(std::string_view reason, const std::vector<Remedy>& remedies = {}) {
+  Error error(ErrorKind::unsupported, fmt::format("this cannot be a Tiny Llama weight file: {}", reason));
+  for (const Remedy& remedy : remedies) error = std::move(error).with(remedy);
+  throw error;
+}
 
 // Values that are no float32, or more or fewer than the shape says.
-void check_values(const Tensor& tensor, std::vector<std::string>& faults) {
+void check_values(const Tensor& tensor, Faults& faults) {
   if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
-    faults.push_back(fmt::format("tensor {} is {}: the file holds dense float32 only{}", tensor.name, storage_name(tensor),
-                                 has_float_elements(tensor) ? "; --dtype f32 makes it that" : ""));
-    return;
+    std::string sentence = fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, storage_name(tensor));
+    if (!has_float_elements(tensor)) return faults.add(std::move(sentence));
+    return faults.add(std::move(sentence), {.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   const Part& data = tensor.require("data");
   if (data.blob->size() != tensor.elements() * sizeof(float)) {
-    faults.push_back(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
-                                 tensor.elements() * sizeof(float)));
+    faults.add(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
+                           tensor.elements() * sizeof(float)));
   }
 }
 
@@ -44,21 +61,21 @@ bool is_listed_already(const Tensor& tensor, const Config& config) {
 }
 
 // Tensors that the configuration does not call for, and values that are not the file's.
-void check_tensors(const Model& model, std::vector<std::string>& faults) {
+void check_tensors(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
   for (ExpectedTensor& tensor : tiny_llama_tensors(*model.config)) names.insert(std::move(tensor.name));
   for (const Tensor& tensor : model.tensors()) {
     if (names.contains(tensor.name)) {
       check_values(tensor, faults);
     } else if (!is_listed_already(tensor, *model.config)) {
-      faults.push_back(fmt::format("tensor {} has no place in the file; --skip {} leaves it out", tensor.name, tensor.name));
+      faults.add(fmt::format("tensor {} has no place in the file", tensor.name), {.kind = Remedy::Kind::skip, .tensor = tensor.name});
     }
   }
 }
 
-std::vector<std::string> faults_of(const Model& model) {
+Faults faults_of(const Model& model) {
   const Config& config = *model.config;
-  std::vector<std::string> faults = check_consistency(model);
+  Faults faults{check_consistency(model), {}};
   const bool sizes_make_sense = check_config(config).empty() && check_tiny_llama_config(config).empty();
   if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size()) check_tensors(model, faults);
   return faults;
@@ -68,14 +85,15 @@ void require_writable(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
-  if (type.empty()) refuse("the model does not say what it is; --model-type tiny_llama says it");
+  if (type.empty()) refuse("the model does not say what it is", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
   require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
-  std::vector<std::string> faults = faults_of(model);
-  if (faults.empty() && !file_size(*model.config)) faults.emplace_back("it would have more than 2^64 bytes");
+  Faults faults = faults_of(model);
+  if (faults.sentences.empty() && !file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
   // An empty model agrees with any configuration; here it lacks every tensor.
-  if (model.size() == 0) faults.emplace_back("the model has no tensors");
-  if (faults.size() == 1) refuse(faults.front());
-  if (!faults.empty()) refuse(fmt::format("{} faults:\n  {}", faults.size(), fmt::join(faults, "\n  ")));
+  if (model.size() == 0) faults.add("the model has no tensors");
+  const auto& sentences = faults.sentences;
+  if (sentences.size() == 1) refuse(sentences.front(), faults.remedies);
+  if (!sentences.empty()) refuse(fmt::format("{} faults:\n  {}", sentences.size(), fmt::join(sentences, "\n  ")), faults.remedies);
 }
 
 void add_header(ByteWriter& writer, const Config& config) {
@@ -113,7 +131,7 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   Card rest = model.card;
   rest.model_type.clear();
   note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
-  note(model.vocabulary.has_value(), "the vocabulary; --vocab and --merges give it to `poise run`");
+  note(model.vocabulary.has_value(), "the vocabulary: programs take it from vocab.txt and merges.txt");
   note(!other_config_keys(model).empty(), fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
   note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
   return result;

@@ -279,7 +279,9 @@ std::uint64_t manifest_begin1(const Source& source) {
 
 ManifestRange find_manifest1(const Source& source) {
   const Ending ending = find_manifest(source);
-  if (!ending.has_magic) throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only; `poise convert` makes a current one", source.name());
+  if (!ending.has_magic) {
+    throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only", source.name()).with({.kind = Remedy::Kind::convert, .value = "zt"});
+  }
   return ending.manifest;
 }
 

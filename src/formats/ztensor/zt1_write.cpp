@@ -149,7 +149,8 @@ Tensor groups_of_version_1(Tensor tensor) {
   if (!is_described_as_in_version_2(tensor)) return tensor;
   const GroupScheme scheme = group_scheme(tensor);
   const auto refuse = [&](std::string_view what) {
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}; --dtype f32 makes it dense", tensor.name, what));
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
+        .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   };
   if (scheme.high_bits_first) refuse("codes with the high bits first");
   if (scheme.axis + 1 != tensor.shape.size() || scheme.group_size == 0) refuse("groups along another axis than the last");

@@ -1,0 +1,60 @@
+#include "cli/advice.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace poise::cli {
+namespace {
+
+// One piece of advice for all tensors of one kind of remedy: "--skip 'a' --skip 'b' leave them out".
+std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
+  constexpr std::size_t kNamed = 3;
+  std::string options;
+  std::size_t count = 0;
+  for (const Remedy& remedy : remedies) {
+    if (remedy.kind != kind || ++count > kNamed) continue;
+    options += kind == Remedy::Kind::skip ? fmt::format("--skip '{}' ", remedy.tensor) : fmt::format("--keep '{}={}' ", remedy.tensor, remedy.value);
+  }
+  if (count > kNamed) options += "... ";
+  if (kind == Remedy::Kind::skip) return options + (count == 1 ? "leaves it out" : "leave them out");
+  return options + (count == 1 ? "stores it as that" : "store them as that");
+}
+
+std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
+  switch (remedy.kind) {
+    case Remedy::Kind::overwrite: return "--force replaces it";
+    case Remedy::Kind::format: return remedy.value.empty() ? "--to names one" : fmt::format("--to {} can", remedy.value);
+    case Remedy::Kind::dtype: return fmt::format("--dtype {} converts it", remedy.value);
+    case Remedy::Kind::keep:
+    case Remedy::Kind::skip: return for_tensors(all, remedy.kind);
+    case Remedy::Kind::model_type: return fmt::format("--model-type {} says it", remedy.value);
+    case Remedy::Kind::convert: return fmt::format("`poise convert` makes it a {} file", remedy.value);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string advice(const std::vector<Remedy>& remedies) {
+  std::vector<std::string> texts;
+  std::set<Remedy::Kind> said;  // of those that name tensors, which may be many
+  for (const Remedy& remedy : remedies) {
+    if (!remedy.tensor.empty() && !said.insert(remedy.kind).second) continue;
+    std::string text = text_of(remedy, remedies);
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string with_advice(const Error& error) {
+  const std::string text = error.what();
+  const std::string helps = advice(error.remedies());
+  if (helps.empty()) return text;
+  return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;
+}
+
+}  // namespace poise::cli

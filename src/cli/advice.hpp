@@ -1,0 +1,17 @@
+// What a user of the command may do about an error: the library's remedies in the words of the options.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/error.hpp>
+
+namespace poise::cli {
+
+// "--dtype f32 or f16 converts it, --skip 'a' leaves it out"; empty where there is no remedy. As raw as the tensors' names.
+std::string advice(const std::vector<Remedy>& remedies);
+
+// The error's text, then the advice.
+std::string with_advice(const Error& error);
+
+}  // namespace poise::cli
