@@ -39,8 +39,8 @@ void print_tensors(const DiffReport& report, const Options& options) {
     std::vector<std::string> row = {printable(tensor.name), printable(tensor.a), printable(tensor.b), "", "", ""};
     if (tensor.values) {
       row[3] = grouped(tensor.values->different);
-      row[4] = fmt::format("{:.3g}", tensor.values->max_absolute);
-      row[5] = fmt::format("{:.3g}", tensor.values->rms);
+      row[4] = short_number(tensor.values->max_absolute);
+      row[5] = short_number(tensor.values->rms);
     }
     table.add(std::move(row));
   }
@@ -53,7 +53,8 @@ void print_differences(const Options& options) {
   const DiffReport report = diff(a, b, terminal_progress("diff"), options.verify);
   print_fields(report, options);
   print_tensors(report, options);
-  fmt::print("{} fields and {} tensors differ, {} tensors are equal\n", report.fields.size(), report.tensors.size(), report.equal_tensors);
+  fmt::print("{} and {} differ, {} {} equal\n", plural(report.fields.size(), "field"), plural(report.tensors.size(), "tensor"),
+             plural(report.equal_tensors, "tensor"), report.equal_tensors == 1 ? "is" : "are");
   if (!report.same()) throw ExitCode{1};
 }
 

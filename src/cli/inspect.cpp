@@ -30,6 +30,7 @@ Attributes vocabulary_json(const Vocabulary& vocabulary) {
 Attributes part_json(const Part& part) {
   Attributes map{{"role", part.role}, {"dtype", part.dtype == DType::unknown ? std::string_view(part.dtype_name) : to_string(part.dtype)}};
   const auto at = part.blob->location();
+  map.set("file", at ? Value(at->source->name()) : Value());
   map.set("offset", at ? Value(at->offset) : Value());
   map.set("length", at ? at->length : part.blob->size());
   map.set("encoding", at ? at->encoding : "raw");

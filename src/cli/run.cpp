@@ -259,7 +259,7 @@ class Run {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
-  command->add_option("path", options->path, "A model file or directory")->required();
+  command->add_option("PATH", options->path, "A model file or directory")->required();
   auto* prompt =
       command->add_option("-p,--prompt", options->prompt, "The text to continue, behind BOS where the vocabulary has one; may be empty (default: \"\")");
   const auto set_tokens = [options](const std::vector<std::string>& texts) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
@@ -104,6 +105,10 @@ std::string grouped(std::uint64_t number) {
   }
   return out;
 }
+
+std::string plural(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+
+std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
 
 std::string printable(std::string_view text) { return escaped(text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }

@@ -1,6 +1,7 @@
 // Text for people: sizes, rates, aligned tables, a progress bar.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,11 @@ std::string human_bytes(std::uint64_t bytes);
 std::string human_rate(std::uint64_t bytes, double seconds);
 // "14,483,464,192"
 std::string grouped(std::uint64_t number);
+
+// "1 tensor", "2 tensors"
+std::string plural(std::size_t count, std::string_view noun);
+// Three significant digits; "NaN" whatever its sign.
+std::string short_number(double number);
 
 // Bytes of a file shown on a terminal: control characters become \xNN, so that a file cannot drive the terminal.
 std::string printable(std::string_view text);

@@ -19,8 +19,6 @@ struct Options {
   ReadOptions read;
 };
 
-std::string plural(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
-
 bool verify_one(const std::string& path, const Options& options) {
   const VerifyReport report = verify(path, options.read, terminal_progress("verify"));
   const bool good = report.errors() == 0 && (!options.strict || report.warnings() == 0);

@@ -18,6 +18,7 @@
 #include "formats/alt/tensors.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -32,6 +33,9 @@ namespace {
 
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
+
+// The one of the two zeros that is written.
+bool is_zero(float number) { return number == 0 && !std::signbit(number); }
 
 // What both versions have: counts, shapes, names and data.
 class TensorsReader {
@@ -184,7 +188,7 @@ class ReaderV2 : private TensorsReader {
       reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(dtype)), flag_at);
       affine.packed = false;
     }
-    if (poise::info(dtype).kind != DTypeKind::quantized && !(affine == Affine{})) {
+    if (poise::info(dtype).kind != DTypeKind::quantized && !(is_zero(affine.delta) && is_zero(affine.min) && is_zero(affine.max))) {
       reader_.warn("delta", fmt::format("expected delta, min and max of 0 for {}, found {}, {} and {}", to_string(dtype), affine.delta, affine.min, affine.max),
                    at);
     }
@@ -194,8 +198,8 @@ class ReaderV2 : private TensorsReader {
   // `at` is where min is; max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max) bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
-    if (affine.min != affine.max || affine.min == 0) return;
-    reader_.warn("min", fmt::format("expected min and max of 0 for symmetric codes, found {0} and {0}", affine.min), at);
+    if (affine.min != affine.max || (is_zero(affine.min) && is_zero(affine.max))) return;
+    reader_.warn("min", fmt::format("expected min and max of 0 for symmetric codes, found {} and {}", affine.min, affine.max), at);
     affine.min = affine.max = 0;
   }
 

@@ -140,7 +140,7 @@ void require_shards(const Directory& directory, const ShardMap& shards) {
   for (const auto& [shard, tensors] : shards) {
     if (is_there(directory.path() / shard)) continue;
     if (absent.size() < kMostNamed) {
-      absent.push_back(fmt::format("{} ({} tensors)", shard, tensors.size()));
+      absent.push_back(fmt::format("{} ({} tensor{})", shard, tensors.size(), tensors.size() == 1 ? "" : "s"));
     } else {
       ++more;
     }

@@ -244,6 +244,30 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
+// It is no other number, but other bytes.
+TEST(AltDialects, AZeroBelowZeroIsTold) {
+  Model model;
+  model.add(make_dense("t", {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "t")));
+  const auto canonical = written(model, kAltV2);
+  auto bytes = canonical;
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::size_t delta = text.rfind('t') + 1 + 4;
+  put(bytes, delta, -0.0F);
+  const Model again = read(bytes);
+  EXPECT_THAT(again.warnings, warns("tensor 0: delta: expected delta, min and max of 0 for f32, found -0, 0 and 0", delta));
+  EXPECT_EQ(written(again, kAltV2), canonical);
+}
+
+TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
+  auto bytes = read_annotated_hex("v2.hex");
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string name = "model.layers.0.self_attn.k_proj.weight";
+  put(bytes, text.find(name) + name.size() + 4 + 4, -0.0F);
+  const Model model = read(bytes);
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found -0 and 0"))));
+  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("v2.hex"));
+}
+
 TEST(AltDialects, HintsOfOtherTensorsAreTold) {
   Model model;
   for (const char* name : {"x", "y"}) model.add(make_dense(name, {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), name)));
