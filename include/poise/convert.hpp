@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/format.hpp>
@@ -55,6 +57,45 @@ struct ConvertOptions {
   WriteOptions write = {};
 };
 
+// A tensor of a conversion, before and after it.
+struct PlannedTensor {
+  std::string name;
+  Shape shape;
+  // How its elements are stored: "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1". Where ConvertOptions::sparse may
+  // make it sparse, `to` is how it is stored if it stays dense.
+  std::string from;
+  std::string to;
+  std::uint64_t bytes_in = 0;              // of its parts, decoded
+  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; nothing where it may become sparse
+};
+
+// What a conversion will do: known from headers alone, before any tensor's bytes are read or written.
+struct Plan {
+  std::string format;                  // to be written
+  std::vector<PlannedTensor> tensors;  // to be written, in the model's order
+  std::vector<std::string> skipped;    // names of those left out by only and skip
+  std::vector<Finding> warnings;       // about the input
+  std::vector<std::string> losses;     // what the output's format cannot hold
+  // Of all files. Nothing where it depends on the tensors' bytes (compression, sparse layouts) or on where shards end.
+  std::optional<std::uint64_t> bytes_out;
+  bool exact = true;  // false: bytes_out is the most there can be; equal parts are stored once
+
+  struct Work;
+  std::shared_ptr<Work> work;  // what write() goes on with
+};
+
+// Plans to write `model` as `format` with `changes`, which name no other format. Throws bad_argument and unsupported as convert() does, for
+// everything that can be known without the tensors' bytes. Requires: the model outlives the plan.
+Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
+
+// Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
+Plan plan(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
+
+struct ConvertReport;
+
+// Carries a plan out, which can be done once. Throws what convert() throws; then there is no output.
+ConvertReport write(const Plan& plan, const std::filesystem::path& output);
+
 struct ConvertReport {
   std::string format;               // that was written
   std::size_t tensors = 0;          // written
@@ -88,7 +129,7 @@ struct ConvertReport {
   std::vector<Quantized> quantized;
 };
 
-// Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
+// plan() and write() in one. Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
 // options.write.overwrite, a pattern matches no tensor, or options contradict each other; invalid_file,
 // naming the tensor, when its bytes do not have the digest that the input says, and io when a file with digests changes meanwhile. Then
 // there is no output.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
@@ -36,13 +37,20 @@ Model open(const std::filesystem::path& path, const ReadOptions& options = {});
 // Reads bytes in memory; `name` stands for the path in errors and its extension may help to find the format.
 Model open(SourcePtr source, const ReadOptions& options = {});
 
+struct SaveReport {
+  std::string format;               // that was written
+  std::uint64_t bytes = 0;          // of all files
+  std::vector<std::string> losses;  // what the format cannot hold of the model, one sentence each
+};
+
 // Writes a model as `format` ("alt", "safetensors", ...). The target appears whole or not at all; an existing file is
 // refused unless options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io, cancelled,
 // and whatever reading the model's blobs throws.
-void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
+// plan() in <poise/convert.hpp> tells the losses before anything is written.
+SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
 
 // The same in the format that the path's extension stands for. Throws bad_argument, too, when it stands for none.
-void save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
+SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Every format: what `poise --help` and the README's table are made of.
 struct FormatInfo {

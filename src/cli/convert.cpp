@@ -14,7 +14,6 @@
 #include "cli/values.hpp"
 #include "codec/limits.hpp"
 #include "formats/format.hpp"
-#include "formats/ztensor/zt2.hpp"
 #include "model/card.hpp"
 
 namespace poise::cli {
@@ -25,6 +24,8 @@ struct Options {
   std::string output;
   ConvertOptions convert;
   TokenizerFiles tokenizer;
+  bool dry_run = false;
+  bool json = false;
 };
 
 std::string decibels(const QuantizationError& error) {
@@ -33,7 +34,7 @@ std::string decibels(const QuantizationError& error) {
 }
 
 void add_row(Table& table, const std::string& name, const std::string& type, std::uint64_t bytes_in, std::uint64_t bytes_out, const QuantizationError& error) {
-  table.add({name, type, grouped(bytes_in), grouped(bytes_out), fmt::format("{:.3g}", error.worst), fmt::format("{:.3g}", error.rms()), decibels(error)});
+  table.add({name, type, grouped(bytes_in), grouped(bytes_out), short_number(error.worst), short_number(error.rms()), decibels(error)});
 }
 
 void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
@@ -55,25 +56,101 @@ void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
 // Explains the padding, which may be most of a small model's file.
 void print_padding(const ConvertReport& report, const WriteOptions& options) {
   constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
-  constexpr std::uint64_t kLeast = ztensor::kLeastAlignment2;
-  if (!format_by_name(report.format).options.align || report.bytes_padding < report.bytes_out / kNoticeable) return;
-  const std::uint64_t align = options.align.value_or(ztensor::kCanonicalAlignment2);
+  const auto& alignments = format_by_name(report.format).options.align;
+  if (!alignments || report.bytes_padding < report.bytes_out / kNoticeable) return;
+  const std::uint64_t align = options.align.value_or(alignments->usual);
   fmt::print("  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the disk{}\n",
-             human_bytes(report.bytes_padding), align, align > kLeast ? fmt::format("; --align {} makes less of it", kLeast) : "");
+             human_bytes(report.bytes_padding), align, align > alignments->least ? fmt::format("; --align {} makes less of it", alignments->least) : "");
+}
+
+void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
+  for (const Finding& warning : warnings) complain("note: " + printable(warning.message));
+  for (const std::string& loss : losses) complain("note: " + printable(loss));
 }
 
 void print_report(const ConvertReport& report, const Options& options) {
-  for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
-  for (const std::string& loss : report.losses) complain("note: " + printable(loss));
+  print_notes(report.warnings, report.losses);
   fmt::print("{} -> {} ({})\n", printable(options.input), printable(options.output), report.format);
-  fmt::print("  {} tensors{}, {} in, {} out, {:.2f} s, {}\n", report.tensors, report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
+  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"), report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
              human_bytes(report.bytes_in), human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
   print_padding(report, options.convert.write);
   for (const ConvertReport::Cast& cast : report.casts) {
-    fmt::print("  {} -> {}: {} values, worst absolute error {:.3g}, {} fell to zero, {} to subnormal\n", to_string(cast.from), to_string(cast.to),
-               grouped(cast.values), cast.worst_error, grouped(cast.to_zero), grouped(cast.to_subnormal));
+    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal\n", to_string(cast.from), to_string(cast.to),
+               grouped(cast.values), short_number(cast.worst_error), grouped(cast.to_zero), grouped(cast.to_subnormal));
   }
   print_quantized(report.quantized);
+}
+
+// How a tensor will be stored. What has enough zeros to be sparse is found when it is written.
+std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
+  return tensor.bytes_out || !options.sparse ? tensor.to : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
+}
+
+std::string planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
+
+std::string planned_size(const Plan& plan) {
+  if (!plan.bytes_out) return "";
+  return fmt::format(", {}{} out", plan.exact ? "" : "at most ", human_bytes(*plan.bytes_out));
+}
+
+void print_plan(const Plan& plan, const Options& options) {
+  print_notes(plan.warnings, plan.losses);
+  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(options.output), plan.format);
+  fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"), plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
+             planned_size(plan));
+  if (!plan.tensors.empty()) {
+    Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
+    for (const PlannedTensor& tensor : plan.tensors) {
+      table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from), printable(planned_type(tensor, options.convert)),
+                 grouped(tensor.bytes_in), planned_bytes(tensor.bytes_out)});
+    }
+    fmt::print("\n{}", table.text());
+  }
+  if (!plan.skipped.empty()) fmt::print("\nleft out\n");
+  for (const std::string& name : plan.skipped) fmt::print("  {}\n", printable(name));
+}
+
+Value number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
+
+void print_plan_json(const Plan& plan, const Options& options) {
+  Value::Array tensors;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    tensors.emplace_back(Attributes{{"name", tensor.name},
+                                    {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
+                                    {"from", tensor.from},
+                                    {"to", planned_type(tensor, options.convert)},
+                                    {"bytes_in", tensor.bytes_in},
+                                    {"bytes_out", number_or_null(tensor.bytes_out)}});
+  }
+  Value::Array warnings;
+  for (const Finding& warning : plan.warnings) warnings.emplace_back(warning.message);
+  fmt::print("{}\n", to_json(Attributes{{"input", options.input},
+                                        {"output", options.output},
+                                        {"format", plan.format},
+                                        {"bytes_out", plan.exact ? number_or_null(plan.bytes_out) : Value()},
+                                        {"bytes_out_at_most", number_or_null(plan.bytes_out)},
+                                        {"warnings", std::move(warnings)},
+                                        {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
+                                        {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
+                                        {"tensors", std::move(tensors)}},
+                             2));
+}
+
+void show_plan(const Options& options) {
+  // Never destroyed, as in `inspect`: the program ends here.
+  static const Plan& planned = *new Plan(plan(options.input, options.output, options.convert));
+  if (options.json) {
+    print_plan_json(planned, options);
+  } else {
+    print_plan(planned, options);
+  }
+}
+
+void run_conversion(Options& options) {
+  options.convert.write.progress = terminal_progress("convert");
+  const ConvertReport report = convert(options.input, options.output, options.convert);
+  options.convert.write.progress = {};  // wipes the bar before the report is printed
+  print_report(report, options);
 }
 
 // What the library would say in the names of its own options.
@@ -173,6 +250,8 @@ void add_convert(CLI::App& app) {
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: without it, its digests are compared with the bytes that are taken");
+  auto* dry_run = command->add_flag("--dry-run", options->dry_run, "Say what would be written and what is lost; read headers only and write nothing");
+  command->add_flag("--json", options->json, "Print that as JSON, for scripts")->needs(dry_run);
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
   command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")
@@ -184,13 +263,10 @@ void add_convert(CLI::App& app) {
   add_card_options(*command, convert_options.card);
   add_io_option(*command, convert_options.read);
   command->callback([options] {
-    require_one_type(options->convert);
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;
-    options->convert.write.progress = terminal_progress("convert");
-    const ConvertReport report = convert(options->input, options->output, options->convert);
-    options->convert.write.progress = {};  // wipes the bar before the report is printed
-    print_report(report, *options);
+    require_one_type(options->convert);
+    options->dry_run ? show_plan(*options) : run_conversion(*options);
   });
 }
 

@@ -17,12 +17,18 @@
 
 namespace poise {
 
+// Where parts begin in files of a format that lets one choose: at multiples of `usual`, or of another power of two from `least` on.
+struct Alignments {
+  std::uint64_t usual = 0;
+  std::uint64_t least = 0;
+};
+
 // The write options that a format honours; save() refuses the others.
 struct HonouredOptions {
   bool dialect = false;
   bool zstd_level = false;
   bool digest = false;
-  bool align = false;
+  std::optional<Alignments> align = {};
   bool shard_size = false;
 };
 
@@ -33,6 +39,16 @@ struct HeldLayouts {
   bool sparse = false;
   bool more_parts = false;  // dense tensors with parts beside data
   bool mx = false;
+};
+
+// What a file will be, as far as headers tell.
+struct FilePlan {
+  // Of each tensor's parts, as a reader of the file will find them, in the model's order; before compression. Empty where it will hold none of
+  // them.
+  std::vector<std::uint64_t> tensor_bytes;
+  // Of all files. Nothing where it depends on the tensors' bytes.
+  std::optional<std::uint64_t> bytes;
+  bool exact = true;  // false: `bytes` is the most there can be
 };
 
 struct Format {
@@ -53,6 +69,8 @@ struct Format {
   // Null where the format cannot be read or written. Requires of write: the model outlives the call.
   Model (*read)(const Input& input, const ReadOptions& options);
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
+  // What write() will make. Reads no tensor's bytes; throws what write() throws, but for what only these tell. Null exactly where write is.
+  FilePlan (*plan)(const Model& model, const WriteOptions& options) = nullptr;
   // What of the model the written file will not hold beside what `layouts` says, one sentence each. Null: nothing. Asked by losses_of().
   std::vector<std::string> (*losses)(const Model& model, const WriteOptions& options);
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
@@ -80,7 +98,10 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
 // Throws bad_argument listing the names that exist.
 const Format& format_by_name(std::string_view name);
 
-// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then calls its writer.
+// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then asks for the format's plan.
+FilePlan plan_model(const Model& model, const Format& format, const WriteOptions& options);
+
+// The same, then calls the format's writer.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
 
 // What of the model a file of this format will not hold, one sentence each.

@@ -82,6 +82,16 @@ void require_honoured(bool given, bool honoured, std::string_view option, const 
   if (given && !honoured) throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
 }
 
+void require_writable(const Model& model, const Format& format, const WriteOptions& options) {
+  if (format.write == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
+  require_honoured(options.dialect.has_value(), format.options.dialect, "dialects", format);
+  require_honoured(options.zstd_level.has_value(), format.options.zstd_level, "compression", format);
+  require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
+  require_honoured(options.align.has_value(), format.options.align.has_value(), "alignment to choose", format);
+  require_honoured(options.shard_size.has_value(), format.options.shard_size, "shards", format);
+  for (const Tensor& tensor : model.tensors()) check_parts(tensor);
+}
+
 // Parts of dense tensors beside data.
 std::optional<std::string> lost_parts(const Model& model) {
   const Tensor* first = nullptr;
@@ -152,14 +162,13 @@ Model open(SourcePtr source, const ReadOptions& options) {
   return read_input({path, std::move(source)}, options).model;
 }
 
+FilePlan plan_model(const Model& model, const Format& format, const WriteOptions& options) {
+  require_writable(model, format, options);
+  return format.plan(model, options);
+}
+
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {
-  if (format.write == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
-  require_honoured(options.dialect.has_value(), format.options.dialect, "dialects", format);
-  require_honoured(options.zstd_level.has_value(), format.options.zstd_level, "compression", format);
-  require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
-  require_honoured(options.align.has_value(), format.options.align, "alignment to choose", format);
-  require_honoured(options.shard_size.has_value(), format.options.shard_size, "shards", format);
-  for (const Tensor& tensor : model.tensors()) check_parts(tensor);
+  require_writable(model, format, options);
   format.write(model, output, options);
 }
 
@@ -172,20 +181,22 @@ std::vector<std::string> losses_of(const Model& model, const Format& format, con
   return losses;
 }
 
-void save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
+SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   FileOutput output(path, options.overwrite);
   write_model(model, writer, output, options);
+  SaveReport report{std::string(format), output.bytes(), losses_of(model, writer, options)};
   output.commit();
+  return report;
 }
 
-void save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
+SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
   const auto format = format_from_extension(path);
   if (!format) {
     throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string())
         .with({.kind = Remedy::Kind::format});
   }
-  save(model, path, *format, options);
+  return save(model, path, *format, options);
 }
 
 }  // namespace poise

@@ -130,6 +130,8 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 
 }  // namespace
 
+void require_replaceable(const std::filesystem::path& target, bool overwrite) { replaced_mode(target, overwrite); }
+
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
   const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
   open_unnamed(mode.value_or(0666));

@@ -17,6 +17,9 @@
 
 namespace poise {
 
+// Throws bad_argument as making an AtomicFile would. Makes nothing.
+void require_replaceable(const std::filesystem::path& target, bool overwrite);
+
 class AtomicFile final : public ReadableSink {
  public:
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when

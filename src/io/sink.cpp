@@ -71,12 +71,21 @@ Sink& FileOutput::main() { return files_->main; }
 
 Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_); }
 
-std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) const {
-  for (const std::filesystem::path& input : inputs_) {
+void FileOutput::require_possible(const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs) {
+  require_other_than(inputs, path);
+  require_replaceable(path, overwrite);
+}
+
+void FileOutput::require_other_than(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path) {
+  for (const std::filesystem::path& input : inputs) {
     std::error_code ignored;
     if (std::filesystem::equivalent(input, path, ignored))
       throw Error(ErrorKind::bad_argument, "this file is the input; it cannot be the output too", path.string());
   }
+}
+
+std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) const {
+  require_other_than(inputs_, path);
   return path;
 }
 

@@ -74,6 +74,9 @@ class Output {
 // Files that appear together on commit(); see AtomicFile.
 class FileOutput final : public Output {
  public:
+  // Throws the bad_argument that the constructor would throw. Makes nothing.
+  static void require_possible(const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
+
   // Throws bad_argument where the output, or later a sibling, is one of the `inputs`.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
@@ -89,12 +92,20 @@ class FileOutput final : public Output {
 
  private:
   struct Files;
+  static void require_other_than(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path);
   std::filesystem::path other_than_inputs(std::filesystem::path path) const;
 
   std::filesystem::path path_;
   bool overwrite_;
   std::vector<std::filesystem::path> inputs_;
   std::unique_ptr<Files> files_;
+};
+
+// Counts bytes and keeps none of them.
+class CountingSink final : public Sink {
+ protected:
+  void do_write(std::span<const std::byte>) override {}
+  void do_pad(std::uint64_t) override {}
 };
 
 class MemorySink final : public Sink {

@@ -2,53 +2,47 @@
 
 #include <chrono>
 
-#include <fmt/format.h>
-
 #include <poise/error.hpp>
 
 #include "io/sink.hpp"
+#include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/part_errors.hpp"
-#include "ops/transform.hpp"
-#include "tokenizer/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
 
-const Format& target_format(const fs::path& output, const ConvertOptions& options) {
-  if (!options.format.empty()) return format_by_name(options.format);
-  const auto name = format_from_extension(output);
-  if (!name) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", output.extension().string()), output.string())
-        .with({.kind = Remedy::Kind::format});
-  }
-  return format_by_name(*name);
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // All of a conversion that looks at the input's bytes.
-ConvertReport write_transformed(const Model& model, const Format& format, FileOutput& file, const ConvertOptions& options) {
-  const Transformed transformed = transform(model, format, options);
+ConvertReport write_transformed(Plan::Work& work, FileOutput& file) {
+  Transformed& transformed = work.transformed;
+  const ConvertOptions& options = work.options;
+  make_sparse(transformed, options);
   std::optional<DigestCheck> check;
-  if (options.verify) check.emplace(std::vector<const Model*>{&model}, [&](const Tensor& tensor) { return transformed.model.find(tensor.name) != nullptr; });
+  if (options.verify) {
+    check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return transformed.model.find(tensor.name) != nullptr; });
+  }
   const auto write = [&](const Progress& progress) {
     WriteOptions watched = options.write;
     watched.progress = progress;
-    write_model(transformed.model, format, file, watched);
+    write_model(transformed.model, *work.format, file, watched);
     return file.bytes();
   };
   ConvertReport report;
   report.bytes_out = check ? check->around(options.write.progress, write) : write(options.write.progress);
   report.bytes_padding = file.padding();
   file.commit();
-  report.format = format.info.name;
+  report.format = work.format->info.name;
   report.tensors = transformed.model.size();
-  report.skipped = transformed.skipped;
+  report.skipped = transformed.skipped.size();
   report.bytes_in = transformed.model.origin.size;
   report.warnings = transformed.model.warnings;
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  report.losses = losses_of(transformed.model, format, options.write);
+  report.losses = losses_of(transformed.model, *work.format, options.write);
   for (const auto& [types, cast] : transformed.casts) {
     const CastStats stats = cast->total();
     if (stats.values == 0) continue;  // nobody asked for the elements: metadata alone, or codes that are float32 already
@@ -60,24 +54,27 @@ ConvertReport write_transformed(const Model& model, const Format& format, FileOu
   return report;
 }
 
+ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
+  FileOutput file(output, work.options.write.overwrite, work.files);
+  return naming_parts({work.input}, [&] { return write_transformed(work, file); });
+}
+
 }  // namespace
 
+ConvertReport write(const Plan& plan, const fs::path& output) {
+  const auto start = Clock::now();
+  if (!plan.work || plan.work->is_written) throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
+  plan.work->is_written = true;  // what the reports of casts have counted is not counted again
+  ConvertReport report = carry_out(*plan.work, output);
+  report.seconds = seconds_since(start);
+  return report;
+}
+
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const Format& format = target_format(output, options);
-  if (options.vocab.empty() != options.merges.empty()) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("{} is given without {}", options.vocab.empty() ? "merges" : "vocab", options.vocab.empty() ? "vocab" : "merges"));
-  }
-  Model model = open(input, options.read);
-  std::vector<fs::path> inputs = model.origin.files;
-  if (!options.vocab.empty()) {
-    model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
-    inputs.insert(inputs.end(), {options.vocab, options.merges});
-  }
-  FileOutput file(output, options.write.overwrite, std::move(inputs));  // refuses an existing output before any work is done
-  ConvertReport report = naming_parts({&model}, [&] { return write_transformed(model, format, file, options); });
-  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto start = Clock::now();
+  const auto work = prepare(input, output, options);
+  ConvertReport report = carry_out(*work, output);
+  report.seconds = seconds_since(start);
   return report;
 }
 

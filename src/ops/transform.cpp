@@ -195,11 +195,11 @@ Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastRep
   return with_cast_values(std::move(tensor), type->dtype, report_for(casts, from, type->dtype));
 }
 
-// The tensor as it is, but for a layout that was asked for or that the target does not have.
-Tensor laid_out(const Tensor& tensor, const Format& target, const ConvertOptions& options) {
-  if (!holds(target, tensor)) return make_dense_tensor(tensor);
-  if (!options.sparse || tensor.layout != Layout::dense || element_type(tensor) == DType::unknown) return tensor;
-  return sparsify(tensor, *options.sparse, options.min_sparsity).value_or(tensor);
+// The tensor as it is, but for a layout that the target does not have.
+Tensor laid_out(const Tensor& tensor, const Format& target) { return holds(target, tensor) ? tensor : make_dense_tensor(tensor); }
+
+bool is_asked_to_be_sparse(const Tensor& tensor, const ConvertOptions& options) {
+  return options.sparse && tensor.layout == Layout::dense && element_type(tensor) != DType::unknown && may_become_sparse(tensor, *options.sparse);
 }
 
 void require_sparse_possible(const Format& target, const ConvertOptions& options) {
@@ -213,11 +213,11 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
   }
 }
 
-Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Format& target, const ConvertOptions& options, Transformed& result) {
+Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Format& target, Transformed& result) {
   if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
-  if (!type) return laid_out(tensor, target, options);
+  if (!type) return laid_out(tensor, target);
   if (type->quantized()) return quantize_tensor(tensor, *type, result.quantized);
-  return laid_out(cast_tensor(tensor, type->dtype, result.casts), target, options);
+  return laid_out(cast_tensor(tensor, type->dtype, result.casts), target);
 }
 
 // One warning for all of them; none where there are none.
@@ -248,19 +248,30 @@ void read_config_as(Model& model, const std::string& model_type) {
   take_config(model, std::move(map), model.origin.path.string());
 }
 
+// All of a model but its tensors.
+Model without_tensors(const Model& model) {
+  Model result;
+  result.origin = model.origin;
+  result.card = model.card;
+  result.config = model.config;
+  result.config_json = model.config_json;
+  result.vocabulary = model.vocabulary;
+  result.attributes = model.attributes;
+  result.warnings = model.warnings;
+  return result;
+}
+
+void warn_of_lost_parts(Model& model, const std::vector<std::string>& tensors) {
+  warn(model, tensors, "its parts beside data are lost, for it is dense no more");
+}
+
 }  // namespace
 
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options) {
   Transformed result;
-  result.model.origin = model.origin;
-  result.model.card = model.card;
+  result.model = without_tensors(model);
   replace_fields(result.model.card, checked_card(options.card));
-  result.model.config = model.config;
-  result.model.config_json = model.config_json;
   read_config_as(result.model, options.card.model_type);
-  result.model.vocabulary = model.vocabulary;
-  result.model.attributes = model.attributes;
-  result.model.warnings = model.warnings;
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(target, options);
@@ -268,19 +279,35 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   std::vector<std::string> bereft;  // of parts
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
-      ++result.skipped;
+      result.skipped.push_back(tensor.name);
       continue;
     }
     const auto type = types.wanted(tensor);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
-    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, target, options, result), tensor));
+    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, target, result), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
+    if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }
   selection.require_all_used();
   types.require_all_used();
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
-  warn(result.model, bereft, "its parts beside data are lost, for it is dense no more");
+  warn_of_lost_parts(result.model, bereft);
   return result;
+}
+
+void make_sparse(Transformed& transformed, const ConvertOptions& options) {
+  if (transformed.perhaps_sparse.empty()) return;
+  Model model = without_tensors(transformed.model);
+  std::vector<std::string> bereft;
+  for (const Tensor& tensor : transformed.model.tensors()) {
+    const bool is_asked = transformed.perhaps_sparse.contains(tensor.name);
+    auto sparse = is_asked ? sparsify(tensor, *options.sparse, options.min_sparsity) : std::nullopt;
+    if (sparse && has_more_parts(tensor)) bereft.push_back(tensor.name);
+    model.add(sparse ? std::move(*sparse) : tensor);
+  }
+  warn_of_lost_parts(model, bereft);
+  transformed.model = std::move(model);
+  transformed.perhaps_sparse.clear();
 }
 
 }  // namespace poise

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,17 @@ struct QuantizedTensor {
 
 struct Transformed {
   Model model;
-  std::size_t skipped = 0;
+  std::vector<std::string> skipped;                // names
+  std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
   CastReports casts;
   std::vector<QuantizedTensor> quantized;
 };
 
 // Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict each other.
+// Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
+
+// Makes those tensors sparse that have enough zeros. Reads all that may become so. Throws what that throws.
+void make_sparse(Transformed& transformed, const ConvertOptions& options);
 
 }  // namespace poise

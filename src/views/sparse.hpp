@@ -62,6 +62,9 @@ BlobPtr widen_indices(const std::string& tensor, const Part& part);
 // byte. Requires: Layout::sparse_csr or sparse_coo.
 BlobPtr densify(const Tensor& tensor);
 
+// False for tensors that are never made sparse, whatever their elements are. Throws what sparsify() throws. Looks at no data.
+bool may_become_sparse(const Tensor& dense, Layout layout);
+
 // A dense tensor as csr or coo with u64 indices, its elements found again whenever parts are read; nothing when fewer than
 // `least_zeros` (0 to 1) of its elements are zero, when it has none, or when it is no matrix for csr. An element is zero when
 // all of its bits are. Reads the data once. Throws unsupported for elements of less than a byte.

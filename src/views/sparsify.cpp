@@ -166,14 +166,19 @@ Part index_part(std::string role, BlobPtr blob) {
 
 }  // namespace
 
-std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros) {
+bool may_become_sparse(const Tensor& dense, Layout layout) {
   const Part& data = dense.require("data");
   if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.dtype_name));
   }
-  if (data.dtype == DType::f8_e8m0) return std::nullopt;  // powers of two: none is zero
+  if (data.dtype == DType::f8_e8m0) return false;  // powers of two: none is zero
+  return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
+}
+
+std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros) {
+  if (!may_become_sparse(dense, layout)) return std::nullopt;
+  const Part& data = dense.require("data");
   const std::uint64_t elements = dense.elements();
-  if (dense.shape.empty() || (layout == Layout::sparse_csr && dense.shape.size() != 2) || elements == 0) return std::nullopt;
   const auto nonzeros = std::make_shared<const Nonzeros>(dense);
   if (static_cast<double>(elements - nonzeros->count()) < least_zeros * static_cast<double>(elements)) return std::nullopt;
   Tensor sparse;

@@ -35,6 +35,7 @@ const Format kAltV2 = {
     .sniff = is_v2,
     .read = alt::read_v2,
     .write = alt::write_v2,
+    .plan = alt::plan_v2,
     .losses = alt::losses_v2,
 };
 
@@ -47,6 +48,7 @@ const Format kAltV1 = {
     .sniff = is_v1,
     .read = alt::read_v1,
     .write = alt::write_v1,
+    .plan = alt::plan_v1,
     .losses = alt::losses_v1,
 };
 

@@ -19,10 +19,12 @@ TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header
   }
 }
 
+std::uint64_t TensorsSection::bytes(const SectionWriter& counts) const { return *checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment); }
+
 void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progress& progress) const {
   ByteWriter header;
   header.i64(info(Section::tensors).marker);
-  header.u64(*checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment));
+  header.u64(bytes(counts));
   sink.write(header.bytes());
   sink.write(counts.fields().bytes());
   Meter meter(progress, data_bytes_);

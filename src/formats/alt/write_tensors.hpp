@@ -24,6 +24,9 @@ class TensorsSection {
   // Dimensions of all tensors.
   std::uint64_t shape_count() const { return dimensions_; }
 
+  // Of the whole section.
+  std::uint64_t bytes(const SectionWriter& counts) const;
+
   void write(Sink& sink, const SectionWriter& counts, const Progress& progress) const;
 
  private:

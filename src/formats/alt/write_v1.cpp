@@ -73,27 +73,67 @@ SectionWriter tensor_header(const Tensor& tensor, const Affine&) {
   return out;
 }
 
+SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
+  SectionWriter out("tensors");
+  out.i64(model.size());
+  out.i64(tensors.shape_count());
+  return out;
+}
+
+// Everything that can be refused is refused before the first byte is written.
+class File {
+ public:
+  explicit File(const Model& model)
+      : tensors_(in_canonical_order(model), tensor_header),
+        parameters_(parameters_section(model)),
+        tokenizer_(tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{})),
+        counts_(tensor_counts(model, tensors_)) {}
+
+  std::uint64_t bytes() const {
+    CountingSink sink;
+    write_before_tensors(sink);
+    return sink.position() + tensors_.bytes(counts_) + sizeof(std::int32_t);
+  }
+
+  void write(Sink& sink, const Progress& progress) const {
+    write_before_tensors(sink);
+    tensors_.write(sink, counts_, progress);
+    write_marker(sink, kEndMarker);
+  }
+
+ private:
+  static void write_marker(Sink& sink, std::int64_t value) {
+    ByteWriter marker;
+    marker.i32(static_cast<std::int32_t>(value));
+    sink.write(marker.bytes());
+  }
+
+  void write_before_tensors(Sink& sink) const {
+    write_marker(sink, kStartAltc);
+    sink.pad_to(kAlignment);
+    write_section(sink, Section::parameters, parameters_);
+    write_section(sink, Section::tokenizer, tokenizer_);
+  }
+
+  TensorsSection tensors_;
+  SectionWriter parameters_;
+  SectionWriter tokenizer_;
+  SectionWriter counts_;
+};
+
 }  // namespace
 
 void write_v1(const Model& model, Output& output, const WriteOptions& options) {
   require_held_config(model);
-  const TensorsSection tensors(in_canonical_order(model), tensor_header);
-  const SectionWriter parameters = parameters_section(model);
-  const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});
-  SectionWriter counts("tensors");
-  counts.i64(model.size());
-  counts.i64(tensors.shape_count());
-  Sink& sink = output.main();
-  ByteWriter marker;
-  marker.i32(static_cast<std::int32_t>(kStartAltc));
-  sink.write(marker.bytes());
-  sink.pad_to(kAlignment);
-  write_section(sink, Section::parameters, parameters);
-  write_section(sink, Section::tokenizer, tokenizer);
-  tensors.write(sink, counts, options.progress);
-  marker.clear();
-  marker.i32(static_cast<std::int32_t>(kEndMarker));
-  sink.write(marker.bytes());
+  File(model).write(output.main(), options.progress);
+}
+
+FilePlan plan_v1(const Model& model, const WriteOptions&) {
+  require_held_config(model);
+  FilePlan plan;
+  plan.bytes = File(model).bytes();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
 }
 
 }  // namespace poise::alt

@@ -127,32 +127,73 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
   return out;
 }
 
-void write_canonical(const Model& model, Sink& sink, const Progress& progress) {
-  // Everything that can be refused is refused before the first byte is written.
-  require_held_config(model);
-  const SectionWriter general = general_section(model.card);
-  const SectionWriter parameters = parameters_section_v2(model.config ? *model.config : no_config(), ParameterOrder::canonical);
-  const SectionWriter tokenizer = tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{});
-  const std::deque<Tensor> packed = packed_tensors(model);
-  const auto order = pointers_to(packed);
-  const TensorsSection tensors(
-      order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); });
-  const SectionWriter counts = tensor_counts(model, tensors);
-  write_start(sink);
-  write_section(sink, Section::general, general);
-  write_section(sink, Section::parameters, parameters);
-  write_section(sink, Section::tokenizer, tokenizer);
-  tensors.write(sink, counts, progress);
-  ByteWriter end;
-  end.i64(kEndMarker);
-  sink.write(end.bytes());
-}
+// The canonical form. Everything that can be refused is refused before the first byte is written.
+class CanonicalFile {
+ public:
+  explicit CanonicalFile(const Model& model)
+      : general_(general_section(model.card)),
+        parameters_(parameters_section_v2(model.config ? *model.config : no_config(), ParameterOrder::canonical)),
+        tokenizer_(tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{})),
+        packed_(packed_tensors(model)),
+        tensors_(section_of(pointers_to(packed_))),
+        counts_(tensor_counts(model, tensors_)) {}
+  CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
+  CanonicalFile& operator=(const CanonicalFile&) = delete;
+
+  std::uint64_t bytes() const {
+    CountingSink sink;
+    write_before_tensors(sink);
+    return sink.position() + tensors_.bytes(counts_) + sizeof kEndMarker;
+  }
+
+  void write(Sink& sink, const Progress& progress) const {
+    write_before_tensors(sink);
+    tensors_.write(sink, counts_, progress);
+    ByteWriter end;
+    end.i64(kEndMarker);
+    sink.write(end.bytes());
+  }
+
+ private:
+  static TensorsSection section_of(const std::vector<const Tensor*>& order) {
+    return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); }};
+  }
+
+  void write_before_tensors(Sink& sink) const {
+    write_start(sink);
+    write_section(sink, Section::general, general_);
+    write_section(sink, Section::parameters, parameters_);
+    write_section(sink, Section::tokenizer, tokenizer_);
+  }
+
+  SectionWriter general_;
+  SectionWriter parameters_;
+  SectionWriter tokenizer_;
+  std::deque<Tensor> packed_;
+  TensorsSection tensors_;
+  SectionWriter counts_;
+};
 
 }  // namespace
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options) {
   if (is_for_alt_c(options)) return write_alt_c(model, output.main());
-  write_canonical(model, output.main(), options.progress);
+  require_held_config(model);
+  CanonicalFile(model).write(output.main(), options.progress);
+}
+
+FilePlan plan_v2(const Model& model, const WriteOptions& options) {
+  FilePlan plan;
+  if (is_for_alt_c(options)) {
+    CountingSink sink;
+    write_alt_c(model, sink);
+    plan.bytes = sink.position();
+    return plan;
+  }
+  require_held_config(model);
+  plan.bytes = CanonicalFile(model).bytes();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(with_packed_codes(tensor).require("data").blob->size());
+  return plan;
 }
 
 }  // namespace poise::alt

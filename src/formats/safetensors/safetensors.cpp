@@ -236,14 +236,22 @@ std::string header_text(const Model& model, const std::vector<const Tensor*>& te
   }
   std::string text = to_json(Attributes::from_unique(std::move(entries)));
   require_readable(cost, text.size());
-  const std::size_t padding = (kAlignment - text.size() % kAlignment) % kAlignment;
-  return text + std::string(padding, ' ');
+  text.resize(*checked_align(text.size(), kAlignment), ' ');
+  if (text.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+  return text;
+}
+
+FilePlan plan(const Model& model, const WriteOptions&) {
+  std::uint64_t bytes = kSizeBytes + header_text(model, in_written_order(model)).size();
+  FilePlan plan;
+  for (const Tensor& tensor : model.tensors()) bytes += plan.tensor_bytes.emplace_back(tensor.require("data").blob->size());
+  plan.bytes = bytes;
+  return plan;
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
   const std::vector<const Tensor*> tensors = in_written_order(model);
   const std::string header = header_text(model, tensors);
-  if (header.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
   ByteWriter start;
@@ -300,6 +308,7 @@ const Format kSafetensors = {
     .sniff = sniff,
     .read = read,
     .write = write,
+    .plan = plan,
     .losses = losses,
 };
 

@@ -26,6 +26,7 @@ const Format kTinyLlamaFormat = {
     .sniff = sniff,
     .read = tiny_llama::read,
     .write = tiny_llama::write,
+    .plan = tiny_llama::plan,
     .losses = tiny_llama::losses,
 };
 

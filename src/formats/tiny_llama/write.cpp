@@ -123,6 +123,13 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   }
 }
 
+FilePlan plan(const Model& model, const WriteOptions&) {
+  require_writable(model);
+  FilePlan plan{{}, file_size(*model.config), true};
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
+}
+
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> result;
   const auto note = [&](bool lost, std::string_view what) {

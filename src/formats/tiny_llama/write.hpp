@@ -8,6 +8,9 @@ namespace poise::tiny_llama {
 // Throws unsupported, with everything that keeps the model from being such a file.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
+// Throws what write() throws.
+FilePlan plan(const Model& model, const WriteOptions& options);
+
 std::vector<std::string> losses(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::tiny_llama

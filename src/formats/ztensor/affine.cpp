@@ -31,6 +31,11 @@ Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
 
 }  // namespace
 
+Tensor with_longest_scale(Tensor tensor) {
+  if (tensor.affine) tensor.affine = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = tensor.affine->packed()});
+  return tensor;
+}
+
 Tensor to_stored_affine(const Tensor& tensor) {
   const Affine affine = tensor.affine->get();
   Part data = tensor.require("data");

@@ -6,6 +6,7 @@
 
 #include "formats/ztensor/limits.hpp"
 #include "model/limits.hpp"
+#include "pack/part_digest.hpp"
 
 namespace poise::ztensor {
 
@@ -32,6 +33,11 @@ std::string_view parse_type_name(cbor::Cursor& in) {
   const std::string_view text = in.text();
   if (text.size() > kMaxTypeNameBytes) in.fail(fmt::format("a name of {} bytes, at most {} are allowed", text.size(), kMaxTypeNameBytes), begin);
   return text;
+}
+
+std::string digest_of_nothing(DigestAlgorithm algorithm) {
+  const auto hasher = make_hasher(algorithm);
+  return hasher ? digest_text(algorithm, hasher->finish()) : std::string();
 }
 
 std::string short_name(std::string_view name) {

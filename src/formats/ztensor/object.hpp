@@ -46,6 +46,9 @@ Shape parse_shape(cbor::Cursor& in);
 // Text that names a type, a layout, an encoding or a digest: short, for it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
 
+// The digest of no bytes, as long as any other; empty for DigestAlgorithm::none.
+std::string digest_of_nothing(DigestAlgorithm algorithm);
+
 // What a manifest with these attributes takes of the budget of its reader. Tensors are StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {

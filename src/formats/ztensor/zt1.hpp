@@ -48,6 +48,7 @@ void read_version_0(Model& model, const SourcePtr& source);
 std::string_view spelling_of_unknown(std::string_view name);
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options);
+FilePlan plan_zt1(const Model& model, const WriteOptions& options);
 std::vector<std::string> zt1_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace ztensor

@@ -296,6 +296,7 @@ const Format kZtensor1 = {
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .write = ztensor::write_zt1,
+    .plan = ztensor::plan_zt1,
     .losses = ztensor::zt1_losses,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,

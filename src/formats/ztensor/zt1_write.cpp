@@ -28,11 +28,22 @@ namespace {
 
 constexpr std::string_view kVersion = "1.1.0";
 
+DigestAlgorithm digest_algorithm(const WriteOptions& options) {
+  if (options.digest != DigestAlgorithm::xxh3) return options.digest.value_or(DigestAlgorithm::sha256);
+  throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
+}
+
+std::string_view spelling(const Tensor& tensor, const Part& part) {
+  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.dtype_name) : info(part.dtype).zt1;
+  if (!name.empty()) return name;
+  refuse_tensor("zTensor 1.1", tensor);
+}
+
 // Writes the stored bytes of parts and remembers where they are.
 class ComponentWriter {
  public:
   ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
-      : sink_(sink), digests_(algorithm(options)), meter_(options.progress, total_size(blobs)) {
+      : sink_(sink), digests_(digest_algorithm(options)), meter_(options.progress, total_size(blobs)) {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
@@ -59,17 +70,6 @@ class ComponentWriter {
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
-  static DigestAlgorithm algorithm(const WriteOptions& options) {
-    if (options.digest != DigestAlgorithm::xxh3) return options.digest.value_or(DigestAlgorithm::sha256);
-    throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
-  }
-
-  static std::string_view spelling(const Tensor& tensor, const Part& part) {
-    const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.dtype_name) : info(part.dtype).zt1;
-    if (!name.empty()) return name;
-    refuse_tensor("zTensor 1.1", tensor);
-  }
-
   // The digest is that of the stored bytes: the compressed ones.
   void compress(const Tensor& tensor, const Blob& blob, Hasher* hasher) {
     std::optional<HashingSink> hashing;
@@ -179,13 +179,34 @@ void require_readable_again(const Tensor& stored) {
   }
 }
 
-Tensor stored_form(const Tensor& tensor) {
+void check_indices(const Tensor& tensor) {
   const auto is_judged = [](const Part& part) { return part.role == "values" || part.dtype != DType::unknown; };
   if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_judged)) validate_sparse(tensor, SparseRules::any_order);
+}
+
+Tensor stored_form(const Tensor& tensor) {
   Tensor stored = in_words_of_version_1(tensor);
   if (stored.layout != Layout::other) stored.layout_name = to_string(stored.layout);
   require_readable_again(stored);
   return stored;
+}
+
+using Components = std::vector<std::vector<Component>>;  // by tensor and part
+
+void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
+
+// The manifest and what comes after it.
+void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
+  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
+  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
+  const std::string manifest = encode_manifest(attributes, objects);
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
+  require_readable(manifest_cost(attributes, tensors), manifest.size());
+  ByteWriter tail;
+  tail.text(manifest);
+  tail.u64(manifest.size());
+  tail.text(kMagic1);
+  sink.write(tail.bytes());
 }
 
 }  // namespace
@@ -199,13 +220,14 @@ std::string_view spelling_of_unknown(std::string_view name) {
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {
   const Attributes attributes = text_attributes(model);
   std::vector<Tensor> tensors;
-  for (const Tensor& tensor : model.tensors()) tensors.push_back(stored_form(tensor));
+  for (const Tensor& tensor : model.tensors()) {
+    check_indices(tensor);
+    tensors.push_back(stored_form(tensor));
+  }
   Sink& sink = output.main();
-  ByteWriter magic;
-  magic.text(kMagic1);
-  sink.write(magic.bytes());
+  write_magic(sink);
   ComponentWriter writer(sink, options, blobs_of(tensors));
-  std::vector<std::vector<Component>> components;  // by tensor
+  Components components;
   components.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     auto& written = components.emplace_back();
@@ -213,19 +235,41 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   }
   std::vector<std::string> digests = writer.finish();
   auto digest = digests.begin();
-  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    for (Component& component : components[i]) component.digest = std::move(*digest++);
-    objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
+  for (auto& written : components) {
+    for (Component& component : written) component.digest = std::move(*digest++);
   }
-  const std::string manifest = encode_manifest(attributes, objects);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
-  require_readable(manifest_cost(attributes, tensors), manifest.size());
-  ByteWriter tail;
-  tail.text(manifest);
-  tail.u64(manifest.size());
-  tail.text(kMagic1);
-  sink.write(tail.bytes());
+  write_end(sink, attributes, tensors, std::move(components));
+}
+
+FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
+  FilePlan plan;
+  const Attributes attributes = text_attributes(model);
+  const std::string digest = digest_of_nothing(digest_algorithm(options));
+  if (options.zstd_level) require_zstd_level(*options.zstd_level);
+  CountingSink sink;
+  write_magic(sink);
+  std::vector<Tensor> tensors;
+  Components components;
+  for (const Tensor& tensor : model.tensors()) {
+    if (tensor.layout == Layout::affine) plan.exact = false;
+    const Tensor& stored = tensors.emplace_back(stored_form(with_longest_scale(tensor)));
+    auto& planned = components.emplace_back();
+    for (const Part& part : stored.parts) {
+      sink.pad_to(kAlignment1);
+      Component& component = planned.emplace_back();
+      component.role = part.role;
+      component.dtype_name = spelling(stored, part);
+      component.offset = sink.position();
+      component.length = part.blob->size();
+      component.encoding = options.zstd_level ? "zstd" : "raw";
+      component.digest = digest;
+      sink.pad(part.blob->size());
+    }
+    plan.tensor_bytes.push_back(stored.size_bytes());
+  }
+  write_end(sink, attributes, tensors, std::move(components));
+  if (!options.zstd_level) plan.bytes = sink.position();
+  return plan;
 }
 
 std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {

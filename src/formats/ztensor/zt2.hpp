@@ -93,6 +93,7 @@ std::string_view stored_role2(const Tensor& tensor, const Part& part);
 std::string content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
+FilePlan plan_zt2(const Model& model, const WriteOptions& options);
 std::vector<std::string> zt2_losses(const Model& model, const WriteOptions& options);
 
 }  // namespace ztensor

@@ -12,6 +12,7 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/normal_form.hpp"
@@ -144,16 +145,25 @@ class SharedBlobs {
   Key key_;
 };
 
+// How parts are stored, as the options say. Throws bad_argument for what version 2 does not have.
+struct Storage {
+  explicit Storage(const WriteOptions& options)
+      : alignment(options.align.value_or(kCanonicalAlignment2)), zstd_level(options.zstd_level), digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
+    if (alignment < kLeastAlignment2 || !std::has_single_bit(alignment))
+      throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment));
+    if (zstd_level) require_zstd_level(*zstd_level);
+    if (digest == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
+  }
+
+  std::uint64_t alignment;
+  std::optional<int> zstd_level;
+  DigestAlgorithm digest;
+};
+
 class BlobWriter {
  public:
-  BlobWriter(Heap& heap, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
-      : heap_(heap),
-        alignment_(alignment(options)),
-        zstd_level_(zstd_level(options)),
-        digests_(algorithm(options)),
-        meter_(options.progress, total_size(blobs)) {}
-
-  std::uint64_t alignment() const { return alignment_; }
+  BlobWriter(Heap& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
+      : heap_(heap), alignment_(storage.alignment), zstd_level_(storage.zstd_level), digests_(storage.digest), meter_(progress, total_size(blobs)) {}
 
   Reference write(const std::string& name, const Blob& blob) {
     Sink& sink = heap_.sink_for(blob.size(), alignment_);
@@ -179,22 +189,6 @@ class BlobWriter {
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
-  static DigestAlgorithm algorithm(const WriteOptions& options) {
-    if (options.digest != DigestAlgorithm::crc32c) return options.digest.value_or(DigestAlgorithm::xxh3);
-    throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
-  }
-
-  static std::uint64_t alignment(const WriteOptions& options) {
-    const std::uint64_t alignment = options.align.value_or(kCanonicalAlignment2);
-    if (alignment >= kLeastAlignment2 && std::has_single_bit(alignment)) return alignment;
-    throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment));
-  }
-
-  static std::optional<int> zstd_level(const WriteOptions& options) {
-    if (options.zstd_level) require_zstd_level(*options.zstd_level);
-    return options.zstd_level;
-  }
-
   Heap& heap_;
   std::uint64_t alignment_;
   std::optional<int> zstd_level_;
@@ -326,10 +320,12 @@ StoredTensor stored_tensor(const Tensor& tensor) {
   return to_stored2(tensor);
 }
 
-std::vector<StoredTensor> stored_tensors(const Model& model) {
+// The model's tensors by name, each as `store` makes it.
+template <typename Store>
+std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
   for (const Tensor& tensor : model.tensors()) {
-    StoredTensor& stored = tensors.emplace_back(stored_tensor(tensor));
+    StoredTensor& stored = tensors.emplace_back(store(tensor));
     stored.name = normal_form_c(stored.name);
     for (StoredPart& part : stored.parts) part.role = normal_form_c(part.role);
     require_holdable(stored);
@@ -348,15 +344,42 @@ Attributes root_attributes(const Model& model) {
   return attributes;
 }
 
+using References = std::vector<std::vector<Reference>>;  // by tensor and part
+
+// Manifest and footer, after the parts.
+void write_end(Sink& sink, const Storage& storage, const Attributes& attributes, const std::vector<StoredTensor>& tensors, const References& written,
+               const std::vector<std::string>& digests, const std::vector<Shard>& shards) {
+  EncodedObjects objects;
+  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], written[i], digests));
+  const std::string manifest = encode_manifest(attributes, shards, objects);
+  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  require_readable(manifest_cost(attributes, tensors), manifest.size());
+  sink.pad_to(storage.alignment);
+  const std::uint64_t offset = sink.position();
+  write_text(sink, manifest);
+  write_footer(sink, offset, manifest);
+}
+
+bool has_parts_of_one_size(const std::vector<StoredTensor>& tensors) {
+  std::set<std::uint64_t> sizes;
+  for (const StoredTensor& tensor : tensors) {
+    for (const StoredPart& part : tensor.parts) {
+      if (!sizes.insert(part.blob->size()).second) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options) {
   const Attributes attributes = root_attributes(model);
-  const std::vector<StoredTensor> tensors = stored_tensors(model);
+  const std::vector<StoredTensor> tensors = stored_tensors(model, stored_tensor);
+  const Storage storage(options);
   Heap heap(output, options);
-  BlobWriter writer(heap, options, blobs_of(tensors));
+  BlobWriter writer(heap, storage, options.progress, blobs_of(tensors));
   SharedBlobs shared(tensors);
-  std::vector<std::vector<Reference>> written;  // by tensor
+  References written;
   written.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) {
     auto& references = written.emplace_back();
@@ -371,17 +394,34 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
     }
   }
   const std::vector<std::string> digests = writer.finish();
-  EncodedObjects objects;
-  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], written[i], digests));
-  const std::vector<Shard> shards = heap.finish();
-  const std::string manifest = encode_manifest(attributes, shards, objects);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
-  require_readable(manifest_cost(attributes, tensors), manifest.size());
-  Sink& sink = output.main();
-  sink.pad_to(writer.alignment());
-  const std::uint64_t offset = sink.position();
-  write_text(sink, manifest);
-  write_footer(sink, offset, manifest);
+  write_end(output.main(), storage, attributes, tensors, written, digests, heap.finish());
+}
+
+FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
+  FilePlan plan;
+  const Attributes attributes = root_attributes(model);
+  const std::vector<StoredTensor> tensors = stored_tensors(model, [&](const Tensor& tensor) {
+    if (tensor.layout == Layout::affine) plan.exact = false;
+    StoredTensor stored = to_stored2(with_longest_scale(tensor));
+    plan.tensor_bytes.push_back(total_size(blobs_of(std::span(&stored, 1))));
+    return stored;
+  });
+  const Storage storage(options);
+  CountingSink sink;
+  write_text(sink, kMagic2);
+  References written;  // each part once, as no other is like it
+  for (const StoredTensor& tensor : tensors) {
+    auto& references = written.emplace_back();
+    for (const StoredPart& part : tensor.parts) {
+      sink.pad_to(storage.alignment);
+      references.push_back({.offset = sink.position(), .length = part.blob->size(), .shard = {}, .encoded = storage.zstd_level.has_value()});
+      sink.pad(part.blob->size());
+    }
+  }
+  write_end(sink, storage, attributes, tensors, written, {digest_of_nothing(storage.digest)}, {});
+  if (!options.zstd_level && !options.shard_size) plan.bytes = sink.position();
+  plan.exact = plan.exact && !has_parts_of_one_size(tensors);
+  return plan;
 }
 
 std::vector<std::string> zt2_losses(const Model& model, const WriteOptions&) {

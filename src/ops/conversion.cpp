@@ -1,0 +1,73 @@
+#include "ops/conversion.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "io/sink.hpp"
+#include "tokenizer/byte_pair_vocabulary.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Format& target_format(const fs::path& output, const ConvertOptions& options) {
+  if (!options.format.empty()) return format_by_name(options.format);
+  const auto name = format_from_extension(output);
+  if (!name) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", output.extension().string()), output.string())
+        .with({.kind = Remedy::Kind::format});
+  }
+  return format_by_name(*name);
+}
+
+void require_both_or_none(const ConvertOptions& options) {
+  if (options.vocab.empty() == options.merges.empty()) return;
+  const bool merges = options.vocab.empty();
+  throw Error(ErrorKind::bad_argument, fmt::format("{} is given without {}", merges ? "merges" : "vocab", merges ? "vocab" : "merges"));
+}
+
+std::shared_ptr<Plan::Work> begin(const Format& format, const ConvertOptions& options) {
+  require_both_or_none(options);
+  auto work = std::make_shared<Plan::Work>();
+  work->format = &format;
+  work->options = options;
+  return work;
+}
+
+void set_input(Plan::Work& work, const Model& model) {
+  work.input = &model;
+  work.files = model.origin.files;
+  if (!work.options.vocab.empty()) work.files.insert(work.files.end(), {work.options.vocab, work.options.merges});
+}
+
+void transform_input(Plan::Work& work) {
+  work.transformed = transform(*work.input, *work.format, work.options);
+  const ConvertOptions& options = work.options;
+  if (!options.vocab.empty()) {
+    work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format, const ConvertOptions& options) {
+  if (!options.format.empty() && options.format != format) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the format is {} and {}", format, options.format));
+  }
+  auto work = begin(format_by_name(format), options);
+  set_input(*work, model);
+  transform_input(*work);
+  return work;
+}
+
+std::shared_ptr<Plan::Work> prepare(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
+  auto work = begin(target_format(output, options), options);
+  set_input(*work, work->opened.emplace(open(input, options.read)));
+  FileOutput::require_possible(output, options.write.overwrite, work->files);
+  transform_input(*work);
+  return work;
+}
+
+}  // namespace poise

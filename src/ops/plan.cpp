@@ -1,0 +1,56 @@
+// plan(): a conversion described before it is carried out.
+#include <fmt/format.h>
+
+#include "ops/conversion.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/dense.hpp"
+#include "views/sparse.hpp"
+
+namespace poise {
+namespace {
+
+// "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1"
+std::string stored_as(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) return std::string(to_string(tensor.require("data").dtype));
+  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").dtype_name);
+  if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
+    const GroupScheme scheme = group_scheme(tensor);
+    return fmt::format("group{}:{}", scheme.bits, scheme.group_size);
+  }
+  return storage_name(tensor);
+}
+
+PlannedTensor planned(const Tensor& before, const Tensor& after) {
+  return {.name = after.name, .shape = after.shape, .from = stored_as(before), .to = stored_as(after), .bytes_in = before.size_bytes(), .bytes_out = {}};
+}
+
+Plan described(std::shared_ptr<Plan::Work> work) {
+  const Transformed& transformed = work->transformed;
+  const Model& model = transformed.model;
+  const FilePlan file = plan_model(model, *work->format, work->options.write);
+  Plan plan;
+  plan.format = work->format->info.name;
+  plan.skipped = transformed.skipped;
+  plan.warnings = model.warnings;
+  plan.losses = losses_of(model, *work->format, work->options.write);
+  if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
+  plan.exact = file.exact;
+  plan.tensors.reserve(file.tensor_bytes.size());
+  for (std::size_t i = 0; i < file.tensor_bytes.size(); ++i) {
+    const Tensor& tensor = model.tensors()[i];
+    PlannedTensor& to = plan.tensors.emplace_back(planned(*work->input->find(tensor.name), tensor));
+    if (!transformed.perhaps_sparse.contains(tensor.name)) to.bytes_out = file.tensor_bytes[i];
+  }
+  plan.work = std::move(work);
+  return plan;
+}
+
+}  // namespace
+
+Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) { return described(prepare(model, format, changes)); }
+
+Plan plan(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options) {
+  return described(prepare(input, output, options));
+}
+
+}  // namespace poise
