@@ -16,6 +16,8 @@
 
 namespace poise {
 
+class TextDecoder;
+
 using TokenId = std::int32_t;
 
 class Tokenizer {
@@ -47,6 +49,9 @@ class Tokenizer {
 class TextStream {
  public:
   explicit TextStream(const Tokenizer& tokenizer);
+  ~TextStream();
+  TextStream(TextStream&&) noexcept;
+  TextStream& operator=(TextStream&&) noexcept;
 
   // The text that is certain after this token; may be empty. Throws bad_argument for an id outside the vocabulary.
   std::string add(TokenId token);
@@ -54,16 +59,11 @@ class TextStream {
   std::string finish();
 
  private:
-  void append(TokenId token);
-  void append_bytes(bool at_end);
-  std::string take(bool at_end);
+  std::string take(std::size_t held_back);
 
   const Tokenizer::Tables* tables_;
-  std::string bytes_;         // byte tokens that do not make up a character yet
-  std::string text_;          // decoded, not handed out yet
-  bool any_text_ = false;     // has any text been decoded?
-  bool at_start_ = true;      // may the next token lose its leading space?
-  bool space_taken_ = false;  // the last token lost it
+  std::unique_ptr<TextDecoder> decoder_;
+  std::string text_;  // decoded, not handed out yet
 };
 
 }  // namespace poise

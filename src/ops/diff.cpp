@@ -11,16 +11,17 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "formats/metadata.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
 #include "model/config_json.hpp"
-#include "model/metadata.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/part_errors.hpp"
 #include "ops/same_value.hpp"
 #include "pack/same_bytes.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tokenizer/kinds.hpp"
 #include "views/dense.hpp"
 #include "views/mx.hpp"
 #include "views/sparse.hpp"

@@ -1,14 +1,15 @@
 // Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines spaces. Every
 // white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is no token becomes
-// the unknown token.
+// the unknown token. Decoding puts the tokens' texts together.
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "tokenizer/encoder.hpp"
+#include "tokenizer/kinds.hpp"
 #include "tokenizer/merge.hpp"
+#include "tokenizer/surface.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -21,15 +22,32 @@ char normalize(char byte) {
   return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
 }
 
-class BytePair final : public Encoder {
+// The texts of the tokens; control tokens are invisible.
+class BytePairDecoder final : public TextDecoder {
  public:
-  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary), ids_(vocabulary) {
+  BytePairDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces) : vocabulary_(vocabulary), surfaces_(surfaces) {}
+
+  void add(TokenId token, std::string& text) override {
+    const auto id = static_cast<std::size_t>(token);
+    if (surfaces_[id] != Surface::invisible) text += vocabulary_.text(id);
+  }
+  void finish(std::string&) override {}
+
+ private:
+  const Vocabulary& vocabulary_;
+  const std::vector<Surface>& surfaces_;
+};
+
+class BytePair final : public TokenScheme {
+ public:
+  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.add(static_cast<TokenId>(id));
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }
 
   std::vector<TokenId> encode(std::string_view text) const override {
+    require_identity(vocabulary_);
     std::string normalized(text);
     for (char& byte : normalized) byte = normalize(byte);
     std::vector<TokenId> tokens;
@@ -53,6 +71,8 @@ class BytePair final : public Encoder {
     return tokens;
   }
 
+  std::unique_ptr<TextDecoder> decoder() const override { return std::make_unique<BytePairDecoder>(vocabulary_, surfaces_); }
+
  private:
   using Pair = std::pair<std::string_view, std::string_view>;
   struct Hash {
@@ -75,12 +95,13 @@ class BytePair final : public Encoder {
   }
 
   const Vocabulary& vocabulary_;
+  std::vector<Surface> surfaces_;
   TokenIndex ids_;
   std::unordered_map<Pair, double, Hash> ranks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Encoder> make_byte_pair(const Vocabulary& vocabulary) { return std::make_unique<BytePair>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_byte_pair(const Vocabulary& vocabulary) { return std::make_unique<BytePair>(vocabulary); }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// SentencePiece's byte pair encoding, step by step:
+// SentencePiece's byte pair encoding, step by step; sentencepiece_decoder.hpp tells how it decodes:
 //
 //   1. Normalize: malformed bytes become U+FFFD, spaces U+2581, one more U+2581 goes in front; superfluous spaces are
 //      removed if the vocabulary says so.
@@ -18,8 +18,9 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/byte_piece.hpp"
-#include "tokenizer/encoder.hpp"
+#include "tokenizer/kinds.hpp"
 #include "tokenizer/merge.hpp"
+#include "tokenizer/sentencepiece_decoder.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -57,9 +58,9 @@ class PrefixMatcher {
   std::vector<std::string_view> sorted_;
 };
 
-class SentencePieceBpe final : public Encoder {
+class SentencePieceBpe final : public SentencePieceScheme {
  public:
-  explicit SentencePieceBpe(const Vocabulary& vocabulary) : vocabulary_(vocabulary), pieces_(vocabulary), reserved_(vocabulary) {
+  explicit SentencePieceBpe(const Vocabulary& vocabulary) : SentencePieceScheme(vocabulary), pieces_(vocabulary), reserved_(vocabulary) {
     bytes_.fill(-1);
     for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
     user_defined_.finish();
@@ -67,6 +68,7 @@ class SentencePieceBpe final : public Encoder {
   }
 
   std::vector<TokenId> encode(std::string_view text) const override {
+    require_identity(vocabulary_);
     const std::string normalized = normalize(text);
     // The two tokens that an unused one was last merged from, as the length of the left one.
     std::unordered_map<std::string_view, std::size_t> splits;
@@ -203,7 +205,6 @@ class SentencePieceBpe final : public Encoder {
     }
   }
 
-  const Vocabulary& vocabulary_;
   TokenIndex pieces_;    // what merging can make
   TokenIndex reserved_;  // what is never matched in text
   PrefixMatcher user_defined_;
@@ -214,6 +215,6 @@ class SentencePieceBpe final : public Encoder {
 
 }  // namespace
 
-std::unique_ptr<Encoder> make_sentencepiece_bpe(const Vocabulary& vocabulary) { return std::make_unique<SentencePieceBpe>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary) { return std::make_unique<SentencePieceBpe>(vocabulary); }
 
 }  // namespace poise

@@ -13,6 +13,7 @@
 #include "bytes/text_table.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "syntax/protobuf.hpp"
 #include "tokenizer/byte_piece.hpp"
 
 namespace poise {
@@ -20,95 +21,7 @@ namespace {
 
 constexpr std::string_view kContext = "SentencePiece model";
 
-enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. A field whose value is not
-// asked for is skipped.
-class Message {
- public:
-  Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
-      : range_(range), context_(std::move(context)), reader_(range, context_, begin, end), start_(begin) {}
-
-  bool next() {
-    if (pending_) skip();
-    if (reader_.remaining() == 0) return false;
-    start_ = reader_.position();
-    const std::uint64_t tag = varint("tag");
-    number_ = tag >> 3;
-    if (number_ == 0 || number_ > kMaxNumber) reader_.fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber), start_);
-    const std::uint64_t wire = tag & 7;
-    if (wire != 0 && wire != 1 && wire != 2 && wire != 5) {
-      reader_.fail("tag", fmt::format("wire type {} of field {}, expected 0, 1, 2 or 5", wire, number_), start_);
-    }
-    wire_ = static_cast<Wire>(wire);
-    pending_ = true;
-    return true;
-  }
-
-  std::uint64_t number() const { return number_; }
-  std::uint64_t start() const { return start_; }
-
-  std::uint64_t integer(std::string_view field) {
-    take(Wire::varint, field);
-    return varint(field);
-  }
-  bool boolean(std::string_view field) { return integer(field) != 0; }
-  float number32(std::string_view field) {
-    take(Wire::fixed32, field);
-    return reader_.f32(field);
-  }
-  std::string_view text(std::string_view field) {
-    take(Wire::bytes, field);
-    return reader_.text(varint(field), field);
-  }
-  Message message(std::string_view field, std::string context) {
-    take(Wire::bytes, field);
-    const std::uint64_t length = varint(field);
-    const std::uint64_t begin = reader_.position();
-    reader_.skip(length, field);
-    return Message(range_, fmt::format("{}: {}", context_, context), begin, begin + length);
-  }
-
-  [[noreturn]] void fail(std::string_view field, std::string_view problem) const { reader_.fail(field, problem, start_); }
-
- private:
-  static constexpr std::uint64_t kMaxNumber = (1U << 29) - 1;
-
-  void take(Wire expected, std::string_view field) {
-    if (wire_ != expected) fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
-    pending_ = false;
-  }
-
-  void skip() {
-    pending_ = false;
-    switch (wire_) {
-      case Wire::varint: varint("unknown field"); return;
-      case Wire::fixed64: reader_.skip(8, "unknown field"); return;
-      case Wire::bytes: reader_.skip(varint("unknown field"), "unknown field"); return;
-      case Wire::fixed32: reader_.skip(4, "unknown field"); return;
-    }
-  }
-
-  std::uint64_t varint(std::string_view field) {
-    const std::uint64_t begin = reader_.position();
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const std::uint8_t byte = reader_.u8(field);
-      if (shift == 63 && byte > 1) break;
-      value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-    reader_.fail(field, "a varint of more than 64 bits", begin);
-  }
-
-  const ByteRange& range_;
-  std::string context_;
-  ByteReader reader_;
-  std::uint64_t start_;  // of the last field; of the message before the first
-  std::uint64_t number_ = 0;
-  Wire wire_ = Wire::varint;
-  bool pending_ = false;
-};
+using protobuf::Message;
 
 // The defaults are those of SentencePiece's own message definitions.
 struct Trainer {
@@ -166,7 +79,7 @@ class Reader {
     while (message.next()) {
       switch (message.number()) {
         case 1: piece.text = message.text("piece"); break;
-        case 2: piece.score = message.number32("score"); break;
+        case 2: piece.score = message.f32("score"); break;
         case 3: piece.type = type(message); break;
         default: break;
       }

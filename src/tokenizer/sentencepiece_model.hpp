@@ -1,7 +1,6 @@
 // A SentencePiece tokenizer.model as a Vocabulary.
 //
-// The file is one protocol buffer message, ModelProto. A field is a varint tag (number << 3 | wire type), then a varint,
-// 8 bytes, 4 bytes, or a varint length and that many bytes. The fields read here:
+// The file is one protocol buffer message (syntax/protobuf.hpp), ModelProto. The fields read here:
 //
 //   ModelProto     1 pieces (repeated)   2 trainer_spec   3 normalizer_spec   5 denormalizer_spec
 //   SentencePiece  1 piece (text)   2 score (float)   3 type (1 normal, 2 unknown, 3 control, 4 user_defined, 5 unused, 6 byte)

@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "model/metadata.hpp"
+#include "formats/metadata.hpp"
 
 namespace poise {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <poise/error.hpp>
 
-#include "model/metadata.hpp"
+#include "formats/metadata.hpp"
 #include "syntax/json.hpp"
 
 namespace poise {

@@ -7,8 +7,8 @@
 #include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
+#include "formats/metadata.hpp"
 #include "model/config_json.hpp"
-#include "model/metadata.hpp"
 
 namespace poise::alt {
 namespace {

@@ -20,11 +20,11 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
-#include "model/metadata.hpp"
 #include "pack/pump.hpp"
 #include "syntax/json.hpp"
 

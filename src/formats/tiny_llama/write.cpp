@@ -9,12 +9,12 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
 #include "model/check.hpp"
 #include "model/config_json.hpp"
-#include "model/metadata.hpp"
 #include "model/tiny_llama.hpp"
 #include "pack/pump.hpp"
 #include "views/dense.hpp"

@@ -9,12 +9,12 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "formats/metadata.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/file_tail.hpp"
 #include "io/sink.hpp"
-#include "model/metadata.hpp"
 #include "pack/digest.hpp"
 #include "syntax/cbor.hpp"
 #include "syntax/cbor_encoder.hpp"

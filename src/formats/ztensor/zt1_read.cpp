@@ -19,12 +19,12 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
-#include "model/metadata.hpp"
 #include "syntax/cbor.hpp"
 
 namespace poise {

@@ -8,13 +8,13 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
-#include "model/metadata.hpp"
 #include "pack/hashing_sink.hpp"
 #include "pack/pump.hpp"
 #include "pack/writer_digests.hpp"

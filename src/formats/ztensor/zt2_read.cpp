@@ -17,11 +17,11 @@
 
 #include <poise/error.hpp>
 
+#include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "model/metadata.hpp"
 #include "pack/zstd_seekable.hpp"
 
 namespace poise::ztensor {

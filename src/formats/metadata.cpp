@@ -1,4 +1,4 @@
-#include "model/metadata.hpp"
+#include "formats/metadata.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,6 +16,7 @@
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "syntax/limits.hpp"
+#include "tokenizer/kinds.hpp"
 
 namespace poise {
 namespace {
@@ -138,9 +139,7 @@ class VocabularyReader {
 
   VocabularyKind kind() const {
     const std::string& name = get<std::string>("kind");
-    for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram, VocabularyKind::byte_pair}) {
-      if (kind_name(kind) == name) return kind;
-    }
+    if (const TokenKind* row = find_token_kind(name)) return row->kind;
     fail(model_, kVocabulary, fmt::format("kind \"{}\" is not known", name));
   }
 
@@ -248,15 +247,6 @@ std::string listed(const std::vector<std::string>& names) {
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   if (cost <= max_value_bytes(text_bytes)) return;
   throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
-}
-
-std::string_view kind_name(VocabularyKind kind) {
-  switch (kind) {
-    case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
-    case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
-    case VocabularyKind::byte_pair: return "byte_pair";
-  }
-  return "sentencepiece_bpe";
 }
 
 Attributes metadata_attributes(const Model& model) {

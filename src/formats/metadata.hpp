@@ -21,9 +21,6 @@ std::vector<std::string> attributes_that_are_no_text(const Model& model);
 // "a, b, c, d, e, ...": the first few, for a message.
 std::string listed(const std::vector<std::string>& names);
 
-// "sentencepiece_bpe", "sentencepiece_unigram", "byte_pair"
-std::string_view kind_name(VocabularyKind kind);
-
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 

@@ -1,0 +1,82 @@
+#include "syntax/protobuf.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace poise::protobuf {
+namespace {
+
+constexpr std::uint64_t kMaxNumber = (1U << 29) - 1;
+constexpr std::string_view kUnknown = "unknown field";
+
+}  // namespace
+
+Message::Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
+    : range_(range), context_(std::move(context)), reader_(range, context_, begin, end), start_(begin) {}
+
+bool Message::next() {
+  if (pending_) skip();
+  if (reader_.remaining() == 0) return false;
+  start_ = reader_.position();
+  const std::uint64_t tag = varint("tag");
+  number_ = tag >> 3;
+  if (number_ == 0 || number_ > kMaxNumber) fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber));
+  const std::uint64_t wire = tag & 7;
+  if (wire != 0 && wire != 1 && wire != 2 && wire != 5) fail("tag", fmt::format("wire type {} of field {}, expected 0, 1, 2 or 5", wire, number_));
+  wire_ = static_cast<Wire>(wire);
+  pending_ = true;
+  return true;
+}
+
+std::uint64_t Message::integer(std::string_view field) {
+  take(Wire::varint, field);
+  return varint(field);
+}
+
+float Message::f32(std::string_view field) {
+  take(Wire::fixed32, field);
+  return reader_.f32(field);
+}
+
+std::string_view Message::text(std::string_view field) {
+  take(Wire::bytes, field);
+  return reader_.text(varint(field), field);
+}
+
+Message Message::message(std::string_view field, std::string_view context) {
+  take(Wire::bytes, field);
+  const std::uint64_t length = varint(field);
+  const std::uint64_t begin = reader_.position();
+  reader_.skip(length, field);
+  return Message(range_, fmt::format("{}: {}", context_, context), begin, begin + length);
+}
+
+void Message::take(Wire expected, std::string_view field) {
+  if (wire_ != expected) fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
+  pending_ = false;
+}
+
+void Message::skip() {
+  pending_ = false;
+  switch (wire_) {
+    case Wire::varint: varint(kUnknown); return;
+    case Wire::fixed64: reader_.skip(8, kUnknown); return;
+    case Wire::bytes: reader_.skip(varint(kUnknown), kUnknown); return;
+    case Wire::fixed32: reader_.skip(4, kUnknown); return;
+  }
+}
+
+std::uint64_t Message::varint(std::string_view field) {
+  const std::uint64_t begin = reader_.position();
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    const std::uint8_t byte = reader_.u8(field);
+    if (shift == 63 && byte > 1) break;
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  reader_.fail(field, "a varint of more than 64 bits", begin);
+}
+
+}  // namespace poise::protobuf

@@ -1,0 +1,62 @@
+// Protocol buffer messages, field by field (https://protobuf.dev/programming-guides/encoding).
+//
+// A message is fields. A field is a varint tag, number << 3 | wire type, and its value: a varint (wire type 0), 8 bytes (1), a varint length and
+// that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7 bits a byte, the lowest first; every byte but the last has its
+// high bit set. Groups (3 and 4), which are out of use, are refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bytes/byte_reader.hpp"
+
+namespace poise::protobuf {
+
+// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field whose value is not asked for.
+// Reads nothing outside [begin, end).
+//
+// Throws invalid_file "context: field: problem", at the offset of the field or of what is wrong in it: for a value of another wire type than
+// asked for, one that does not fit the message, a varint of more than 64 bits and a tag that no field has.
+class Message {
+ public:
+  // `context` opens every error message. Requires: the range outlives the message.
+  Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+
+  // Moves to the next field. False at the end of the message.
+  bool next();
+
+  // Of the field that next() found.
+  std::uint64_t number() const { return number_; }
+  // The offset of its tag; before the first next(), of the message.
+  std::uint64_t start() const { return start_; }
+
+  // The value of the field; `field` is its name in errors. Requires: next() returned true, and the value has not been taken yet.
+  std::uint64_t integer(std::string_view field);
+  bool boolean(std::string_view field) { return integer(field) != 0; }
+  float f32(std::string_view field);
+  // Valid until the next call.
+  std::string_view text(std::string_view field);
+  // A message in this one, with a context of its own after this one's.
+  Message message(std::string_view field, std::string_view context);
+
+  // Throws invalid_file at the field.
+  [[noreturn]] void fail(std::string_view field, std::string_view problem) const { reader_.fail(field, problem, start_); }
+
+ private:
+  enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+  void take(Wire expected, std::string_view field);
+  void skip();
+  std::uint64_t varint(std::string_view field);
+
+  const ByteRange& range_;
+  std::string context_;
+  ByteReader reader_;
+  std::uint64_t start_;
+  std::uint64_t number_ = 0;
+  Wire wire_ = Wire::varint;
+  bool pending_ = false;  // the value has not been taken
+};
+
+}  // namespace poise::protobuf

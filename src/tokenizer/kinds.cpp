@@ -1,0 +1,38 @@
+#include "tokenizer/kinds.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+constexpr std::array kKinds = std::to_array<TokenKind>({
+    {VocabularyKind::sentencepiece_bpe, "sentencepiece_bpe", make_sentencepiece_bpe},
+    {VocabularyKind::sentencepiece_unigram, "sentencepiece_unigram", make_sentencepiece_unigram},
+    {VocabularyKind::byte_pair, "byte_pair", make_byte_pair},
+});
+
+}  // namespace
+
+const TokenKind& token_kind(VocabularyKind kind) {
+  const auto* row = std::ranges::find(kKinds, kind, &TokenKind::kind);
+  if (row == kKinds.end()) throw Error(ErrorKind::internal, fmt::format("vocabulary kind {} has no row", static_cast<int>(kind)));
+  return *row;
+}
+
+const TokenKind* find_token_kind(std::string_view name) {
+  const auto* row = std::ranges::find(kKinds, name, &TokenKind::name);
+  return row == kKinds.end() ? nullptr : row;
+}
+
+void require_identity(const Vocabulary& vocabulary) {
+  const std::string& normalizer = vocabulary.normalizer;
+  if (normalizer.empty() || normalizer == "identity") return;
+  throw Error(ErrorKind::unsupported, fmt::format("text cannot be tokenized: the vocabulary's normalizer is \"{}\", only identity is supported", normalizer));
+}
+
+}  // namespace poise

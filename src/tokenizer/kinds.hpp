@@ -1,0 +1,32 @@
+// The kinds of vocabularies: a row each.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <poise/model.hpp>
+
+#include "tokenizer/scheme.hpp"
+
+namespace poise {
+
+struct TokenKind {
+  VocabularyKind kind;
+  std::string_view name;  // in files and reports
+  // Throws invalid_file when the vocabulary contradicts itself. Requires: the vocabulary outlives the scheme; its ids are in range.
+  std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);
+};
+
+const TokenKind& token_kind(VocabularyKind kind);
+
+// The row of that name.
+const TokenKind* find_token_kind(std::string_view name);
+
+inline std::string_view kind_name(VocabularyKind kind) { return token_kind(kind).name; }
+
+std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary);
+std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary);
+std::unique_ptr<const TokenScheme> make_byte_pair(const Vocabulary& vocabulary);
+
+}  // namespace poise

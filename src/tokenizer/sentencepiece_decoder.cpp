@@ -1,0 +1,99 @@
+#include "tokenizer/sentencepiece_decoder.hpp"
+
+#include <algorithm>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/byte_piece.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kUnknownSurface = " \xe2\x81\x87 ";  // what SentencePiece prints for the unknown token
+
+void append_with_spaces(std::string_view text, std::string& out) {
+  for (std::size_t at = text.find(kSpaceSymbol); at != std::string_view::npos; at = text.find(kSpaceSymbol)) {
+    out.append(text.substr(0, at)).append(" ");
+    text.remove_prefix(at + kSpaceSymbol.size());
+  }
+  out.append(text);
+}
+
+class SentencePieceDecoder final : public TextDecoder {
+ public:
+  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces) : vocabulary_(vocabulary), surfaces_(surfaces) {}
+
+  void add(TokenId token, std::string& text) override {
+    const auto id = static_cast<std::size_t>(token);
+    const Surface surface = surfaces_[id];
+    if (surface == Surface::byte) {
+      bytes_ += static_cast<char>(*byte_of_piece(vocabulary_.text(id)));
+      append_bytes(false, text);
+      return;
+    }
+    append_bytes(true, text);
+    if (space_taken_ || any_text_) at_start_ = false;
+    space_taken_ = false;
+    if (surface == Surface::invisible) return;
+    if (surface == Surface::unknown) {
+      text += kUnknownSurface;
+      any_text_ = true;
+      return;
+    }
+    append_piece(vocabulary_.text(id), text);
+  }
+
+  void finish(std::string& text) override {
+    append_bytes(true, text);
+    any_text_ = false;
+    at_start_ = true;
+    space_taken_ = false;
+  }
+
+ private:
+  // The space in front, which encode() put there, is no part of the text. Where superfluous spaces are removed, none of those in front is.
+  void append_piece(std::string_view piece, std::string& text) {
+    if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) && piece.starts_with(kSpaceSymbol)) {
+      piece.remove_prefix(kSpaceSymbol.size());
+      space_taken_ = !vocabulary_.remove_extra_whitespaces;
+    }
+    any_text_ = any_text_ || !piece.empty();
+    append_with_spaces(piece, text);
+  }
+
+  // Turns byte tokens into characters. `at_end`: no further byte follows.
+  void append_bytes(bool at_end, std::string& text) {
+    std::string_view rest = bytes_;
+    while (!rest.empty() && (at_end || incomplete_tail(rest) < rest.size())) {
+      const std::size_t length = character_length(rest);
+      text += length == 0 ? kReplacementCharacter : rest.substr(0, length);
+      rest.remove_prefix(std::max<std::size_t>(length, 1));
+      any_text_ = true;
+    }
+    bytes_ = std::string(rest);
+  }
+
+  const Vocabulary& vocabulary_;
+  const std::vector<Surface>& surfaces_;
+  std::string bytes_;         // byte tokens that do not make up a character yet
+  bool any_text_ = false;     // has any text been decoded?
+  bool at_start_ = true;      // may the next token lose its leading space?
+  bool space_taken_ = false;  // the last token lost it
+};
+
+}  // namespace
+
+SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), surfaces_(surfaces_of(vocabulary)) {
+  // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
+  TokenIndex reserved(vocabulary);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (surfaces_[id] != Surface::text) reserved.add(static_cast<TokenId>(id));
+  }
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (const auto found = reserved.find(vocabulary.text(id))) surfaces_[id] = surfaces_[static_cast<std::size_t>(*found)];
+  }
+}
+
+std::unique_ptr<TextDecoder> SentencePieceScheme::decoder() const { return std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_); }
+
+}  // namespace poise

@@ -1,0 +1,146 @@
+// Messages of the encoding's own documentation (protobuf.dev/programming-guides/encoding), and ones broken by hand.
+#include "syntax/protobuf.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include <poise/error.hpp>
+
+namespace poise::protobuf {
+namespace {
+
+using testing::HasSubstr;
+
+// Bytes in memory.
+class Bytes final : public ByteRange {
+ public:
+  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
+
+  const std::string& name() const override { return name_; }
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::span<const std::byte> resident() const override { return std::as_bytes(std::span(bytes_)); }
+  void fetch(std::uint64_t offset, std::span<std::byte> out) const override { std::memcpy(out.data(), bytes_.data() + offset, out.size()); }
+
+  Message message() const { return Message(*this, "test", 0, size()); }
+
+ private:
+  std::string bytes_;
+  std::string name_ = "memory";
+};
+
+template <std::size_t kSize>
+Bytes bytes(const char (&text)[kSize]) {
+  return Bytes(std::string_view(text, kSize - 1));
+}
+
+// What reading says of a field of number 1, and where.
+template <typename Read>
+std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) {
+  Message message = bytes.message();
+  try {
+    while (message.next()) {
+      if (message.number() == 1) read(message);
+    }
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << error.what();
+    return {error.message(), error.offset().value_or(UINT64_MAX)};
+  }
+  return {"no error", 0};
+}
+
+void read_integer(Message& message) { message.integer("value"); }
+void read_text(Message& message) { message.text("value"); }
+
+// "message Test1 { int32 a = 1; }" with a = 150, "Test2 { string b = 2; }" with b = "testing", "Test3 { Test1 c = 3; }" with c.a = 150.
+TEST(Protobuf, TheExamplesOfItsDocumentation) {
+  const Bytes file = bytes("\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
+  Message message = file.message();
+  ASSERT_TRUE(message.next());
+  EXPECT_EQ(message.number(), 1U);
+  EXPECT_EQ(message.integer("a"), 150U);
+  ASSERT_TRUE(message.next());
+  EXPECT_EQ(message.number(), 2U);
+  EXPECT_EQ(message.start(), 3U);
+  EXPECT_EQ(message.text("b"), "testing");
+  ASSERT_TRUE(message.next());
+  EXPECT_EQ(message.number(), 3U);
+  Message inner = message.message("c", "Test1");
+  EXPECT_FALSE(message.next());
+  ASSERT_TRUE(inner.next());
+  EXPECT_EQ(inner.start(), 14U) << "of the file";
+  EXPECT_EQ(inner.integer("a"), 150U);
+  EXPECT_FALSE(inner.next());
+}
+
+TEST(Protobuf, NumbersOfEverySize) {
+  const Bytes file = bytes("\x08\x00\x08\x7f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0d\x00\x00\xc0\x3f");
+  Message message = file.message();
+  for (const std::uint64_t expected : {std::uint64_t{0}, std::uint64_t{127}, UINT64_MAX}) {
+    ASSERT_TRUE(message.next());
+    EXPECT_EQ(message.integer("value"), expected);
+  }
+  ASSERT_TRUE(message.next());
+  EXPECT_EQ(message.f32("value"), 1.5F);
+  EXPECT_FALSE(message.next());
+}
+
+TEST(Protobuf, AFieldThatNobodyAsksForIsSkipped) {
+  const Bytes file = bytes("\x10\x96\x01\x19\x01\x02\x03\x04\x05\x06\x07\x08\x22\x03\x08\x08\x08\x2d\x01\x02\x03\x04\x08\x2a");
+  Message message = file.message();
+  std::vector<std::uint64_t> numbers;
+  while (message.next()) numbers.push_back(message.number());
+  EXPECT_THAT(numbers, testing::ElementsAre(2, 3, 4, 5, 1));
+}
+
+TEST(Protobuf, AnEmptyMessageHasNoFields) { EXPECT_FALSE(Bytes("").message().next()); }
+
+TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
+  using Place = std::pair<std::string, std::uint64_t>;
+  const auto is = [](std::string_view text, std::uint64_t offset) { return testing::Pair(HasSubstr(std::string(text)), offset); };
+  const auto integer = [](const Bytes& file) -> Place { return error_of(file, read_integer); };
+  const auto text = [](const Bytes& file) -> Place { return error_of(file, read_text); };
+  EXPECT_THAT(integer(bytes("\x08\x01\x08")), is("test: value: 1 bytes wanted", 3));
+  EXPECT_THAT(integer(bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")), is("test: value: a varint of more than 64 bits", 1));
+  EXPECT_THAT(integer(bytes("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80")), is("a varint of more than 64 bits", 1));
+  EXPECT_THAT(integer(bytes("\x0d\x01\x02\x03\x04")), is("test: value: wire type 5, expected 0", 0));
+  EXPECT_THAT(text(bytes("\x08\x01")), is("test: value: wire type 0, expected 2", 0));
+  EXPECT_THAT(text(bytes("\x0a\x04"
+                         "abc")),
+              is("4 bytes wanted", 2));
+  EXPECT_THAT(text(bytes("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")), is("18446744073709551615 bytes wanted", 11));
+  EXPECT_THAT(text(bytes("\x12\x04"
+                         "abc")),
+              is("test: unknown field: 4 bytes wanted", 2));
+  EXPECT_THAT(text(bytes("\x08\x01\x02")), is("test: tag: field number 0", 2));
+  EXPECT_THAT(text(bytes("\x80\x80\x80\x80\x10\x01")), is("test: tag: field number 536870912, expected 1 to 536870911", 0));
+  EXPECT_THAT(text(bytes("\x0b")), is("wire type 3 of field 1", 0));
+  EXPECT_THAT(text(bytes("\x0f")), is("wire type 7 of field 1", 0));
+}
+
+TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
+  const auto read = [](Message& message) {
+    Message inner = message.message("inner", "inside");
+    while (inner.next()) inner.text("text");
+  };
+  EXPECT_EQ(error_of(bytes("\x0a\x05\x0a\x03"
+                           "abc\x10\x01"),
+                     read)
+                .first,
+            "no error");
+  // The text is one byte longer than its message, though not than the file.
+  EXPECT_THAT(error_of(bytes("\x0a\x04\x0a\x03"
+                             "abc\x10\x01"),
+                       read),
+              testing::Pair(HasSubstr("test: inside: text: 3 bytes wanted, 2 left"), 4));
+  EXPECT_THAT(error_of(bytes("\x0a\x0a\x0a\x03"
+                             "abc\x10\x01"),
+                       read),
+              testing::Pair(HasSubstr("test: inner: 10 bytes wanted"), 2));
+}
+
+}  // namespace
+}  // namespace poise::protobuf
