@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "family/llama.hpp"
 #include "formats/safetensors/safetensors.hpp"
-#include "model/roles.hpp"
 #include "target.hpp"
 
 namespace poise::fuzz {
@@ -52,7 +52,7 @@ std::string piece(const std::string& text, char type, float score) {
 
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded) {
   std::array<Model, kShards.size()> models;
-  const auto tensors = expected_tensors(tiny_config());
+  const auto tensors = kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? shard_of(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
@@ -62,7 +62,7 @@ std::string huggingface_config() { return to_json(config_to_attributes(tiny_conf
 
 std::string huggingface_index() {
   Attributes map;
-  const auto tensors = expected_tensors(tiny_config());
+  const auto tensors = kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[shard_of(i)]);
   return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
 }

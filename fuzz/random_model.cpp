@@ -8,7 +8,7 @@
 
 #include <poise/dtype.hpp>
 
-#include "model/tiny_llama.hpp"
+#include "family/tiny_llama.hpp"
 #include "views/group_quantize.hpp"
 #include "views/sparse.hpp"
 
@@ -145,7 +145,7 @@ Model random_tiny_llama(Dice& dice) {
                                     .positions = static_cast<std::int64_t>(1 + dice.below(4)),
                                     .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
                                     .dropout = static_cast<float>(dice.below(101)) / 100});
-  for (const ExpectedTensor& expected : tiny_llama_tensors(*model.config)) model.add(dense(dice, expected.name, expected.shape, DType::f32));
+  for (const ExpectedTensor& expected : kTinyLlamaFamily.tensors.all(*model.config)) model.add(dense(dice, expected.name, expected.shape, DType::f32));
   return model;
 }
 

@@ -13,8 +13,8 @@
 #include <poise/error.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "family/check.hpp"
 #include "memory_watch.hpp"
-#include "model/check.hpp"
 
 namespace poise::fuzz {
 namespace {

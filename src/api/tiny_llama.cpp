@@ -10,8 +10,8 @@
 #include <poise/format.hpp>
 #include <poise/session.hpp>
 
-#include "model/check.hpp"
-#include "model/tiny_llama.hpp"
+#include "family/check.hpp"
+#include "family/tiny_llama.hpp"
 #include "tokenizer/byte_pair_vocabulary.hpp"
 
 namespace poise {
@@ -41,8 +41,7 @@ ModelConfig config_from(const Config& config) {
 }
 
 void require_sense(const Config& config) {
-  std::vector<std::string> faults = check_config(config);
-  if (faults.empty()) faults = check_tiny_llama_config(config);
+  const std::vector<std::string> faults = check_config(config, kTinyLlamaFamily);
   if (!faults.empty()) throw Error(ErrorKind::bad_argument, fmt::format("Tiny Llama: {}", fmt::join(faults, "; ")));
 }
 
@@ -81,7 +80,7 @@ Model initial_model(const ModelConfig& config) {
   model.config = config_of(config);
   require_sense(*model.config);
   std::mt19937 random;
-  for (const ExpectedTensor& tensor : tiny_llama_tensors(*model.config)) {
+  for (const ExpectedTensor& tensor : kTinyLlamaFamily.tensors.all(*model.config)) {
     model.add(make_dense(tensor.name, tensor.shape, DType::f32, initial_weights(tensor, random)));
   }
   return model;

@@ -3,10 +3,10 @@
 
 #include "capi/handles.hpp"
 #include "codec/affine.hpp"
+#include "family/check.hpp"
+#include "family/config_json.hpp"
 #include "formats/format.hpp"
 #include "model/card.hpp"
-#include "model/check.hpp"
-#include "model/config_json.hpp"
 
 using namespace poise::capi;
 

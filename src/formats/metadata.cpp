@@ -12,7 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
-#include "model/config_json.hpp"
+#include "family/config_json.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "syntax/limits.hpp"

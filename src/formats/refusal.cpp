@@ -5,7 +5,7 @@
 
 #include <poise/error.hpp>
 
-#include "model/config_effects.hpp"
+#include "family/config_effects.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

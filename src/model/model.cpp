@@ -1,14 +1,11 @@
 #include <poise/model.hpp>
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/text_table.hpp"
 #include "model/limits.hpp"
-#include "model/tiny_llama.hpp"
 
 namespace poise {
 
@@ -73,34 +70,6 @@ const Tensor* Model::find(std::string_view name) const {
   if (!by_name_) return nullptr;
   const auto found = by_name_->find(name, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; });
   return found ? &tensors_[*found] : nullptr;
-}
-
-namespace {
-
-// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
-double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
-
-}  // namespace
-
-Attributes config_to_attributes(const Config& config, const std::string& model_type) {
-  Attributes map;
-  map.set("model_type", model_type);
-  map.set("hidden_act", config.hidden_act);
-  map.set("tie_word_embeddings", config.tie_word_embeddings);
-  map.set("hidden_size", config.hidden_size);
-  map.set("intermediate_size", config.intermediate_size);
-  map.set("max_position_embeddings", config.max_position_embeddings);
-  map.set("num_attention_heads", config.num_attention_heads);
-  map.set("num_hidden_layers", config.num_hidden_layers);
-  map.set("num_key_value_heads", config.num_key_value_heads);
-  map.set("head_dim", config.head_dim);
-  map.set("vocab_size", config.vocab_size);
-  map.set("sliding_window", config.sliding_window > 0 ? Value(config.sliding_window) : Value());
-  map.set("rope_theta", shortest(config.rope_theta));
-  map.set("rms_norm_eps", shortest(config.rms_norm_eps));
-  map.set("initializer_range", shortest(config.initializer_range));
-  if (config.dropout != 0.0F || model_type == kTinyLlama) map.set("dropout", shortest(config.dropout));
-  return map;
 }
 
 Attributes card_to_attributes(const Card& card) {

@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "family/config_json.hpp"
 #include "formats/metadata.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
-#include "model/config_json.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
 #include "ops/part_errors.hpp"

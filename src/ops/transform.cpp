@@ -7,8 +7,9 @@
 
 #include <poise/error.hpp>
 
+#include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "model/card.hpp"
-#include "model/config_json.hpp"
 #include "ops/glob.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/dense.hpp"
@@ -242,7 +243,7 @@ void replace_fields(Card& card, const Card& with) {
 
 // A configuration of a family that is not known may say all that another one needs.
 void read_config_as(Model& model, const std::string& model_type) {
-  if (model.config || model.config_json.empty() || !is_known_family(model_type)) return;
+  if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
   map.set("model_type", model_type);
   take_config(model, std::move(map), model.origin.path.string());

@@ -13,9 +13,9 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "family/check.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
-#include "model/check.hpp"
 #include "numeric/scan.hpp"
 #include "ops/verify_affine.hpp"
 #include "pack/part_digest.hpp"

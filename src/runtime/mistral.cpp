@@ -17,7 +17,7 @@
 #include "kernels/norm.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/matrix.hpp"
-#include "runtime/transformer.hpp"
+#include "runtime/recipes.hpp"
 
 namespace poise {
 namespace {

@@ -9,12 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "family/tiny_llama.hpp"
 #include "kernels/activation.hpp"
 #include "kernels/norm.hpp"
-#include "model/tiny_llama.hpp"
 #include "runtime/attention.hpp"
 #include "runtime/matrix.hpp"
-#include "runtime/transformer.hpp"
+#include "runtime/recipes.hpp"
 
 namespace poise {
 namespace {
@@ -42,7 +42,7 @@ struct Layer {
 std::unique_ptr<Matrix> load_weight(const Tensor& tensor) { return load_matrix(tensor, Orientation::in_out); }
 
 Layer load_layer(const Model& model, std::int64_t index) {
-  const auto tensor = [&](std::string_view name) -> const Tensor& { return require_tensor(model, fmt::format("{}{}.{}", kTinyLlamaLayers, index, name)); };
+  const auto tensor = [&](std::string_view name) -> const Tensor& { return require_tensor(model, fmt::format("layers.{}.{}", index, name)); };
   return {load_weight(tensor("attention.query.weight")),
           load_weight(tensor("attention.key.weight")),
           load_weight(tensor("attention.value.weight")),
@@ -68,7 +68,7 @@ class TinyLlama final : public Transformer {
       : Transformer(static_cast<std::size_t>(model.config->vocab_size)),
         size_(static_cast<std::size_t>(model.config->hidden_size)),
         heads_(static_cast<std::size_t>(model.config->num_attention_heads)),
-        embedding_(load_matrix(require_tensor(model, std::string(kTinyLlamaEmbedding)))),
+        embedding_(load_matrix(require_tensor(model, "embedding.weight"))),
         position_(load_matrix(require_tensor(model, "position_embedding.weight"))),
         output_(load_weight(require_tensor(model, "output_projection.weight"))) {
     for (std::int64_t index = 0; index < model.config->num_hidden_layers; ++index) layers_.push_back(load_layer(model, index));

@@ -8,11 +8,10 @@
 
 #include <poise/error.hpp>
 
-#include "model/check.hpp"
-#include "model/config_effects.hpp"
-#include "model/config_json.hpp"
-#include "model/roles.hpp"
-#include "model/tiny_llama.hpp"
+#include "family/check.hpp"
+#include "family/config_effects.hpp"
+#include "family/families.hpp"
+#include "runtime/recipes.hpp"
 
 namespace poise {
 namespace {
@@ -28,46 +27,25 @@ void require_parts(const Model& model) {
   if (!missing.empty()) refuse(model, fmt::format("it has no {}", fmt::join(missing, " and no ")));
 }
 
-// A weight that the forward pass would pass over, such as a bias, makes the result wrong.
-void refuse_unknown_weights(const Model& model) {
-  std::vector<std::string_view> unknown;
-  for (const Tensor& tensor : model.tensors()) {
-    const std::string_view name = tensor.name;
-    const bool of_model = name.starts_with("model.") || name.starts_with("lm_head.");
-    const bool computed = name.ends_with(".rotary_emb.inv_freq");  // old checkpoints store it; rope_theta says the same
-    if (of_model && !computed && !role_from_name(name).known()) unknown.push_back(name);
-  }
-  if (!unknown.empty()) refuse(model, fmt::format("a Mistral or Llama model has no {}", fmt::join(unknown, ", ")));
-}
-
-void check_mistral(const Model& model) {
-  const Config& config = *model.config;
-  if (const auto faults = check_consistency(model); !faults.empty()) refuse(model, fmt::format("{}", fmt::join(faults, "; ")), ErrorKind::invalid_file);
-  if (config.head_dim % 2 != 0) refuse(model, fmt::format("head_dim is {}: rotary embeddings need an even number", config.head_dim));
-  refuse_unknown_weights(model);
-}
-
-void check_tiny_llama(const Model& model) {
-  std::vector<std::string> faults = check_consistency(model);
-  if (faults.empty()) faults = check_tiny_llama_config(*model.config);
-  if (!faults.empty()) refuse(model, fmt::format("{}", fmt::join(faults, "; ")), ErrorKind::invalid_file);
+// Refuses for reasons, if there are any.
+void refuse_for(const Model& model, const std::vector<std::string>& reasons, ErrorKind kind = ErrorKind::unsupported) {
+  if (!reasons.empty()) refuse(model, fmt::format("{}", fmt::join(reasons, "; ")), kind);
 }
 
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model) {
   const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
-  if (!type.empty() && !is_known_family(type)) {
-    refuse(model, fmt::format("model_type is \"{}\", only mistral, llama and tiny_llama are supported", type));
-  }
+  if (!type.empty() && find_family(type) == nullptr) refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);
-  if (const auto effects = effects_not_followed(model); !effects.empty()) refuse(model, fmt::format("{}", fmt::join(effects, "; ")));
-  if (type == kTinyLlama) {
-    check_tiny_llama(model);
-    return make_tiny_llama(model);
+  const Family& family = family_of(model);
+  refuse_for(model, effects_not_followed(model));
+  refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
+  if (family.limits != nullptr) refuse_for(model, family.limits(*model.config));
+  if (const auto unknown = unknown_weights(model); !unknown.empty()) {
+    refuse(model, fmt::format("a {} model has no {}", family.title, fmt::join(unknown, ", ")));
   }
-  check_mistral(model);
-  return make_mistral(model);
+  return recipe_of(family)(model);
 }
 
 }  // namespace poise

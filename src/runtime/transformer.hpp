@@ -47,10 +47,4 @@ class Transformer {
 // what is missing or what cannot be run, and invalid_file listing every disagreement between configuration and tensors.
 std::unique_ptr<const Transformer> make_transformer(const Model& model);
 
-// Mistral and Llama. Requires: configuration and tensors have been checked.
-std::unique_ptr<const Transformer> make_mistral(const Model& model);
-
-// Tiny Llama. Requires: the same.
-std::unique_ptr<const Transformer> make_tiny_llama(const Model& model);
-
 }  // namespace poise

@@ -2,7 +2,7 @@
 
 #include <poise/error.hpp>
 
-#include "model/tiny_llama.hpp"
+#include "family/families.hpp"
 
 namespace poise {
 
@@ -24,8 +24,8 @@ std::shared_ptr<const Weights> load_weights(const Model& model) {
   if (model.vocabulary && model.vocabulary->size() > 0) {
     parts->tokenizer.emplace(*model.vocabulary);
     parts->end_of_text = parts->tokenizer->vocabulary().eos_id;
-  } else if (model.card.model_type == kTinyLlama) {
-    parts->end_of_text = kTinyLlamaEos;
+  } else {
+    parts->end_of_text = family_of(model).end_of_text;
   }
   return std::make_shared<const Weights>(std::move(parts));
 }

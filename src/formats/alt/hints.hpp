@@ -7,7 +7,7 @@
 
 #include <poise/model.hpp>
 
-#include "model/roles.hpp"
+#include "formats/alt/roles.hpp"
 
 namespace poise::alt {
 

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/metadata.hpp"
-#include "model/config_json.hpp"
 
 namespace poise::alt {
 namespace {
@@ -93,7 +94,7 @@ void note_parameters(const Model& model, Losses& losses) {
   const Config usual;
   losses.note_if(config.hidden_act != usual.hidden_act, fmt::format("hidden_act ({})", config.hidden_act));
   losses.note_if(config.initializer_range != usual.initializer_range, fmt::format("initializer_range ({})", config.initializer_range));
-  const bool tied = model.size() > 0 && model.find("lm_head.weight") == nullptr;
+  const bool tied = model.size() > 0 && model.find(family_of(model).output) == nullptr;
   losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
   losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings, "a longest sequence other than max_position_embeddings");
 }

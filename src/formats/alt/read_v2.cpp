@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "family/families.hpp"
 #include "formats/alt/dialect.hpp"
 #include "formats/alt/file_reader.hpp"
 #include "formats/alt/general.hpp"
@@ -13,7 +14,6 @@
 #include "formats/alt/tensors.hpp"
 #include "formats/alt/tokens.hpp"
 #include "io/source_range.hpp"
-#include "model/tiny_llama.hpp"
 
 namespace poise::alt {
 namespace {
@@ -36,10 +36,10 @@ void read_start(FileReader& reader) {
 
 // Tied embeddings are the output matrix, too; one of its own may say something else.
 void warn_of_unused_head(FileReader& reader, const Model& model) {
-  const Tensor* head = model.find("lm_head.weight");
+  const Tensor* head = model.find(family_of(model).output);
   if (head == nullptr || !model.config || !model.config->tie_word_embeddings) return;
   const auto at = head->require("data").blob->location();
-  reader.warn("tie_word_embeddings", "it is 1, but there is a lm_head.weight, which is not used then", at ? at->offset : 0);
+  reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name), at ? at->offset : 0);
 }
 
 }  // namespace
@@ -71,8 +71,8 @@ Model read_v2(const Input& input, const ReadOptions&) {
 
 void set_vocab_size(Model& model) {
   if (!model.config) return;
-  for (const std::string_view name : {std::string_view("model.embed_tokens.weight"), kTinyLlamaEmbedding}) {
-    const Tensor* embedding = model.find(name);
+  for (const Family* family : families()) {
+    const Tensor* embedding = model.find(family->embedding);
     if (embedding == nullptr || embedding->shape.size() != 2) continue;
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
     return;

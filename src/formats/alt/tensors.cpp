@@ -25,8 +25,8 @@
 
 #include "bytes/checked.hpp"
 #include "formats/alt/hints.hpp"
+#include "formats/alt/roles.hpp"
 #include "model/limits.hpp"
-#include "model/roles.hpp"
 
 namespace poise::alt {
 namespace {

@@ -5,19 +5,20 @@
 
 #include <poise/error.hpp>
 
+#include "family/families.hpp"
 #include "formats/alt/parameters.hpp"
+#include "formats/alt/roles.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_tensors.hpp"
 #include "formats/refusal.hpp"
-#include "model/roles.hpp"
-#include "model/tiny_llama.hpp"
 
 namespace poise::alt {
 namespace {
 
 SectionWriter parameters_section(const Model& model) {
-  if (model.card.model_type == kTinyLlama) {
-    throw Error(ErrorKind::unsupported, "alt1 says nothing of what makes a Tiny Llama").with({.kind = Remedy::Kind::format, .value = "alt"});
+  // Readers of version 1, which has no hidden_act, take it for the usual one.
+  if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
+    throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title)).with({.kind = Remedy::Kind::format, .value = "alt"});
   }
   const Config config = model.config ? *model.config : no_config();
   const std::int64_t vocabulary_length = model.vocabulary ? model.vocabulary->max_length : 0;

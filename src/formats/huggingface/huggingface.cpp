@@ -17,13 +17,14 @@
 
 #include <poise/error.hpp>
 
+#include "family/check.hpp"
+#include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/huggingface/front_matter.hpp"
 #include "formats/huggingface/provenance.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "io/source_text.hpp"
-#include "model/check.hpp"
-#include "model/config_json.hpp"
 #include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
@@ -152,18 +153,16 @@ void require_shards(const Directory& directory, const ShardMap& shards) {
 
 class TensorCollector {
  public:
-  // Leaves out what the family computes or does not use. `tied`: the embedding is the output matrix.
-  TensorCollector(Model& model, bool known_family, bool tied) : model_(model), known_family_(known_family), tied_(tied) {}
+  // Leaves out what the model's family computes or does not use.
+  explicit TensorCollector(Model& model) : model_(model), family_(model.config ? &family_of(model) : nullptr) {}
 
   void add(SafetensorsFile file, const std::string& path) {
     for (; !file.tensors.empty(); file.tensors.pop_front()) {
       Tensor& tensor = file.tensors.front();
-      if (known_family_ && tensor.name.ends_with(".rotary_emb.inv_freq")) {
-        leave_out(tensor, "it is computed from rope_theta", path);
-      } else if (tied_ && tensor.name == "lm_head.weight") {
-        leave_out(tensor, "tie_word_embeddings makes it the embedding", path);
-      } else {
+      if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
+      } else {
+        model_.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
       }
     }
     for (const auto& [key, value] : file.metadata) {
@@ -181,13 +180,15 @@ class TensorCollector {
   }
 
  private:
-  void leave_out(const Tensor& tensor, std::string_view why, const std::string& path) {
-    model_.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+  // Empty: it stays.
+  std::string why_left_out(std::string_view tensor) const {
+    if (family_ == nullptr) return {};
+    if (const ComputedTensor* computed = computed_tensor(*family_, tensor)) return fmt::format("it is computed from {}", computed->from);
+    return model_.config->tie_word_embeddings && tensor == family_->output ? "tie_word_embeddings makes it the embedding" : "";
   }
 
   Model& model_;
-  bool known_family_;
-  bool tied_;
+  const Family* family_;                     // null: not known
   std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
   std::unordered_set<std::string> keys_;
   ValueBudget budget_{0};  // of all shards together
@@ -196,7 +197,7 @@ class TensorCollector {
 
 // Returns the weight files.
 std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
-  TensorCollector collector(model, model.config.has_value(), model.config && model.config->tie_word_embeddings);
+  TensorCollector collector(model);
   if (is_there(directory.path() / kSingle)) {
     collector.add(read_safetensors(directory.open(kSingle)), (directory.path() / kSingle).string());
     return collector.finish();
@@ -223,7 +224,7 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
 // The embedding's rows, where config.json does not say how many tokens there are.
 void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
-  const Tensor* embedding = model.find("model.embed_tokens.weight");
+  const Tensor* embedding = model.find(family_of(model).embedding);
   if (embedding != nullptr && !embedding->shape.empty()) model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
@@ -250,7 +251,7 @@ Model read(const Input& input, const ReadOptions& options) {
   model.card = read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
   model.origin = directory.origin();
-  if (is_known_family(model_type)) throw_faults(check_consistency(model), input.path.string());
+  if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), input.path.string());
   model.card.uuid = content_uuid(model);
   return model;
 }

@@ -1,7 +1,7 @@
 #include "formats/tiny_llama/layout.hpp"
 
 #include "bytes/checked.hpp"
-#include "model/tiny_llama.hpp"
+#include "family/tiny_llama.hpp"
 
 namespace poise::tiny_llama {
 namespace {
@@ -24,10 +24,11 @@ std::optional<std::uint64_t> add_arrays(std::optional<std::uint64_t> sum, const 
 }  // namespace
 
 std::optional<std::uint64_t> file_size(const Config& config) {
-  const auto layer = add_arrays(0, tiny_llama_layer(config, 0));
+  const TensorTable& tensors = kTinyLlamaFamily.tensors;
+  const auto layer = add_arrays(0, tensors.of_layer(config, 0));
   const auto layers = layer ? checked_mul(*layer, static_cast<std::uint64_t>(config.num_hidden_layers)) : std::nullopt;
   const auto with_header = layers ? checked_add(*layers, kHeaderBytes) : std::nullopt;
-  return add_arrays(add_arrays(with_header, tiny_llama_embeddings(config)), {tiny_llama_output(config)});
+  return add_arrays(add_arrays(with_header, tensors.before_layers(config)), tensors.after_layers(config));
 }
 
 }  // namespace poise::tiny_llama

@@ -5,14 +5,16 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "family/check.hpp"
+#include "family/tiny_llama.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/source_range.hpp"
-#include "model/check.hpp"
 #include "model/limits.hpp"
-#include "model/tiny_llama.hpp"
 
 namespace poise::tiny_llama {
 namespace {
+
+const TensorTable& kTensors = kTinyLlamaFamily.tensors;
 
 void read_magic(ByteReader& reader) {
   const std::uint64_t at = reader.position();
@@ -105,9 +107,8 @@ void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTenso
 
 void read_layer(ByteReader& reader, const SourcePtr& source, std::int64_t layer, Model& model) {
   const auto scope = reader.scope("layer", layer);
-  for (const ExpectedTensor& expected : tiny_llama_layer(*model.config, layer)) {
-    const auto name = split_number(std::string_view(expected.name).substr(kTinyLlamaLayers.size()));
-    read_array(reader, source, expected, name->rest, model);
+  for (const ExpectedTensor& expected : kTensors.of_layer(*model.config, layer)) {
+    read_array(reader, source, expected, kTensors.in_layer(expected.name)->rest, model);
   }
 }
 
@@ -121,10 +122,9 @@ Model read(const Input& input, const ReadOptions&) {
   model.card.model_type = kTinyLlama;
   model.config = read_header(reader);
   require_exact_size(reader, *model.config);
-  for (const ExpectedTensor& expected : tiny_llama_embeddings(*model.config)) read_array(reader, input.source, expected, expected.name, model);
+  for (const ExpectedTensor& expected : kTensors.before_layers(*model.config)) read_array(reader, input.source, expected, expected.name, model);
   for (std::int64_t layer = 0; layer < model.config->num_hidden_layers; ++layer) read_layer(reader, input.source, layer, model);
-  const ExpectedTensor output = tiny_llama_output(*model.config);
-  read_array(reader, input.source, output, output.name, model);
+  for (const ExpectedTensor& expected : kTensors.after_layers(*model.config)) read_array(reader, input.source, expected, expected.name, model);
   return model;
 }
 

@@ -9,13 +9,13 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "family/check.hpp"
+#include "family/config_json.hpp"
+#include "family/tiny_llama.hpp"
 #include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
-#include "model/check.hpp"
-#include "model/config_json.hpp"
-#include "model/tiny_llama.hpp"
 #include "pack/pump.hpp"
 #include "views/dense.hpp"
 
@@ -55,15 +55,14 @@ void check_values(const Tensor& tensor, Faults& faults) {
 }
 
 bool is_listed_already(const Tensor& tensor, const Config& config) {
-  if (!tensor.name.starts_with(kTinyLlamaLayers)) return false;
-  const auto layer = split_number(std::string_view(tensor.name).substr(kTinyLlamaLayers.size()));
+  const auto layer = kTinyLlamaFamily.tensors.in_layer(tensor.name);
   return layer && layer->number >= config.num_hidden_layers;
 }
 
 // Tensors that the configuration does not call for, and values that are not the file's.
 void check_tensors(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
-  for (ExpectedTensor& tensor : tiny_llama_tensors(*model.config)) names.insert(std::move(tensor.name));
+  for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.all(*model.config)) names.insert(std::move(tensor.name));
   for (const Tensor& tensor : model.tensors()) {
     if (names.contains(tensor.name)) {
       check_values(tensor, faults);
@@ -76,7 +75,7 @@ void check_tensors(const Model& model, Faults& faults) {
 Faults faults_of(const Model& model) {
   const Config& config = *model.config;
   Faults faults{check_consistency(model), {}};
-  const bool sizes_make_sense = check_config(config).empty() && check_tiny_llama_config(config).empty();
+  const bool sizes_make_sense = check_config(config, kTinyLlamaFamily).empty();
   if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size()) check_tensors(model, faults);
   return faults;
 }
@@ -114,7 +113,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Meter meter(options.progress, *file_size(*model.config));
   ByteWriter fields;
   add_header(fields, *model.config);
-  for (const ExpectedTensor& expected : tiny_llama_tensors(*model.config)) {
+  for (const ExpectedTensor& expected : kTinyLlamaFamily.tensors.all(*model.config)) {
     for (const std::uint64_t length : expected.shape) fields.u64(length);
     sink.write(fields.bytes());
     meter.advance(fields.size(), expected.name);

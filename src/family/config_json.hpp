@@ -1,4 +1,6 @@
-// config.json: hyperparameters from its keys, with each family's documented defaults (docs/formats/huggingface.md), and its other keys.
+// config.json: hyperparameters from its keys, as each family reads them (docs/formats/huggingface.md), and its other keys.
+//
+// config_to_attributes() and whole_config() of <poise/model.hpp> are here, too: families decide which keys there are.
 #pragma once
 
 #include <string>
@@ -7,9 +9,6 @@
 #include <poise/model.hpp>
 
 namespace poise {
-
-// Is it a model_type whose hyperparameters a Config holds?
-bool is_known_family(std::string_view model_type);
 
 // `model_type` is filled in when the map has one. Throws invalid_file naming the key when a value is missing or has the wrong type.
 // `path` stands in errors.

@@ -1,4 +1,4 @@
-#include "model/config_effects.hpp"
+#include "family/config_effects.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/tiny_llama.hpp"
+#include "family/families.hpp"
 
 namespace poise {
 namespace {
@@ -148,15 +148,19 @@ void visit_effects(const Model& model, Visit&& visit) {
   }
 }
 
+bool is_followed(const Effect& effect, const Model& model) {
+  const auto followed = family_of(model).followed;
+  return std::ranges::find(followed, effect.key) != followed.end();
+}
+
 std::string sentence(const Effect& effect, const Value& value) { return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only); }
 
 }  // namespace
 
 std::vector<std::string> effects_not_followed(const Model& model) {
   std::vector<std::string> result;
-  const bool tiny = model.card.model_type == kTinyLlama;  // which has another activation
-  visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
-    if (!own || !tiny) result.push_back(sentence(effect, value));
+  visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
+    if (!is_followed(effect, model)) result.push_back(sentence(effect, value));
   });
   return result;
 }
@@ -171,7 +175,7 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 
 bool has_other_tensors(const Model& model) {
   bool found = false;
-  visit_effects(model, [&](const Effect& effect, const Value&, bool) { found = found || effect.tensors; });
+  visit_effects(model, [&](const Effect& effect, const Value&, bool) { found = found || (effect.tensors && !is_followed(effect, model)); });
   return found;
 }
 

@@ -1,18 +1,17 @@
-#include "model/roles.hpp"
+#include "formats/alt/roles.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <tuple>
 
-#include <fmt/format.h>
+#include "family/tensor_table.hpp"
 
-namespace poise {
+namespace poise::alt {
 namespace {
 
 // One row per tensor of a layer, in canonical order.
 struct LayerTensor {
-  std::string_view name;  // behind "model.layers.N."
+  std::string_view name;  // after "model.layers.N."
   LayerPart layer;
   Projection projection;
 };
@@ -68,38 +67,9 @@ CanonicalKey canonical_key(std::string_view name) {
   return {4, 0, 0};
 }
 
-Shape layer_shape(const Config& config, const LayerTensor& row) {
-  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t hidden = size(config.hidden_size);
-  const std::uint64_t queries = size(config.num_attention_heads) * size(config.head_dim);
-  const std::uint64_t keys = size(config.num_key_value_heads) * size(config.head_dim);
-  const std::uint64_t inner = size(config.intermediate_size);
-  switch (row.projection) {
-    case Projection::q_proj: return {queries, hidden};
-    case Projection::k_proj:
-    case Projection::v_proj: return {keys, hidden};
-    case Projection::o_proj: return {hidden, queries};
-    case Projection::gate_proj:
-    case Projection::up_proj: return {inner, hidden};
-    case Projection::down_proj: return {hidden, inner};
-    case Projection::none:
-    case Projection::other: break;
-  }
-  return {hidden};
-}
-
 }  // namespace
 
 bool TensorRole::known() const { return component != Component::other && layer != LayerPart::other; }
-
-std::optional<NumberedName> split_number(std::string_view name) {
-  std::int32_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || number < 0 || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  const auto digits = static_cast<std::size_t>(end - name.data());
-  if (fmt::format("{}", number).size() != digits) return std::nullopt;
-  return NumberedName{number, name.substr(digits + 1)};
-}
 
 TensorRole role_from_name(std::string_view name) {
   if (name == "model.embed_tokens.weight") return {Component::embed_tokens, -1, LayerPart::weight, Projection::none};
@@ -107,19 +77,6 @@ TensorRole role_from_name(std::string_view name) {
   if (name == "model.norm.weight") return {Component::norm, -1, LayerPart::weight, Projection::none};
   if (name.starts_with(kLayers)) return layer_role(name.substr(kLayers.size()));
   return {};
-}
-
-std::vector<ExpectedTensor> expected_tensors(const Config& config) {
-  const auto hidden = static_cast<std::uint64_t>(config.hidden_size);
-  const auto vocabulary = static_cast<std::uint64_t>(config.vocab_size);
-  std::vector<ExpectedTensor> tensors;
-  tensors.push_back({"model.embed_tokens.weight", {vocabulary, hidden}});
-  for (std::int64_t block = 0; block < config.num_hidden_layers; ++block) {
-    for (const LayerTensor& row : kLayerTensors) tensors.push_back({fmt::format("{}{}.{}", kLayers, block, row.name), layer_shape(config, row)});
-  }
-  tensors.push_back({"model.norm.weight", {hidden}});
-  if (!config.tie_word_embeddings) tensors.push_back({"lm_head.weight", {vocabulary, hidden}});
-  return tensors;
 }
 
 std::vector<const Tensor*> in_canonical_order(const Model& model) {
@@ -132,4 +89,4 @@ std::vector<const Tensor*> in_canonical_order(const Model& model) {
   return tensors;
 }
 
-}  // namespace poise
+}  // namespace poise::alt

@@ -1,5 +1,5 @@
 // config.json kept whole: what the model keeps of it, and what travels in a file.
-#include "model/config_json.hpp"
+#include "family/config_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // What the keys mean: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite, Cohere and Qwen2.
-#include "model/config_effects.hpp"
+#include "family/config_effects.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
 
-#include "model/config_json.hpp"
+#include "family/config_json.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,6 @@
-#include "model/check.hpp"
+#include "family/check.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -7,10 +8,9 @@
 
 #include <poise/error.hpp>
 
-#include "model/config_effects.hpp"
+#include "family/config_effects.hpp"
+#include "family/families.hpp"
 #include "model/limits.hpp"
-#include "model/roles.hpp"
-#include "model/tiny_llama.hpp"
 
 namespace poise {
 namespace {
@@ -22,19 +22,6 @@ std::string file_and_name(const Tensor& tensor) {
     if (const auto at = part.blob->location()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
   }
   return tensor.name;
-}
-
-// What a model's type says about its tensors.
-struct Family {
-  std::string_view embedding;  // its rows are tokens
-  std::string_view layers;     // begins the names of the layers' tensors
-  std::vector<ExpectedTensor> (*tensors)(const Config& config);
-};
-
-const Family& family_of(const Model& model) {
-  static constexpr Family kLlama = {"model.embed_tokens.weight", "model.layers.", expected_tensors};
-  static constexpr Family kTiny = {kTinyLlamaEmbedding, kTinyLlamaLayers, tiny_llama_tensors};
-  return model.card.model_type == kTinyLlama ? kTiny : kLlama;
 }
 
 void check_vocabulary(const Model& model, const Family& family, std::vector<std::string>& faults) {
@@ -64,12 +51,12 @@ std::int64_t rows_of_embedding(const Model& model, const Family& family) {
 void check_tensors(const Model& model, const Family& family, std::vector<std::string>& faults) {
   Config config = *model.config;
   config.vocab_size = rows_of_embedding(model, family);
-  // Every layer has nine tensors or more; this bounds the list below by what the file holds.
+  // Every layer has more than four tensors; this bounds the list below by what the file holds.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
     faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
     return;
   }
-  for (const ExpectedTensor& expected : family.tensors(config)) {
+  for (const ExpectedTensor& expected : family.tensors.all(config)) {
     const Tensor* tensor = model.find(expected.name);
     if (tensor == nullptr) {
       add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
@@ -79,8 +66,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     }
   }
   for (const Tensor& tensor : model.tensors()) {
-    if (!tensor.name.starts_with(family.layers)) continue;
-    const auto layer = split_number(std::string_view(tensor.name).substr(family.layers.size()));
+    const auto layer = family.tensors.in_layer(tensor.name);
     if (layer && layer->number >= config.num_hidden_layers) {
       add_fault(faults,
                 fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
@@ -115,17 +101,31 @@ std::vector<std::string> check_config(const Config& config) {
   return faults;
 }
 
+std::vector<std::string> check_config(const Config& config, const Family& family) {
+  std::vector<std::string> faults = check_config(config);
+  return faults.empty() && family.faults != nullptr ? family.faults(config) : faults;
+}
+
 std::vector<std::string> check_consistency(const Model& model) {
   const Family& family = family_of(model);
   std::vector<std::string> faults;
   if (model.config) {
-    faults = check_config(*model.config);
-    if (faults.empty() && model.card.model_type == kTinyLlama) faults = check_tiny_llama_config(*model.config);
+    faults = check_config(*model.config, family);
     const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
     if (faults.empty() && has_tensors && !has_other_tensors(model)) check_tensors(model, family, faults);
   }
   if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;
+}
+
+std::vector<std::string_view> unknown_weights(const Model& model) {
+  const Family& family = family_of(model);
+  std::vector<std::string_view> unknown;
+  for (const Tensor& tensor : model.tensors()) {
+    const bool weight = std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
+    if (weight && computed_tensor(family, tensor.name) == nullptr && !family.tensors.has(tensor.name)) unknown.push_back(tensor.name);
+  }
+  return unknown;
 }
 
 void add_fault(std::vector<std::string>& faults, std::string fault) {

@@ -1,4 +1,4 @@
-// Keys of config.json that are known to change what a model computes, and that Poise does not follow.
+// Keys of config.json that are known to change what a model computes, and that its family does not follow.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Defaults are those of the families' own configurations in transformers: MistralConfig and LlamaConfig.
-#include "model/config_json.hpp"
+#include "family/config_json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

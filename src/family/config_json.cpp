@@ -1,0 +1,118 @@
+#include "family/config_json.hpp"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "family/families.hpp"
+
+namespace poise {
+namespace {
+
+// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
+double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
+
+// The hyperparameters that a config.json says, in our spelling; none where it does not say them.
+Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
+  try {
+    const Config config = config_from_attributes(map, model_type, {});
+    return config_to_attributes(config, model_type);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Poise itself writes a Config of any family, with every key. Nothing is to be guessed then.
+std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_type) {
+  if (map.empty() || !(hyperparameters_of(map, model_type) == map)) return std::nullopt;
+  return config_from_attributes(map, model_type, {});
+}
+
+// In the objects that count more than the key beside them.
+void set_rope_theta(Attributes& map, const Value& theta) {
+  for (const std::string_view key : kRopeObjects) {
+    const Value* value = map.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<Attributes>();
+    if (found == nullptr || found->find("rope_theta") == nullptr) continue;
+    Attributes changed = *found;
+    changed.set("rope_theta", theta);
+    map.set(std::string(key), std::move(changed));
+  }
+}
+
+}  // namespace
+
+Attributes config_to_attributes(const Config& config, const std::string& model_type) {
+  Attributes map;
+  map.set("model_type", model_type);
+  map.set("hidden_act", config.hidden_act);
+  map.set("tie_word_embeddings", config.tie_word_embeddings);
+  map.set("hidden_size", config.hidden_size);
+  map.set("intermediate_size", config.intermediate_size);
+  map.set("max_position_embeddings", config.max_position_embeddings);
+  map.set("num_attention_heads", config.num_attention_heads);
+  map.set("num_hidden_layers", config.num_hidden_layers);
+  map.set("num_key_value_heads", config.num_key_value_heads);
+  map.set("head_dim", config.head_dim);
+  map.set("vocab_size", config.vocab_size);
+  map.set("sliding_window", config.sliding_window > 0 ? Value(config.sliding_window) : Value());
+  map.set("rope_theta", shortest(config.rope_theta));
+  map.set("rms_norm_eps", shortest(config.rms_norm_eps));
+  map.set("initializer_range", shortest(config.initializer_range));
+  if (config.dropout != 0.0F || family_of(model_type).has_dropout) map.set("dropout", shortest(config.dropout));
+  return map;
+}
+
+Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
+  const ConfigKeys keys(map, path);
+  model_type = keys.text("model_type").value_or(model_type);
+  return family_of(model_type).read_config(keys);
+}
+
+void take_config(Model& model, Attributes map, const std::string& path) {
+  std::string& model_type = model.card.model_type;
+  model_type = ConfigKeys(map, path).text("model_type").value_or(model_type);
+  const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
+  model.config = known ? config_from_attributes(map, model_type, path) : spelled_by_poise(map, model_type);
+  model.config_json = std::move(map);
+}
+
+Attributes normal_config(const Model& model) {
+  const Attributes typed = model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes();
+  std::vector<Attributes::Entry> entries(typed.begin(), typed.end());
+  for (const auto& [key, value] : model.config_json) {
+    if (typed.find(key) == nullptr) entries.emplace_back(key, value);
+  }
+  return Attributes::from_unique(std::move(entries));
+}
+
+std::vector<std::string> other_config_keys(const Model& model) {
+  Config all;
+  all.dropout = 1;  // one that is 0 has no key
+  const Attributes typed = config_to_attributes(all, {});
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : model.config_json) {
+    if (!model.config || typed.find(key) == nullptr) keys.push_back(key);
+  }
+  return keys;
+}
+
+Attributes whole_config(const Model& model) {
+  if (!model.config) return model.config_json;
+  const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
+  if (other_config_keys(model).empty()) return typed;
+  Attributes whole = model.config_json;
+  const Attributes said = hyperparameters_of(whole, model.card.model_type);
+  for (const auto& [key, value] : typed) {
+    const Value* before = said.find(key);
+    if (before != nullptr && *before == value && whole.find(key) != nullptr) continue;
+    const bool changed = before != nullptr && !(*before == value);
+    whole.set(key, value);
+    if (changed && key == "rope_theta") set_rope_theta(whole, value);
+  }
+  return whole;
+}
+
+}  // namespace poise

@@ -1,0 +1,24 @@
+// The families that Poise knows, and which of them a model is of.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "family/family.hpp"
+
+namespace poise {
+
+std::span<const Family* const> families();
+
+// The family of that model_type; nullptr for one that Poise does not know.
+const Family* find_family(std::string_view model_type);
+
+// The same, and Llama, whose names and keys most architectures share, where the type says nothing or is not known.
+const Family& family_of(std::string_view model_type);
+inline const Family& family_of(const Model& model) { return family_of(model.card.model_type); }
+
+// "mistral, llama and tiny_llama": all of them, for messages.
+std::string known_model_types();
+
+}  // namespace poise

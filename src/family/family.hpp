@@ -1,0 +1,55 @@
+// Family: what Poise knows of one architecture. A file each; families.cpp lists them.
+//
+// General code asks the row, never for a family by name. Runtime's recipe for it is in runtime/recipes.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "family/config_keys.hpp"
+#include "family/tensor_table.hpp"
+
+namespace poise {
+
+// A tensor that some checkpoints store although it follows from the configuration.
+struct ComputedTensor {
+  std::string_view ending;  // of its name
+  std::string_view from;    // the key of config.json that says the same
+};
+
+struct Family {
+  std::span<const std::string_view> model_types;  // in config.json
+  std::string_view title;                         // for people: "a {title} model"
+
+  // Its configuration.
+  std::string_view hidden_act;  // by default
+  // The hyperparameters that the keys say, with the family's defaults for others. Throws what ConfigKeys throws.
+  Config (*read_config)(const ConfigKeys& keys);
+  // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null: nothing.
+  std::vector<std::string> (*faults)(const Config& config) = nullptr;
+  // What keeps Poise from running a configuration of this family. Null: nothing.
+  std::vector<std::string> (*limits)(const Config& config) = nullptr;
+  // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults().
+  std::span<const std::string_view> followed = {};
+  bool has_dropout = false;  // config.json always has the key
+
+  // Its tensors. Those that begin with a prefix are weights: one that the table does not have makes it another model.
+  TensorTable tensors;
+  std::span<const std::string_view> prefixes = {};
+  std::span<const ComputedTensor> computed = {};
+  std::string_view embedding;  // its rows are tokens
+  std::string_view output;     // makes scores; where embeddings are tied, the embedding does
+
+  // The token that ends a text of a model without vocabulary; -1: none.
+  std::int32_t end_of_text = -1;
+};
+
+// The row of computed tensors that the name belongs to; nullptr: none.
+const ComputedTensor* computed_tensor(const Family& family, std::string_view name);
+
+}  // namespace poise

@@ -1,0 +1,107 @@
+#include "family/tiny_llama.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kEmbedding = "embedding.weight";
+constexpr std::string_view kOutput = "output_projection.weight";
+constexpr std::string_view kActivation = "gelu_tanh";
+
+constexpr std::array kFirst = std::to_array<TensorRow>({
+    {kEmbedding, {axis::vocabulary, axis::hidden}},
+    {"position_embedding.weight", {axis::positions, axis::hidden}},
+});
+
+constexpr std::array kLayer = std::to_array<TensorRow>({
+    {"attention.query.weight", {axis::hidden, axis::hidden}},
+    {"attention.key.weight", {axis::hidden, axis::hidden}},
+    {"attention.value.weight", {axis::hidden, axis::hidden}},
+    {"attention.output.weight", {axis::hidden, axis::hidden}},
+    {"ffn.linear1.weight", {axis::hidden, axis::inner}},
+    {"ffn.linear1.bias", {axis::inner}},
+    {"ffn.linear2.weight", {axis::inner, axis::hidden}},
+    {"ffn.linear2.bias", {axis::hidden}},
+    {"norm1.weight", {axis::hidden}},
+    {"norm1.bias", {axis::hidden}},
+    {"norm2.weight", {axis::hidden}},
+    {"norm2.bias", {axis::hidden}},
+});
+
+constexpr std::array kLast = std::to_array<TensorRow>({{kOutput, {axis::hidden, axis::vocabulary}}});
+
+Config read_config(const ConfigKeys& keys) {
+  Config config = tiny_llama_config({.model_dim = keys.required("hidden_size"),
+                                     .layers = keys.required("num_hidden_layers"),
+                                     .heads = keys.required("num_attention_heads"),
+                                     .ffn_hidden_dim = keys.required("intermediate_size"),
+                                     .positions = keys.required("max_position_embeddings"),
+                                     .vocabulary = keys.required("vocab_size"),
+                                     .dropout = keys.number("dropout").value_or(0.0F)});
+  config.hidden_act = keys.text("hidden_act").value_or(config.hidden_act);
+  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(config.rms_norm_eps);
+  config.rope_theta = keys.number("rope_theta").value_or(config.rope_theta);
+  config.initializer_range = keys.number("initializer_range").value_or(config.initializer_range);
+  return config;
+}
+
+// What the family fixes: the activation, one key and value head per query head, heads that divide the dimension, and so on.
+std::vector<std::string> faults(const Config& config) {
+  std::vector<std::string> faults;
+  const auto expect = [&](bool right, std::string_view fault) {
+    if (!right) faults.emplace_back(fault);
+  };
+  const std::int64_t heads = config.num_attention_heads;
+  expect(config.hidden_size % heads == 0, fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
+  expect(config.hidden_size % heads != 0 || config.head_dim == config.hidden_size / heads,
+         fmt::format("head_dim is {}, a Tiny Llama has hidden_size / num_attention_heads = {}", config.head_dim, config.hidden_size / heads));
+  expect(config.num_key_value_heads == heads,
+         fmt::format("num_key_value_heads is {}, a Tiny Llama has one for each of its {} heads", config.num_key_value_heads, heads));
+  expect(config.vocab_size > 0, "vocab_size is 0, expected at least 1");
+  expect(config.hidden_act == kActivation, fmt::format("hidden_act is \"{}\", a Tiny Llama has {}", config.hidden_act, kActivation));
+  expect(!config.tie_word_embeddings, "tie_word_embeddings is true, a Tiny Llama has an output projection of its own");
+  expect(config.sliding_window == 0, fmt::format("sliding_window is {}, a Tiny Llama has none", config.sliding_window));
+  expect(config.rms_norm_eps == kTinyLlamaNormEps, fmt::format("rms_norm_eps is {}, a Tiny Llama's norms have {}", config.rms_norm_eps, kTinyLlamaNormEps));
+  expect(config.dropout >= 0.0F && config.dropout <= 1.0F, fmt::format("dropout is {}, expected 0 to 1", config.dropout));
+  return faults;
+}
+
+constexpr std::array<std::string_view, 1> kModelTypes = {kTinyLlama};
+constexpr std::array<std::string_view, 1> kFollowed = {"hidden_act"};
+
+}  // namespace
+
+Config tiny_llama_config(const TinyLlamaSizes& sizes) {
+  Config config;
+  config.hidden_act = kActivation;
+  config.hidden_size = sizes.model_dim;
+  config.num_hidden_layers = sizes.layers;
+  config.num_attention_heads = sizes.heads;
+  config.num_key_value_heads = sizes.heads;
+  config.head_dim = sizes.heads > 0 ? sizes.model_dim / sizes.heads : 0;
+  config.intermediate_size = sizes.ffn_hidden_dim;
+  config.max_position_embeddings = sizes.positions;
+  config.vocab_size = sizes.vocabulary;
+  config.rms_norm_eps = kTinyLlamaNormEps;
+  config.dropout = sizes.dropout;
+  return config;
+}
+
+constexpr Family kTinyLlamaFamily = {
+    .model_types = kModelTypes,
+    .title = "Tiny Llama",
+    .hidden_act = kActivation,
+    .read_config = read_config,
+    .faults = faults,
+    .followed = kFollowed,
+    .has_dropout = true,
+    .tensors = {.layers = "layers.", .first = kFirst, .layer = kLayer, .last = kLast},
+    .embedding = kEmbedding,
+    .output = kOutput,
+    .end_of_text = 3,  // <eos>
+};
+
+}  // namespace poise
