@@ -59,7 +59,7 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// ALT v2's numbering ("Token Types" of its specification).
+// The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h> have the same numbers.
 enum class TokenType : std::uint8_t { normal = 0, byte = 1, control = 2, unknown = 3, unused = 4, bos = 5, eos = 6, pad = 7, user_defined = 8 };
 
 std::string_view to_string(TokenType type);

@@ -8,12 +8,18 @@ namespace poise::alt {
 namespace {
 
 // By code.
-constexpr std::array<TokenType, 9> kAltCTypes = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::byte,
-                                                 TokenType::unused, TokenType::bos,     TokenType::eos,     TokenType::pad};
+using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
+// "Token Types" of version 2's specification; user_defined, which it names without a number, comes last.
+constexpr TypesByCode kCanonicalTypes = {TokenType::normal, TokenType::byte, TokenType::control, TokenType::unknown,     TokenType::unused,
+                                         TokenType::bos,    TokenType::eos,  TokenType::pad,     TokenType::user_defined};
+constexpr TypesByCode kAltCTypes = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::byte,
+                                    TokenType::unused, TokenType::bos,     TokenType::eos,     TokenType::pad};
+
+const TypesByCode& types_of(TypeNumbering numbering) { return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes; }
 
 // Which numbering gives the token at `id` the type that it must have.
 std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
-  const auto code = static_cast<std::int32_t>(vocabulary.type(id));
+  const std::int32_t code = type_code(TypeNumbering::canonical, vocabulary.type(id));
   if (code == type_code(TypeNumbering::canonical, type)) return TypeNumbering::canonical;
   if (code == type_code(TypeNumbering::alt_c, type)) return TypeNumbering::alt_c;
   return std::nullopt;
@@ -40,19 +46,16 @@ std::string_view name(const Dialect& dialect) {
   return {};
 }
 
-TokenType token_type(TypeNumbering numbering, std::int32_t code) {
-  if (numbering == TypeNumbering::canonical) return static_cast<TokenType>(code);
-  return kAltCTypes[static_cast<std::size_t>(code)];
-}
+TokenType token_type(TypeNumbering numbering, std::int32_t code) { return types_of(numbering)[static_cast<std::size_t>(code)]; }
 
 std::int32_t type_code(TypeNumbering numbering, TokenType type) {
-  if (numbering == TypeNumbering::canonical) return static_cast<std::int32_t>(type);
-  return static_cast<std::int32_t>(std::ranges::find(kAltCTypes, type) - kAltCTypes.begin());
+  const TypesByCode& types = types_of(numbering);
+  return static_cast<std::int32_t>(std::ranges::find(types, type) - types.begin());
 }
 
-NumberingVerdict find_numbering(const Vocabulary& with_codes, TokenRecord record) {
-  const auto unknown = vote_of_unknown(with_codes);
-  const auto byte = vote_of_byte(with_codes);
+NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record) {
+  const auto unknown = vote_of_unknown(as_canonical);
+  const auto byte = vote_of_byte(as_canonical);
   if (unknown && byte && unknown != byte) return {TypeNumbering::canonical, true};
   if (unknown || byte) return {unknown ? *unknown : *byte, false};
   return {record == TokenRecord::alt_c ? TypeNumbering::alt_c : TypeNumbering::canonical, false};

@@ -31,7 +31,7 @@ enum class TokenRecord : std::uint8_t {
 };
 
 enum class TypeNumbering : std::uint8_t {
-  canonical,  // TokenType's
+  canonical,  // normal 0, byte 1, control 2, unknown 3, unused 4, bos 5, eos 6, pad 7, user_defined 8
   alt_c,      // normal 0, unknown 1, control 2, user_defined 3, byte 4, unused 5, bos 6, eos 7, pad 8
 };
 
@@ -46,16 +46,19 @@ struct Dialect {
 // The program whose files look like that, or nothing.
 std::string_view name(const Dialect& dialect);
 
-// Requires: code is 0 to 8.
+// Codes are 0 to 8 in each numbering.
+inline constexpr std::int32_t kMostTypeCode = 8;
+
+// Requires: a code.
 TokenType token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t type_code(TypeNumbering numbering, TokenType type);
 
-// The numbering of a vocabulary's type codes, by what the unknown token and <0x00> are called; `record` decides where neither
+// The numbering of a vocabulary whose codes were taken for canonical ones, by what the unknown token and <0x00> are called; `record` decides where neither
 // says anything. `contradictory` when they disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;
 };
-NumberingVerdict find_numbering(const Vocabulary& with_codes, TokenRecord record);
+NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record);
 
 }  // namespace poise::alt

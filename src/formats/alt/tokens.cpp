@@ -39,8 +39,6 @@ struct ReadingV1 {
 };
 constexpr std::array<ReadingV1, 2> kReadingsV1 = {{{false}, {true}}};
 
-constexpr std::int32_t kMaxTypeCode = static_cast<std::int32_t>(TokenType::user_defined);
-
 // vocab_size and the ids.
 std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t least_token_bytes) {
   ByteReader& bytes = reader.bytes();
@@ -57,12 +55,12 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   return size;
 }
 
-// The code in the guise of a TokenType, until the numbering is known.
-TokenType read_type_code(ByteReader& bytes) {
+// By the canonical numbering, until the file's is known.
+TokenType read_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.i32("token_type");
-  if (code < 0 || code > kMaxTypeCode) bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMaxTypeCode, code), at);
-  return static_cast<TokenType>(code);
+  if (code < 0 || code > kMostTypeCode) bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMostTypeCode, code), at);
+  return token_type(TypeNumbering::canonical, code);
 }
 
 float read_score(ByteReader& bytes) {
@@ -77,15 +75,15 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   if (record == TokenRecord::canonical) {
     const std::string text = reader.text("token_data");
     const float score = read_score(bytes);
-    vocabulary.add(text, score, read_type_code(bytes));
+    vocabulary.add(text, score, read_type(bytes));
     return;
   }
   const float score = read_score(bytes);
-  const TokenType code = read_type_code(bytes);
+  const TokenType type = read_type(bytes);
   const std::uint64_t at = bytes.position();
   const std::int32_t found = bytes.i32("token_id");
   if (found != id) bytes.fail("token_id", fmt::format("expected {}, found {}", id, found), at);
-  vocabulary.add(reader.text("token_data"), score, code);
+  vocabulary.add(reader.text("token_data"), score, type);
 }
 
 // The same tokens, of the types that `type_of` gives their ids.
@@ -113,7 +111,7 @@ void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
   if (verdict.numbering == TypeNumbering::canonical) return;
   reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8", begin);
   reader.dialect().types = verdict.numbering;
-  const auto type_of = [&](std::size_t id) { return token_type(verdict.numbering, static_cast<std::int32_t>(vocabulary.type(id))); };
+  const auto type_of = [&](std::size_t id) { return token_type(verdict.numbering, type_code(TypeNumbering::canonical, vocabulary.type(id))); };
   vocabulary = with_types(vocabulary, type_of);
 }
 
