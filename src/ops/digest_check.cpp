@@ -1,9 +1,7 @@
 #include "ops/digest_check.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,29 +9,48 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "ops/file_claims.hpp"
+#include "ops/shared_bytes.hpp"
 #include "pack/part_digest.hpp"
-#include "pack/pump.hpp"
 
 namespace poise {
-namespace {
 
-// So much is read twice at short intervals, and should stay in the page cache. Lanes want many items.
-std::uint64_t batch_bytes() { return HashOrder::has_lanes() ? 1 << 30 : 256 << 20; }
+// Compares the digest of one item.
+class DigestCheck::ItemCheck final : public Visitor {
+ public:
+  static Visit visit(DigestCheck& all, std::size_t index) {
+    auto check = std::make_unique<ItemCheck>(all, index);
+    const bool sha256 = check->claim_.needs_sha256();
+    return {all.items_[index].blob, sha256, std::move(check)};
+  }
+  ItemCheck(DigestCheck& all, std::size_t index) : all_(all), index_(index), claim_(all.items_[index].blob, all.items_[index].digest()) {}
 
-}  // namespace
+  void see(std::span<const std::byte> bytes) override { claim_.see(bytes); }
+
+  void end(std::string sha256) override {
+    const auto problem = claim_.wrong(std::move(sha256));
+    if (!problem) return;
+    const Item& item = all_.items_[index_];
+    const auto at = item.blob->location();
+    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), at ? at->source->name() : std::string(),
+                            at ? std::optional(at->offset) : std::nullopt));
+  }
+
+  void fail(const Error& error) override {
+    // What is not here or not known cannot be read by the others, either; they say so.
+    if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
+    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].where(), error.message()), error.path(), error.offset()));
+  }
+
+ private:
+  DigestCheck& all_;
+  std::size_t index_;
+  DigestClaim claim_;
+};
 
 DigestCheck::DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted) {
   for (const Model* model : models) add(*model, is_wanted);
   make_batches();
-}
-
-DigestCheck::~DigestCheck() {
-  given_up_ = true;
-  for (Batch& batch : batches_) batch.order.end();
-  try {
-    tasks_.wait();
-  } catch (...) {  // the caller has an error of its own
-  }
 }
 
 std::string DigestCheck::Item::where() const {
@@ -41,10 +58,8 @@ std::string DigestCheck::Item::where() const {
 }
 
 void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
-  // All that the outcome depends on: many tensors may share one blob.
-  std::set<std::tuple<const Source*, std::uint64_t, std::uint64_t, std::uint64_t, bool, bool, std::string_view>> seen;
+  std::set<DigestedBytes> seen;
   std::set<const Source*> stamped;
-  std::map<std::string, Item> undigested;  // the first part in a file that has no digest of its own, by path
   const auto note_unknown = [&](const Digest& digest, const auto& where) {
     if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0) first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
   };
@@ -57,32 +72,21 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   for (const Tensor& tensor : model.tensors()) {
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {
-      const auto at = part.blob->location();
-      if (part.digest) note_unknown(*part.digest, [&] { return fmt::format("tensor {}: {}", tensor.name, part.role); });
-      if (!part.digest || !is_computable(part.digest->algorithm)) {
-        if (at) undigested.try_emplace(at->source->name(), Item{&tensor, &part, make_source_blob(at->source, 0, at->source->size()), nullptr});
-        continue;
-      }
-      const Digest& digest = *part.digest;
-      if (at && !seen.emplace(at->source.get(), at->offset, at->length, part.blob->size(), at->encoding == "raw", digest.over_stored, digest.text).second) {
-        continue;
-      }
+      if (!part.digest) continue;
+      note_unknown(*part.digest, [&] { return fmt::format("tensor {}: {}", tensor.name, part.role); });
+      if (!is_computable(part.digest->algorithm)) continue;
+      if (part.blob->location() && !seen.emplace(part).second) continue;
       add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
     }
   }
-  if (undigested.empty()) return;
-  for (const FileDigest& file : model.origin.file_digests) {
-    const auto found = undigested.find(file.path);
-    if (found == undigested.end()) continue;
-    note_unknown(file.digest, [&] { return file.what; });
-    if (!is_computable(file.digest.algorithm)) continue;
-    found->second.file = &file;
-    add_item(found->second);
+  for (const FileClaim& claim : file_claims(model, is_wanted)) {
+    note_unknown(claim.file->digest, [&] { return claim.file->what; });
+    if (is_computable(claim.file->digest.algorithm)) add_item({claim.tensor, claim.part, claim.bytes, claim.file});
   }
 }
 
 void DigestCheck::make_batches() {
-  const std::uint64_t most = batch_bytes();
+  const std::uint64_t most = Scan::batch_bytes();
   std::uint64_t begin = 0;
   for (std::size_t first = 0, last = 0; first < items_.size(); first = last) {
     std::vector<std::uint64_t> sizes;
@@ -90,7 +94,7 @@ void DigestCheck::make_batches() {
     for (; last < items_.size() && (bytes == 0 || items_[last].blob->size() <= most - std::min(most, bytes)); ++last) {
       bytes = saturating_add(bytes, sizes.emplace_back(items_[last].blob->size()));
     }
-    batches_.emplace_back(first, begin, sizes);
+    batches_.emplace_back(begin, sizes, [this, first](std::size_t index) { return ItemCheck::visit(*this, first + index); });
     begin = saturating_add(begin, bytes);
   }
 }
@@ -104,20 +108,9 @@ Progress DigestCheck::beside(Progress progress) {
 }
 
 void DigestCheck::advance(double share) {
-  if (started_ == batches_.size() || busy_ > 0) return;
+  if (started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.busy())) return;
   const std::uint64_t before = started_ == 0 ? 0 : batches_[started_ - 1].begin;
   if (static_cast<double>(before) <= share * static_cast<double>(bytes_)) start_batch();
-}
-
-void DigestCheck::start_batch() {
-  Batch& batch = batches_[started_++];
-  busy_ += batch.order.threads();
-  for (std::size_t thread = 0; thread < batch.order.threads(); ++thread) {
-    tasks_.run([this, &batch] {
-      sha256_share(batch.order, [&](const HashOrder::Item& turn) { return check(turn, batch.first + turn.index); });
-      --busy_;
-    });
-  }
 }
 
 void DigestCheck::finish() {
@@ -130,41 +123,8 @@ void DigestCheck::finish() {
 }
 
 void DigestCheck::finish_batch() {
-  tasks_.wait();  // the calling thread helps
+  if (started_ > 0) batches_[started_ - 1].scan.finish();  // the calling thread helps
   if (failure_) throw Error(*failure_);
-}
-
-// Checks an item, or gives it to be hashed side by side with others.
-std::optional<Sha256Message> DigestCheck::check(const HashOrder::Item& turn, std::size_t index) {
-  const Item& item = items_[index];
-  try {
-    if (item.digest().algorithm == DigestAlgorithm::sha256) {
-      if (const auto bytes = turn.side_by_side(*item.blob)) {
-        return Sha256Message{*bytes, [this](std::span<const std::byte>) { go_on(); }, [this, index](std::string digits) { compare(index, std::move(digits)); }};
-      }
-    }
-    const auto hasher = make_hasher(item.digest().algorithm);
-    stream_chunks(*item.blob, [&](std::span<const std::byte> bytes) {
-      go_on();
-      hasher->update(bytes);
-    });
-    compare(index, hasher->finish());
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    // What is not here or not known cannot be read by the others, either; they say so.
-    if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return std::nullopt;
-    fail(index, Error(error.kind(), fmt::format("{}: {}", item.where(), error.message()), error.path(), error.offset()));
-  }
-  return std::nullopt;
-}
-
-void DigestCheck::compare(std::size_t index, std::string digits) {
-  const Item& item = items_[index];
-  const std::string found = digest_text(item.digest().algorithm, std::move(digits));
-  if (same_digest(found, item.digest().text)) return;
-  const auto at = item.blob->location();
-  fail(index, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), wrong_digest(found, item.digest())), at ? at->source->name() : std::string(),
-                    at ? std::optional(at->offset) : std::nullopt));
 }
 
 void DigestCheck::fail(std::size_t index, const Error& error) {
@@ -173,10 +133,6 @@ void DigestCheck::fail(std::size_t index, const Error& error) {
   failed_item_ = index;
   failure_.emplace(error);
   failed_ = true;
-}
-
-void DigestCheck::go_on() const {
-  if (given_up_) throw Error(ErrorKind::cancelled, "cancelled");
 }
 
 std::optional<Finding> DigestCheck::unchecked() const {

@@ -9,20 +9,20 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include <oneapi/tbb/task_group.h>
-
 #include <poise/error.hpp>
+#include <poise/finding.hpp>
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
 #include "io/file_stamp.hpp"
-#include "pack/sha256_lanes.hpp"
+#include "pack/scan.hpp"
 
 namespace poise {
 
@@ -32,10 +32,10 @@ class DigestCheck {
 
   // Checks what the models' files say of the tensors that are wanted. Borrowed: the models must outlive this.
   DigestCheck(const std::vector<const Model*>& models, const Wanted& is_wanted);
-  // What is being computed is given up.
-  ~DigestCheck();
   DigestCheck(const DigestCheck&) = delete;
   DigestCheck& operator=(const DigestCheck&) = delete;
+  // Gives up what is being computed.
+  ~DigestCheck() = default;
 
   // What is said of digests of no known kind, if there are any.
   std::optional<Finding> unchecked() const;
@@ -73,37 +73,31 @@ class DigestCheck {
     const Digest& digest() const { return file != nullptr ? file->digest : *part->digest; }
     std::string where() const;  // "tensor a: data"
   };
+  class ItemCheck;
   struct Batch {
-    Batch(std::size_t first_item, std::uint64_t begin_byte, std::span<const std::uint64_t> sizes) : first(first_item), begin(begin_byte), order(sizes) {}
-    std::size_t first;
+    Batch(std::uint64_t begin_byte, std::span<const std::uint64_t> sizes, Scan::MakeVisit make_visit) : begin(begin_byte), scan(sizes, std::move(make_visit)) {}
     std::uint64_t begin;  // bytes in the batches before
-    HashOrder order;
+    Scan scan;
   };
 
   void add(const Model& model, const Wanted& is_wanted);
   void make_batches();
-  void start_batch();
+  void start_batch() { batches_[started_++].scan.start(); }
   // The others have done that part of their work.
   void advance(double share);
-  std::optional<Sha256Message> check(const HashOrder::Item& turn, std::size_t index);
-  void compare(std::size_t index, std::string digits);
   void fail(std::size_t index, const Error& error);
-  void go_on() const;
 
   std::vector<Item> items_;
   std::vector<FileStamp> stamps_;
-  std::deque<Batch> batches_;
   std::uint64_t bytes_ = 0;  // of all items
   std::string first_unchecked_;
   std::size_t unchecked_ = 0;
-  std::size_t started_ = 0;            // batches
-  std::atomic<std::size_t> busy_ = 0;  // threads that are in one
-  std::atomic<bool> given_up_ = false;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;  // of these two
   std::size_t failed_item_ = 0;
   std::optional<Error> failure_;
-  oneapi::tbb::task_group tasks_;
+  std::deque<Batch> batches_;
+  std::size_t started_ = 0;  // batches, of which the last one may be busy
 };
 
 }  // namespace poise

@@ -2,105 +2,102 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/meter.hpp"
+#include "ops/file_claims.hpp"
 #include "ops/part_errors.hpp"
+#include "ops/shared_bytes.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"
-#include "pack/pump.hpp"
-#include "pack/sha256_lanes.hpp"
+#include "pack/scan.hpp"
 
 namespace poise {
 namespace {
 
-struct Job {
+// A part, or a whole file that it is in, and the digest that the model's files say this has. It has to be true: what is printed names the bytes that
+// were meant.
+struct Item {
   const Tensor* tensor;
   const Part* part;
-  PartHash result;
+  BlobPtr blob;
+  const Digest* claimed;  // null: none that can be computed
+  bool is_part = true;
+  std::string file = {};    // "shard 00001: "
+  std::string sha256 = {};  // of parts
 };
 
-// The digest that a file has for a part, which has to be true: what is printed names the bytes that were meant.
-class Claim {
+class ItemHash final : public Visitor {
  public:
-  explicit Claim(const Job& job) : job_(job) {
-    const auto& digest = job.part->digest;
-    if (!digest || !is_computable(digest->algorithm)) return;
-    claimed_ = &*digest;
-    if (const BlobPtr stored = digested_blob(job.part->blob, *claimed_); stored != job.part->blob) stored_ = stored;
-    if (stored_ || claimed_->algorithm != DigestAlgorithm::sha256) hasher_ = make_hasher(claimed_->algorithm);
+  static Visit visit(Item& item, Meter& meter) {
+    auto hash = std::make_unique<ItemHash>(item, meter);
+    const bool sha256 = item.is_part || hash->claim_->needs_sha256();
+    return {item.blob, sha256, std::move(hash)};
+  }
+  ItemHash(Item& item, Meter& meter) : item_(item), meter_(meter) {
+    if (item.claimed != nullptr) claim_.emplace(item.blob, *item.claimed);
   }
 
-  void update(std::span<const std::byte> bytes) const {
-    if (hasher_ && !stored_) hasher_->update(bytes);
+  void see(std::span<const std::byte> bytes) override {
+    if (claim_) claim_->see(bytes);
+    meter_.advance(bytes.size(), item_.tensor->name);
   }
 
-  // Throws invalid_file. Requires: update() has seen all bytes, whose SHA-256 this is.
-  void require(std::string_view sha256) const {
-    if (claimed_ == nullptr) return;
-    if (stored_) stream_chunks(*stored_, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
-    const std::string found = digest_text(claimed_->algorithm, hasher_ ? hasher_->finish() : std::string(sha256));
-    if (same_digest(found, claimed_->text)) return;
-    const auto at = job_.part->blob->location();
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", job_.tensor->name, job_.part->role, wrong_digest(found, *claimed_)),
+  void end(std::string sha256) override {
+    item_.sha256 = sha256;
+    const auto problem = claim_ ? claim_->wrong(std::move(sha256)) : std::nullopt;
+    if (!problem) return;
+    const auto at = item_.blob->location();
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, item_.file, *problem),
                 at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
   }
 
  private:
-  const Job& job_;
-  const Digest* claimed_ = nullptr;
-  BlobPtr stored_;  // what a digest over stored bytes is of, where these are not the decoded ones
-  std::unique_ptr<Hasher> hasher_;
+  Item& item_;
+  Meter& meter_;
+  std::optional<DigestClaim> claim_;
 };
 
-std::vector<Job> jobs_of(const Model& model) {
-  std::vector<Job> jobs;
-  for (const Tensor& tensor : model.tensors()) {
-    for (const Part& part : tensor.parts) jobs.push_back({&tensor, &part, {tensor.name, part.role, {}}});
-  }
-  return jobs;
+// Reads every item once.
+void hash_items(std::vector<Item>& items, const Progress& progress) {
+  std::vector<std::uint64_t> sizes;
+  sizes.reserve(items.size());
+  std::uint64_t bytes = 0;
+  for (const Item& item : items) bytes = saturating_add(bytes, sizes.emplace_back(item.blob->size()));
+  Meter meter(progress, bytes);
+  Scan scan(sizes, [&](std::size_t index) { return ItemHash::visit(items[index], meter); });
+  scan.start();
+  scan.finish();
 }
 
-ModelHash hash_parts(const Model& model, const Progress& progress) {
-  std::vector<Job> jobs = jobs_of(model);
-  std::vector<std::uint64_t> sizes;
-  sizes.reserve(jobs.size());
-  for (const Job& job : jobs) sizes.push_back(job.part->blob->size());
-  Meter meter(progress, std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0}));
-  HashOrder order(sizes);
-  // The parts side by side, each from front to back by one thread: a digest has no shortcut.
-  sha256_on_all_threads(order, [&](const HashOrder::Item& item) -> std::optional<Sha256Message> {
-    Job& job = jobs[item.index];
-    const auto claim = std::make_shared<const Claim>(job);
-    const auto look = [&, claim](std::span<const std::byte> bytes) {
-      claim->update(bytes);
-      meter.advance(bytes.size(), job.tensor->name);
-    };
-    const auto done = [&job, claim](std::string digest) {
-      claim->require(digest);
-      job.result.sha256 = std::move(digest);
-    };
-    if (const auto bytes = item.side_by_side(*job.part->blob)) return Sha256Message{*bytes, look, done};
-    const auto hasher = make_sha256();
-    stream_chunks(*job.part->blob, [&](std::span<const std::byte> bytes) {
-      hasher->update(bytes);
-      look(bytes);
-    });
-    done(hasher->finish());
-    return std::nullopt;
-  });
-  std::ranges::sort(jobs, {}, [](const Job& job) { return std::pair(job.result.tensor, job.result.role); });
-  ModelHash result;
-  std::string lines;
-  for (Job& job : jobs) {
-    lines += fmt::format("{}  {}/{}\n", job.result.sha256, job.result.tensor, job.result.role);
-    result.parts.push_back(std::move(job.result));
+const Digest* computable(const std::optional<Digest>& digest) { return digest && is_computable(digest->algorithm) ? &*digest : nullptr; }
+
+ModelHash hash_model(const Model& model, const Progress& progress) {
+  const std::vector<PartRef> parts = all_parts(model);
+  const SameBefore same = same_bytes_before(parts);
+  std::vector<Item> items;
+  std::vector<std::size_t> item_of(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    item_of[i] = same[i] ? item_of[*same[i]] : items.size();
+    if (!same[i]) items.push_back({parts[i].tensor, parts[i].part, parts[i].part->blob, computable(parts[i].part->digest)});
   }
+  for (const FileClaim& claim : file_claims(model, [](const Tensor&) { return true; })) {
+    if (is_computable(claim.file->digest.algorithm))
+      items.push_back({claim.tensor, claim.part, claim.bytes, &claim.file->digest, false, claim.file->what + ": "});
+  }
+  hash_items(items, progress);
+  ModelHash result;
+  for (std::size_t i = 0; i < parts.size(); ++i) result.parts.push_back({parts[i].tensor->name, parts[i].part->role, items[item_of[i]].sha256});
+  std::ranges::sort(result.parts, {}, [](const PartHash& part) { return std::pair<std::string_view, std::string_view>(part.tensor, part.role); });
+  std::string lines;
+  for (const PartHash& part : result.parts) lines += fmt::format("{}  {}/{}\n", part.sha256, part.tensor, part.role);
   result.model = sha256_hex(std::as_bytes(std::span(lines)));
   if (model.origin.format == "zt-v2") result.content = ztensor::content_digest2(model);
   return result;
@@ -109,7 +106,7 @@ ModelHash hash_parts(const Model& model, const Progress& progress) {
 }  // namespace
 
 ModelHash hash(const Model& model, const Progress& progress) {
-  return naming_parts({&model}, [&] { return hash_parts(model, progress); });
+  return naming_parts({&model}, [&] { return hash_model(model, progress); });
 }
 
 }  // namespace poise

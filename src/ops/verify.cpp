@@ -4,7 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <typeindex>
+#include <utility>
 
 #include <oneapi/tbb/parallel_for.h>
 
@@ -16,160 +16,22 @@
 #include "family/check.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
-#include "numeric/scan.hpp"
-#include "ops/verify_affine.hpp"
-#include "pack/part_digest.hpp"
-#include "pack/pump.hpp"
-#include "pack/sha256_lanes.hpp"
+#include "ops/shared_bytes.hpp"
+#include "ops/verify_part.hpp"
+#include "ops/verify_values.hpp"
+#include "pack/scan.hpp"
 #include "views/check_parts.hpp"
 #include "views/sparse.hpp"
 
 namespace poise {
 namespace {
 
-bool is_about_the_file(const Error& error) { return error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported; }
-
-// A part may also lie in a file that is not here.
-bool is_about_the_part(const Error& error) { return is_about_the_file(error) || error.kind() == ErrorKind::not_found; }
-
-Finding fault_from(const Error& error, std::string_view where = {}) {
-  return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()), error.path(), error.offset()};
-}
-
-// Where element bytes stand in a file, for parts that are stored as they are.
-struct Place {
-  std::string path;
-  std::optional<std::uint64_t> offset;
-};
-
-Place place_of(const Part& part, std::uint64_t byte) {
-  const auto at = part.blob->location();
-  if (!at) return {};
-  if (at->encoding != "raw") return {at->source->name(), at->offset};
-  return {at->source->name(), at->offset + byte};
-}
-
-// Two elements a byte: behind an odd number of them the last high nibble is zero.
-bool has_unused_nibble(const Tensor& tensor, const Part& part) {
-  if (tensor.layout != Layout::dense || part.dtype == DType::unknown || info(part.dtype).bits != 4 || tensor.elements() % 2 == 0) return false;
-  return part.blob->size() == tensor.elements() / 2 + 1;
-}
-
-class PartCheck {
- public:
-  PartCheck(const Tensor& tensor, const Part& part) : tensor_(tensor), part_(part), where_(fmt::format("tensor {}: {}", tensor.name, part.role)) {}
-
-  // The bytes of a part whose digest is best computed side by side with others': whoever does that calls look_at() for all of them,
-  // and then end().
-  std::optional<std::span<const std::byte>> side_by_side(const HashOrder::Item& item) const {
-    if (!part_.digest || part_.digest->algorithm != DigestAlgorithm::sha256 || digested_blob(part_.blob, *part_.digest) != part_.blob) return std::nullopt;
-    try {
-      return item.side_by_side(*part_.blob);
-    } catch (const Error&) {  // run() meets it again
-      return std::nullopt;
-    }
-  }
-
-  void look_at(std::span<const std::byte> bytes) {
-    const BadValues bad = find_bad_values(part_.dtype, bytes);
-    if (bad.count > 0 && bad_values_ == 0) report_value(bad.first);
-    bad_values_ += bad.count;
-    position_ += bytes.size();
-    if (!bytes.empty()) last_byte_ = bytes.back();
-  }
-
-  void end(std::string digits) {
-    check_unused_nibble();
-    compare(std::move(digits));
-    count_bad_values();
-  }
-
-  template <typename Advance>
-  void run(Advance&& advance) {
-    try {
-      begin_digest();
-      stream_chunks(*part_.blob, [&](std::span<const std::byte> bytes) {
-        hash_and_look_at(bytes);
-        advance(bytes);
-      });
-      check_unused_nibble();
-      if (hasher_) compare(hasher_->finish());
-    } catch (const Error& error) {
-      if (!is_about_the_part(error)) throw;
-      faults_.push_back(fault_from(error, where_));
-    }
-    count_bad_values();
-  }
-
-  std::vector<Finding> take() { return std::move(faults_); }
-  bool checked_digest() const { return checked_digest_; }
-
- private:
-  void begin_digest() {
-    if (!part_.digest || part_.digest->algorithm == DigestAlgorithm::none) return;
-    if (part_.digest->algorithm == DigestAlgorithm::unknown) {
-      faults_.push_back({Severity::warning,
-                         fmt::format("{}: the digest {} is of no kind that Poise can compute; it was not checked", where_, part_.digest->text),
-                         place_of(part_, 0).path, place_of(part_, 0).offset});
-      return;
-    }
-    hasher_ = make_hasher(part_.digest->algorithm);
-    const BlobPtr digested = digested_blob(part_.blob, *part_.digest);
-    decoded_digest_ = digested == part_.blob;  // not of a compressed form
-    if (!decoded_digest_) stream_chunks(*digested, [&](std::span<const std::byte> bytes) { hasher_->update(bytes); });
-  }
-
-  void compare(std::string digits) {
-    checked_digest_ = true;
-    const std::string digest = digest_text(part_.digest->algorithm, std::move(digits));
-    if (same_digest(digest, part_.digest->text)) return;
-    faults_.push_back(
-        {Severity::error, fmt::format("{}: {}", where_, wrong_digest(digest, *part_.digest)), place_of(part_, 0).path, place_of(part_, 0).offset});
-  }
-
-  void hash_and_look_at(std::span<const std::byte> bytes) {
-    if (hasher_ && decoded_digest_) hasher_->update(bytes);
-    look_at(bytes);
-  }
-
-  void count_bad_values() {
-    if (bad_values_ > 1) faults_[bad_value_].message += fmt::format(", and {} more are", bad_values_ - 1);
-  }
-
-  void check_unused_nibble() {
-    if (!has_unused_nibble(tensor_, part_) || std::to_integer<unsigned>(last_byte_) < 16) return;
-    const Place place = place_of(part_, position_ - 1);
-    faults_.push_back({Severity::error, fmt::format("{}: the unused half of the last byte is not zero", where_), place.path, place.offset});
-  }
-
-  void report_value(std::uint64_t index) {
-    const unsigned bytes_each = info(part_.dtype).bits / 8;
-    const std::uint64_t byte = position_ + index * bytes_each;
-    const Place place = place_of(part_, byte);
-    bad_value_ = faults_.size();
-    const Severity severity = part_.dtype == DType::boolean ? Severity::error : Severity::warning;  // floats may be infinite, or NaN
-    faults_.push_back({severity, fmt::format("{}: element {} is {}", where_, byte / bytes_each, bad_value_name(part_.dtype)), place.path, place.offset});
-  }
-
-  const Tensor& tensor_;
-  const Part& part_;
-  std::string where_;
-  std::uint64_t position_ = 0;
-  std::uint64_t bad_values_ = 0;  // elements
-  std::size_t bad_value_ = 0;     // the fault that tells of the first
-  std::byte last_byte_{0};
-  std::unique_ptr<Hasher> hasher_;
-  bool decoded_digest_ = false;  // over the bytes that are looked at
-  bool checked_digest_ = false;
-  std::vector<Finding> faults_;
-};
-
-// What the parts of a tensor must be to each other: sparse indices inside the shape, codes and scales that make numbers.
-// `known` is wrong with the parts: what cannot be read is said there already.
+// What the parts of a tensor must be to each other: sparse indices inside the shape, codes with a scale that makes numbers of them. `known` is wrong
+// with the parts: what cannot be read is said there already.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
-  std::vector<Finding> faults;
+  std::vector<Finding> findings;
   try {
-    if (tensor.layout == Layout::affine) check_affine(tensor, faults);
+    if (tensor.layout == Layout::affine) check_scale(tensor, findings);
     const bool is_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
     if (is_sparse(tensor) && is_known) {
       validate_sparse(tensor, sparse_rules(tensor));
@@ -178,220 +40,170 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     }
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
-    const bool is_known = std::ranges::any_of(
-        known, [&](const Finding& fault) { return fault.path == error.path() && fault.offset == error.offset() && fault.message.ends_with(error.message()); });
-    if (is_known) return faults;
-    Finding& fault = faults.emplace_back(fault_from(error));
-    if (!fault.path.empty() || tensor.parts.empty()) return faults;
+    const bool is_known = std::ranges::any_of(known, [&](const Finding& finding) {
+      return finding.path == error.path() && finding.offset == error.offset() && finding.message.ends_with(error.message());
+    });
+    if (is_known) return findings;
+    Finding& finding = findings.emplace_back(finding_from(error));
+    if (!finding.path.empty() || tensor.parts.empty()) return findings;
     const Place place = place_of(tensor.parts.front(), 0);
-    fault.path = place.path;
-    fault.offset = place.offset;
+    finding.path = place.path;
+    finding.offset = place.offset;
   }
-  return faults;
+  return findings;
 }
 
-std::type_index kind_of(const Blob& blob) { return typeid(blob); }
-
-// All that the outcome of a part's check depends on. Many tensors may share one blob, which may hold far more than it takes.
-struct CheckedBytes {
-  // Requires: the part has a location.
-  CheckedBytes(const Tensor& tensor, const Part& part)
-      : kind(kind_of(*part.blob)),
-        size(part.blob->size()),
-        dtype(part.dtype),
-        digest(part.digest ? part.digest->text : std::string()),
-        over_stored(part.digest && part.digest->over_stored),
-        nibble(has_unused_nibble(tensor, part)) {
-    const Location at = part.blob->location().value();
-    source = at.source.get();
-    offset = at.offset;
-    length = at.length;
-    encoding = at.encoding;
-  }
-  friend auto operator<=>(const CheckedBytes&, const CheckedBytes&) = default;
-
-  std::type_index kind;  // what decodes them, if anything does
-  const Source* source;
-  std::uint64_t offset;
-  std::uint64_t length;
-  std::string encoding;
-  std::uint64_t size;
-  DType dtype;
-  std::string digest;
-  bool over_stored;
-  bool nibble;
-};
-
-// All that the outcome of a sparse tensor's check depends on: its values are no part of it.
-struct CheckedIndices {
-  // Requires: all parts have a location.
-  explicit CheckedIndices(const Tensor& tensor) : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
-    for (const Part& part : tensor.parts) {
-      roles.push_back(part.role);
-      sizes.emplace_back(part.dtype, part.blob->size());
-      if (part.role != "values") indices.emplace_back(tensor, part);
-    }
-  }
-  friend auto operator<=>(const CheckedIndices&, const CheckedIndices&) = default;
-
-  Layout layout;
-  SparseRules rules;
-  Shape shape;
-  std::vector<std::string> roles;
-  std::vector<std::pair<DType, std::uint64_t>> sizes;
-  std::vector<CheckedBytes> indices;
-};
-
-// Those of which each outcome depends on the same: calls use(index, index of the first of them).
-template <typename Key, typename Use>
-void find_same(std::vector<std::pair<Key, std::size_t>> keys, const Use& use) {
-  std::ranges::sort(keys);
-  for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {
-    if (keys[i].first == keys[first].first) {
-      use(keys[i].second, keys[first].second);
-    } else {
-      first = i;
-    }
-  }
-}
-
-// The fault that tells that something is wrong elsewhere, too; nothing where nothing is.
-std::optional<Finding> see_there(const std::vector<Finding>& faults, std::string message) {
-  const auto worst = std::ranges::max_element(faults, {}, [](const Finding& one) { return one.severity == Severity::error; });
-  if (worst == faults.end()) return std::nullopt;
+// The finding that tells that something is wrong elsewhere, too; nothing where nothing is.
+std::optional<Finding> see_there(const std::vector<Finding>& findings, std::string message) {
+  const auto worst = std::ranges::max_element(findings, {}, [](const Finding& one) { return one.severity == Severity::error; });
+  if (worst == findings.end()) return std::nullopt;
   return Finding{worst->severity, std::move(message), worst->path, worst->offset};
 }
 
-// Checks every part of a model, and then every tensor; those that share their bytes once.
-class ValueCheck {
+// Checks the digest of a whole file that holds parts of the model.
+class FileCheck final : public Visitor {
  public:
-  ValueCheck(const Model& model, const Progress& progress) {
+  FileCheck(const FileDigest& file, const BlobPtr& all, std::optional<Finding>& finding, Meter& meter)
+      : file_(file), claim_(all, file.digest), finding_(finding), meter_(meter) {}
+
+  bool needs_sha256() const { return claim_.needs_sha256(); }
+  void see(std::span<const std::byte> bytes) override {
+    claim_.see(bytes);
+    meter_.advance(bytes.size(), file_.what);
+  }
+  void end(std::string sha256) override {
+    if (const auto problem = claim_.wrong(std::move(sha256))) finding_ = Finding{Severity::error, fmt::format("{}: {}", file_.what, *problem), file_.path, {}};
+  }
+
+ private:
+  const FileDigest& file_;
+  DigestClaim claim_;
+  std::optional<Finding>& finding_;
+  Meter& meter_;
+};
+
+// Checks every part of a model, and then every tensor; those that share their bytes once. Files that have a digest as a whole are read, too.
+class ModelCheck {
+ public:
+  ModelCheck(const Model& model, IoMode io, const Progress& progress)
+      : parts_(all_parts(model)), outcomes_(parts_.size()), same_part_(same_values_before(parts_)), same_indices_(same_indices_before(model)) {
+    std::size_t part = 0;
     for (const Tensor& tensor : model.tensors()) {
-      const std::size_t first = parts_.size();
-      for (const Part& part : tensor.parts) parts_.push_back({&tensor, &part});
-      tensors_.push_back({&tensor, first, parts_.size()});
+      tensors_.push_back({&tensor, part, part + tensor.parts.size()});
+      part += tensor.parts.size();
     }
-    find_shared();
-    std::vector<std::uint64_t> sizes;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (parts_[i].same_as) continue;
-      own_.push_back(i);
-      bytes_ = saturating_add(bytes_, sizes.emplace_back(parts_[i].part->blob->size()));
+      if (!same_part_[i]) own_.push_back(i);
     }
-    order_.emplace(sizes);
-    meter_.emplace(progress, bytes_);
+    add_files(model, io);
+    std::vector<std::uint64_t> sizes;
+    for (const std::size_t i : own_) bytes_ = saturating_add(bytes_, sizes.emplace_back(parts_[i].part->blob->size()));
+    std::uint64_t bytes_read = bytes_;
+    for (const FileItem& file : files_) bytes_read = saturating_add(bytes_read, sizes.emplace_back(file.all->size()));
+    meter_.emplace(progress, bytes_read);
+    scan_.emplace(sizes, [this](std::size_t index) { return index < own_.size() ? visit_part(own_[index]) : visit_file(files_[index - own_.size()]); });
   }
 
   void run(VerifyReport& report) {
-    sha256_on_all_threads(*order_, [this](const HashOrder::Item& turn) { return begin(turn); });
-    for (PartItem& item : parts_) {
-      if (item.same_as) take_over(item);
+    scan_->start();
+    scan_->finish();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (same_part_[i]) take_over_part(i, *same_part_[i]);
     }
     oneapi::tbb::parallel_for(std::size_t{0}, tensors_.size(), [this](std::size_t i) {
-      if (!tensors_[i].same_as) check(tensors_[i]);
+      if (!same_indices_[i]) check(tensors_[i]);
     });
-    for (TensorItem& item : tensors_) {
-      if (item.same_as) take_over(item);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (same_indices_[i]) take_over_indices(tensors_[i], tensors_[*same_indices_[i]]);
     }
     tell(report);
   }
 
- private:
-  struct PartItem {
-    const Tensor* tensor;
-    const Part* part;
-    std::optional<std::size_t> same_as = {};  // an earlier one
-    bool checked_digest = false;
-    std::vector<Finding> faults = {};
-  };
+  // About whole files. Requires: run() has returned.
+  std::vector<Finding> file_findings() {
+    for (FileItem& item : files_) {
+      if (item.finding) file_findings_.push_back(std::move(*item.finding));
+    }
+    return std::move(file_findings_);
+  }
 
+ private:
   struct TensorItem {
     const Tensor* tensor;
-    std::size_t first, last;                  // its parts
-    std::optional<std::size_t> same_as = {};  // an earlier one
-    std::vector<Finding> faults = {};
+    std::size_t first, last;  // its parts
+    std::vector<Finding> findings = {};
   };
 
-  void find_shared() {
-    const auto has_place = [](const Part& part) { return part.blob->location().has_value(); };
-    std::vector<std::pair<CheckedBytes, std::size_t>> parts;
-    parts.reserve(parts_.size());
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (has_place(*parts_[i].part)) parts.emplace_back(CheckedBytes(*parts_[i].tensor, *parts_[i].part), i);
+  struct FileItem {
+    const FileDigest* file;
+    BlobPtr all;
+    std::optional<Finding> finding = {};
+  };
+
+  void add_files(const Model& model, IoMode io) {
+    for (const FileDigest& file : model.origin.file_digests) {
+      if (is_computable(file.digest.algorithm)) {
+        const SourcePtr source = Source::open(file.path, io);
+        files_.push_back({&file, make_source_blob(source, 0, source->size())});
+      } else {
+        const std::string problem = fmt::format("{}: the digest {} is of no kind that Poise can compute; it was not checked", file.what, file.digest.text);
+        file_findings_.push_back({Severity::warning, problem, file.path, {}});
+      }
     }
-    find_same(std::move(parts), [this](std::size_t i, std::size_t first) { parts_[i].same_as = first; });
-    std::vector<std::pair<CheckedIndices, std::size_t>> sparse;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      const Tensor& tensor = *tensors_[i].tensor;
-      if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, has_place)) sparse.emplace_back(CheckedIndices(tensor), i);
-    }
-    find_same(std::move(sparse), [this](std::size_t i, std::size_t first) { tensors_[i].same_as = first; });
   }
 
-  // Checks a part, or gives it to be hashed side by side with others.
-  std::optional<Sha256Message> begin(const HashOrder::Item& turn) {
-    PartItem& item = parts_[own_[turn.index]];
-    const auto check = std::make_shared<PartCheck>(*item.tensor, *item.part);
-    const auto advance = [this, &item](std::span<const std::byte> bytes) { meter_->advance(bytes.size(), item.tensor->name); };
-    if (const auto bytes = check->side_by_side(turn)) {
-      const auto look = [check, advance](std::span<const std::byte> piece) {
-        check->look_at(piece);
-        advance(piece);
-      };
-      const auto done = [check, &item](std::string digits) {
-        check->end(std::move(digits));
-        finish(item, *check);
-      };
-      return Sha256Message{*bytes, look, done};
-    }
-    check->run(advance);
-    finish(item, *check);
-    return std::nullopt;
+  Visit visit_part(std::size_t i) {
+    const auto& [tensor, part] = parts_[i];
+    return PartCheck::visit(*tensor, *part, outcomes_[i], [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); });
   }
 
-  static void finish(PartItem& item, PartCheck& check) {
-    item.faults = check.take();
-    item.checked_digest = check.checked_digest();
+  Visit visit_file(FileItem& item) {
+    auto check = std::make_unique<FileCheck>(*item.file, item.all, item.finding, *meter_);
+    const bool sha256 = check->needs_sha256();
+    return {item.all, sha256, std::move(check)};
   }
 
-  void take_over(PartItem& item) const {
-    const PartItem& other = parts_[*item.same_as];
-    item.checked_digest = other.checked_digest;
-    auto fault = see_there(other.faults, fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", item.tensor->name, item.part->role,
-                                                     other.tensor->name, other.part->role));
-    if (fault) item.faults.push_back(std::move(*fault));
+  void take_over_part(std::size_t i, std::size_t other) {
+    outcomes_[i].checked_digest = outcomes_[other].checked_digest;
+    auto finding = see_there(outcomes_[other].findings, fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
+                                                                    parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
+    if (finding) outcomes_[i].findings.push_back(std::move(*finding));
   }
 
   void check(TensorItem& item) {
     meter_->advance(0, item.tensor->name);  // which may be where somebody cancels
     std::vector<Finding> known;
-    for (std::size_t i = item.first; i < item.last; ++i) std::ranges::copy(parts_[parts_[i].same_as.value_or(i)].faults, std::back_inserter(known));
-    item.faults = check_layout(*item.tensor, known);
+    for (std::size_t i = item.first; i < item.last; ++i) std::ranges::copy(outcomes_[same_part_[i].value_or(i)].findings, std::back_inserter(known));
+    item.findings = check_layout(*item.tensor, known);
   }
 
-  void take_over(TensorItem& item) const {
-    const TensorItem& other = tensors_[*item.same_as];
-    auto fault = see_there(other.faults, fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
-    if (fault) item.faults.push_back(std::move(*fault));
+  static void take_over_indices(TensorItem& item, const TensorItem& other) {
+    auto finding = see_there(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
+    if (finding) item.findings.push_back(std::move(*finding));
   }
 
   void tell(VerifyReport& report) {
     report.bytes = bytes_;
     for (TensorItem& item : tensors_) {
       for (std::size_t i = item.first; i < item.last; ++i) {
-        if (parts_[i].checked_digest) ++report.digests;
-        std::ranges::move(parts_[i].faults, std::back_inserter(report.faults));
+        if (outcomes_[i].checked_digest) ++report.digests;
+        std::ranges::move(outcomes_[i].findings, std::back_inserter(report.faults));
       }
-      std::ranges::move(item.faults, std::back_inserter(report.faults));
+      std::ranges::move(item.findings, std::back_inserter(report.faults));
     }
   }
 
-  std::vector<PartItem> parts_;
+  std::vector<PartRef> parts_;
+  std::vector<PartOutcome> outcomes_;  // of the parts
+  SameBefore same_part_;               // whose outcome a part shares
+  SameBefore same_indices_;            // the tensor whose indices a tensor shares
   std::vector<TensorItem> tensors_;
   std::vector<std::size_t> own_;  // of parts, those that share no bytes with an earlier one
-  std::uint64_t bytes_ = 0;
-  std::optional<HashOrder> order_;
+  std::vector<FileItem> files_;   // whose digest can be computed
+  std::vector<Finding> file_findings_;
+  std::uint64_t bytes_ = 0;  // of the parts that are read
   std::optional<Meter> meter_;
+  std::optional<Scan> scan_;
 };
 
 }  // namespace
@@ -408,11 +220,13 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.tensors = model.size();
     report.faults = model.warnings;
     for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
-    ValueCheck(model, progress).run(report);
+    ModelCheck check(model, options.io, progress);
+    check.run(report);
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
+    std::ranges::move(check.file_findings(), std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
-    report.faults.push_back(fault_from(error));
+    report.faults.push_back(finding_from(error));
   }
   return report;
 }

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "pack/crc32c.hpp"
+#include "pack/pump.hpp"
 
 namespace poise {
 namespace {
@@ -45,8 +46,6 @@ BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest) {
   return !at || at->encoding == "raw" ? blob : make_source_blob(at->source, at->offset, at->length);
 }
 
-std::string wrong_digest(std::string_view found, const Digest& claimed) { return fmt::format("the digest is {}, the file says {}", found, claimed.text); }
-
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
   switch (algorithm) {
     case DigestAlgorithm::none: return nullptr;
@@ -67,5 +66,21 @@ std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
 }
 
 bool same_digest(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
+
+DigestClaim::DigestClaim(const BlobPtr& blob, const Digest& digest) : digest_(digest) {
+  if (BlobPtr digested = digested_blob(blob, digest); digested != blob) stored_ = std::move(digested);
+  if (!needs_sha256()) hasher_ = make_hasher(digest.algorithm);
+}
+
+void DigestClaim::see(std::span<const std::byte> bytes) {
+  if (hasher_ && !stored_) hasher_->update(bytes);
+}
+
+std::optional<std::string> DigestClaim::wrong(std::string sha256) {
+  if (stored_) stream_chunks(*stored_, [this](std::span<const std::byte> bytes) { hasher_->update(bytes); });
+  const std::string found = digest_text(digest_.algorithm, hasher_ ? hasher_->finish() : std::move(sha256));
+  if (same_digest(found, digest_.text)) return std::nullopt;
+  return fmt::format("the digest is {}, the file says {}", found, digest_.text);
+}
 
 }  // namespace poise

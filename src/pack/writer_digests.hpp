@@ -21,7 +21,7 @@ namespace poise {
 class WriterDigests {
  public:
   explicit WriterDigests(DigestAlgorithm algorithm);
-  // What is being computed is given up.
+  // Gives up what is being computed.
   ~WriterDigests();
 
   // Turns to the next part. `sink` will get the bytes that the digest is of, from its position on; null when it gets another form of them.

@@ -226,6 +226,16 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
     ConvertOptions rest;
     rest.only = {"c"};
     EXPECT_EQ(refusal(file, rest), "");
+    try {
+      hash(open(file));
+      ADD_FAILURE() << "damaged parts were hashed";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr(digest == DigestAlgorithm::none ? ": data: shard 0000" : ": data: the digest is"));
+    }
+    const VerifyReport report = verify(file);
+    EXPECT_EQ(report.errors(), digest == DigestAlgorithm::none ? 2U : 4U);
+    EXPECT_THAT(report.faults.back().message, HasSubstr("shard 00002: the digest is"));
+    EXPECT_EQ(report.faults.back().path, path("in-00002.zt"));
     fs::remove(file);
   }
 }
@@ -250,6 +260,38 @@ void set_shard_digest(const fs::path& file, const std::string& digest) {
 }
 
 // Version 2 knows xxh3 and sha256 alone: verify() and convert() treat others alike.
+TEST_F(DigestCheckTest, HashingReadsShardsWithoutDigestsOfParts) {
+  WriteOptions options = with(DigestAlgorithm::none);
+  options.shard_size = 1;
+  const fs::path file = saved("in.zt", "zt", options);
+  std::uint64_t total = 0;
+  const ModelHash hashed = hash(open(file), [&](const ProgressEvent& event) {
+    total = event.total;
+    return true;
+  });
+  EXPECT_EQ(hashed.model, hash(model()).model);
+  EXPECT_EQ(total, 3 * 64 * 64 * 4 + fs::file_size(path("in-00001.zt")) + fs::file_size(path("in-00002.zt")) + fs::file_size(path("in-00003.zt")));
+}
+
+// Tensors that share their bytes are read once, and each is listed.
+TEST_F(DigestCheckTest, HashingReadsSharedBytesOnce) {
+  const SourcePtr source = Source::from_memory(std::vector<std::byte>(4096, std::byte{1}), "shared");
+  Model shared;
+  for (const char* name : {"a", "b"}) shared.add(make_dense(name, {1024}, DType::f32, make_source_blob(source, 0, 4096)));
+  shared.add(make_dense("c", {512}, DType::f32, make_source_blob(source, 0, 2048)));
+  std::uint64_t total = 0;
+  const ModelHash hashed = hash(shared, [&](const ProgressEvent& event) {
+    total = event.total;
+    return true;
+  });
+  EXPECT_EQ(total, 4096U + 2048U);
+  ASSERT_EQ(hashed.parts.size(), 3U);
+  EXPECT_EQ(hashed.parts[0].sha256, sha256_hex(std::vector<std::byte>(4096, std::byte{1})));
+  EXPECT_EQ(hashed.parts[1].sha256, hashed.parts[0].sha256);
+  EXPECT_EQ(hashed.parts[1].tensor, "b");
+  EXPECT_EQ(hashed.parts[2].sha256, sha256_hex(std::vector<std::byte>(2048, std::byte{1})));
+}
+
 TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {
   WriteOptions options = with(DigestAlgorithm::none);
   options.shard_size = 1;

@@ -12,8 +12,6 @@
 #include "formats/ztensor/zt2.hpp"
 #include "io/holes.hpp"
 #include "io/source_range.hpp"
-#include "pack/part_digest.hpp"
-#include "pack/pump.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -113,28 +111,6 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
         {Severity::warning, fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(), source->size() - kBehind});
 }
 
-std::string whole_digest(const SourcePtr& source, DigestAlgorithm algorithm) {
-  const auto hasher = make_hasher(algorithm);
-  const BlobPtr all = make_source_blob(source, 0, source->size());
-  stream_chunks(*all, [&](std::span<const std::byte> bytes) { hasher->update(bytes); });
-  return digest_text(algorithm, hasher->finish());
-}
-
-// Shards are the files that the manifest means when they have the size (checked on opening) and the digest it says.
-void audit_shards(const Input& input, const Model& model, std::vector<Finding>& findings) {
-  for (const auto& [path, what, digest] : model.origin.file_digests) {
-    if (!is_computable(digest.algorithm)) {
-      findings.push_back(
-          {Severity::warning, fmt::format("{}: the digest {} is of no kind that Poise can compute; it was not checked", what, digest.text), path, {}});
-      continue;
-    }
-    const IoMode io = input.source->mapped() ? IoMode::map : IoMode::read;  // as the main file was opened
-    const std::string found = whole_digest(Source::open(path, io), digest.algorithm);
-    if (found != digest.text)
-      findings.push_back({Severity::error, fmt::format("{}: the digest is {}, the manifest says {}", what, found, digest.text), path, {}});
-  }
-}
-
 }  // namespace
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
@@ -160,7 +136,6 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   audit_gaps(input.source, std::move(known), {kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   audit_unknown(model, is_known_layout2, findings);
-  audit_shards(input, model, findings);
   return findings;
 }
 

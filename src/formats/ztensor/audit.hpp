@@ -1,5 +1,4 @@
-// What verify looks for in zTensor files beyond the tensors: bytes that belong to nothing, and shards that are not the ones
-// the manifest means.
+// What verify looks for in zTensor files beyond the tensors: bytes that belong to nothing, and what this version does not know.
 #pragma once
 
 #include "formats/format.hpp"

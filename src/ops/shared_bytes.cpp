@@ -1,0 +1,92 @@
+#include "ops/shared_bytes.hpp"
+
+#include "ops/verify_values.hpp"
+#include "views/sparse.hpp"
+
+namespace poise {
+namespace {
+
+std::type_index type_of(const Blob& blob) { return typeid(blob); }
+
+bool has_place(const Part& part) { return part.blob->location().has_value(); }
+
+// All that the outcome of looking at a part's values depends on.
+struct CheckedValues {
+  CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(value_rules(tensor, part)) {}
+  friend auto operator<=>(const CheckedValues&, const CheckedValues&) = default;
+
+  DigestedBytes bytes;
+  ValueRules rules;
+};
+
+// All that the outcome of a sparse tensor's check depends on: its values are no part of it.
+struct CheckedIndices {
+  // Requires: all parts have a location.
+  explicit CheckedIndices(const Tensor& tensor) : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
+    for (const Part& part : tensor.parts) {
+      roles.push_back(part.role);
+      sizes.emplace_back(part.dtype, part.blob->size());
+      if (part.role != "values") indices.emplace_back(part);
+    }
+  }
+  friend auto operator<=>(const CheckedIndices&, const CheckedIndices&) = default;
+
+  Layout layout;
+  SparseRules rules;
+  Shape shape;
+  std::vector<std::string> roles;
+  std::vector<std::pair<DType, std::uint64_t>> sizes;
+  std::vector<DigestedBytes> indices;
+};
+
+template <typename Key>
+SameBefore same_before_by(const std::vector<PartRef>& parts, Key (*key)(const PartRef& part)) {
+  std::vector<std::pair<Key, std::size_t>> keys;
+  keys.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (has_place(*parts[i].part)) keys.emplace_back(key(parts[i]), i);
+  }
+  return same_before(parts.size(), std::move(keys));
+}
+
+}  // namespace
+
+DigestedBytes::DigestedBytes(const Part& part)
+    : decoder(type_of(*part.blob)),
+      size(part.blob->size()),
+      digest(part.digest ? std::string_view(part.digest->text) : std::string_view()),
+      over_stored(part.digest && part.digest->over_stored) {
+  Location at = part.blob->location().value();
+  source = at.source.get();
+  offset = at.offset;
+  length = at.length;
+  encoding = std::move(at.encoding);
+}
+
+std::vector<PartRef> all_parts(const Model& model) {
+  std::vector<PartRef> parts;
+  for (const Tensor& tensor : model.tensors()) {
+    for (const Part& part : tensor.parts) parts.push_back({&tensor, &part});
+  }
+  return parts;
+}
+
+SameBefore same_bytes_before(const std::vector<PartRef>& parts) {
+  return same_before_by<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
+}
+
+SameBefore same_values_before(const std::vector<PartRef>& parts) {
+  return same_before_by<CheckedValues>(parts, [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
+}
+
+SameBefore same_indices_before(const Model& model) {
+  std::vector<std::pair<CheckedIndices, std::size_t>> keys;
+  std::size_t index = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, has_place)) keys.emplace_back(CheckedIndices(tensor), index);
+    ++index;
+  }
+  return same_before(model.size(), std::move(keys));
+}
+
+}  // namespace poise

@@ -1,0 +1,66 @@
+// Parts that share their bytes: many tensors may name one range of a file, which is read once for all of them.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// The decoded bytes of a part, and the digest that its file says they have: all that a digest check of the part depends on. Borrowed: the part.
+struct DigestedBytes {
+  // Requires: the part has a location.
+  explicit DigestedBytes(const Part& part);
+  friend auto operator<=>(const DigestedBytes&, const DigestedBytes&) = default;
+
+  const Source* source;
+  std::uint64_t offset;
+  std::uint64_t length;
+  std::string encoding;
+  std::type_index decoder;  // the type of the blob
+  std::uint64_t size;
+  std::string_view digest;
+  bool over_stored;
+};
+
+struct PartRef {
+  const Tensor* tensor;
+  const Part* part;
+};
+std::vector<PartRef> all_parts(const Model& model);
+
+using SameBefore = std::vector<std::optional<std::size_t>>;
+
+// For each of `count` things the index of the first that has the same key, if that is another one. Keys come with their indices; things without a key
+// are unlike all others.
+template <typename Key>
+SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
+  SameBefore same(count);
+  std::ranges::sort(keys);
+  for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {
+    if (keys[i].first == keys[first].first) {
+      same[keys[i].second] = keys[first].second;
+    } else {
+      first = i;
+    }
+  }
+  return same;
+}
+
+// For parts with the same bytes and the same digest.
+SameBefore same_bytes_before(const std::vector<PartRef>& parts);
+// For those whose values obey the same rules, too: verify() finds the same in them.
+SameBefore same_values_before(const std::vector<PartRef>& parts);
+// For sparse tensors with the same indices under the same rules; their values may differ.
+SameBefore same_indices_before(const Model& model);
+
+}  // namespace poise

@@ -1,0 +1,70 @@
+// The part of verify() that reads: one pass over a part's bytes checks its digest and its values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/error.hpp>
+#include <poise/finding.hpp>
+#include <poise/tensor.hpp>
+
+#include "ops/verify_values.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/scan.hpp"
+
+namespace poise {
+
+// Whether an error says that a file, or what it holds of a part, is not as it should be. The part may also be in a file that is not here.
+bool is_about_the_file(const Error& error);
+bool is_about_the_part(const Error& error);
+
+// The error as a finding; `where` goes before its message.
+Finding finding_from(const Error& error, std::string_view where = {});
+
+// Where a decoded byte of a part is in a file; where the part begins if that cannot be said of one byte.
+struct Place {
+  std::string path;
+  std::optional<std::uint64_t> offset;
+};
+Place place_of(const Part& part, std::uint64_t byte);
+
+struct PartOutcome {
+  bool checked_digest = false;
+  std::vector<Finding> findings;
+};
+
+class PartCheck final : public Visitor {
+ public:
+  using Advance = std::function<void(std::uint64_t bytes)>;
+
+  // `outcome` is written when the part was seen, or could not be; `advance` hears of every piece. Borrowed: tensor, part, outcome.
+  PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
+
+  // The visit of a scan.
+  static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
+
+  void see(std::span<const std::byte> bytes) override;
+  void end(std::string sha256) override;
+  void fail(const Error& error) override;
+
+ private:
+  std::string where() const;  // "tensor a: data"
+  void tell(Severity severity, std::string_view problem, std::uint64_t byte);
+  void tell_values(bool complete);
+
+  const Tensor& tensor_;
+  const Part& part_;
+  PartOutcome& outcome_;
+  Advance advance_;
+  std::uint64_t position_ = 0;
+  std::optional<DigestClaim> claim_;
+  std::vector<std::unique_ptr<ValueCheck>> checks_;
+};
+
+}  // namespace poise

@@ -1,0 +1,121 @@
+#include "ops/verify_values.hpp"
+
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "codec/affine.hpp"
+#include "numeric/scan.hpp"
+
+namespace poise {
+namespace {
+
+class Elements final : public ValueCheck {
+ public:
+  explicit Elements(DType dtype) : dtype_(dtype) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+    const BadValues bad = find_bad_values(dtype_, bytes);
+    if (bad.count > 0 && count_ == 0) first_ = position / bytes_each() + bad.first;
+    count_ += bad.count;
+  }
+
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    if (count_ == 0) return;
+    const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
+    const Severity severity = dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
+    bad.push_back({severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), first_ * bytes_each()});
+  }
+
+ private:
+  std::uint64_t bytes_each() const { return info(dtype_).bits / 8; }
+
+  DType dtype_;
+  std::uint64_t count_ = 0;
+  std::uint64_t first_ = 0;
+};
+
+class LastByte final : public ValueCheck {
+ public:
+  explicit LastByte(ValueRules::LastHalf half) : half_(half) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+    if (bytes.empty()) return;
+    byte_ = std::to_integer<unsigned>(bytes.back());
+    place_ = position + bytes.size() - 1;
+  }
+
+  void tell(bool complete, std::vector<BadValue>& bad) const override {
+    if (!complete || byte_ < 16) return;
+    bad.push_back({Severity::error,
+                   half_ == ValueRules::LastHalf::without_code ? fmt::format("the high half of the last byte holds no code: expected 0, found {}", byte_ >> 4U)
+                                                               : "the unused half of the last byte is not zero",
+                   place_});
+  }
+
+ private:
+  ValueRules::LastHalf half_;
+  unsigned byte_ = 0;
+  std::uint64_t place_ = 0;
+};
+
+class ByteCodes final : public ValueCheck {
+ public:
+  explicit ByteCodes(ValueRules::ByteCodes codes) : format_{4, codes == ValueRules::ByteCodes::unsigned4, false} {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+    if (first_) return;
+    if (const auto bad = find_bad_code(format_, bytes)) first_ = position + *bad;
+  }
+
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    if (first_) bad.push_back({Severity::error, fmt::format("code {} does not fit 4 bits", *first_), *first_});
+  }
+
+ private:
+  CodeFormat format_;
+  std::optional<std::uint64_t> first_;
+};
+
+}  // namespace
+
+ValueRules value_rules(const Tensor& tensor, const Part& part) {
+  ValueRules rules{part.dtype};
+  const bool odd = tensor.elements() % 2 != 0;
+  if (tensor.layout == Layout::affine && part.role == "data") {
+    const CodeFormat format = code_format(part.dtype, tensor.affine->get());
+    if (format.packed && odd) rules.last_half = ValueRules::LastHalf::without_code;
+    if (format.bits == 4 && !format.packed) rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
+  }
+  // Two elements a byte: after an odd number of them the last high half is zero.
+  const bool halves = tensor.layout == Layout::dense && part.dtype != DType::unknown && info(part.dtype).bits == 4;
+  if (halves && odd && part.blob->size() == tensor.elements() / 2 + 1) rules.last_half = ValueRules::LastHalf::unused;
+  return rules;
+}
+
+std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules) {
+  std::vector<std::unique_ptr<ValueCheck>> checks;
+  if (rules.dtype != DType::unknown) checks.push_back(std::make_unique<Elements>(rules.dtype));
+  if (rules.last_half != ValueRules::LastHalf::used) checks.push_back(std::make_unique<LastByte>(rules.last_half));
+  if (rules.codes != ValueRules::ByteCodes::any) checks.push_back(std::make_unique<ByteCodes>(rules.codes));
+  return checks;
+}
+
+void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
+  const Affine affine = tensor.affine->get();
+  const auto tell = [&](const std::string& problem) {
+    const auto at = tensor.require("data").blob->location();
+    const auto position = tensor.affine->position();
+    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), at ? at->source->name() : std::string(),
+                        position ? position
+                        : at     ? std::optional(at->offset)
+                                 : std::nullopt});
+  };
+  if (!std::isfinite(affine.delta) || affine.delta < 0) tell(fmt::format("delta is {}, expected a finite number of at least 0", affine.delta));
+  if (!std::isfinite(affine.min) || !std::isfinite(affine.max)) {
+    tell(fmt::format("min and max are {} and {}, expected finite numbers", affine.min, affine.max));
+  }
+}
+
+}  // namespace poise

@@ -1,0 +1,52 @@
+// What verify() asks of the values in one part: each check sees the part's decoded bytes go by and remembers what is wrong.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/finding.hpp>
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+// All that the checks of a part's values depend on beside the bytes.
+struct ValueRules {
+  enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
+  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // a byte each, where four bits would do
+
+  DType dtype = DType::unknown;
+  LastHalf last_half = LastHalf::used;
+  ByteCodes codes = ByteCodes::any;
+
+  friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
+};
+ValueRules value_rules(const Tensor& tensor, const Part& part);
+
+// Something wrong with a value.
+struct BadValue {
+  Severity severity = Severity::error;
+  std::string problem;     // "element 7 is not finite"
+  std::uint64_t byte = 0;  // where, in decoded bytes of the part
+};
+
+class ValueCheck {
+ public:
+  virtual ~ValueCheck() = default;
+  // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
+  virtual void see(std::uint64_t position, std::span<const std::byte> bytes) = 0;
+  // Adds what is wrong. `complete`: it saw all of the part.
+  virtual void tell(bool complete, std::vector<BadValue>& bad) const = 0;
+};
+
+// Booleans are 0 or 1, floating-point values finite (else a warning), halves of bytes that hold nothing zero, and codes fit their bits. Those that do
+// not apply are left out.
+std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
+
+// Adds what is wrong with the scale of codes: it is not finite, or negative. Requires: Layout::affine.
+void check_scale(const Tensor& tensor, std::vector<Finding>& findings);
+
+}  // namespace poise
