@@ -10,8 +10,8 @@
 
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
-#include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt1.hpp"
+#include "io/extents.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/zstd.hpp"
 #include "views/byte_swap.hpp"

@@ -20,8 +20,8 @@
 #include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
-#include "formats/ztensor/extents.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "io/extents.hpp"
 #include "pack/zstd_seekable.hpp"
 
 namespace poise::ztensor {

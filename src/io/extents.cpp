@@ -1,8 +1,8 @@
-#include "formats/ztensor/extents.hpp"
+#include "io/extents.hpp"
 
 #include <algorithm>
 
-namespace poise::ztensor {
+namespace poise {
 
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
   const auto place = [](const Extent& extent) { return std::pair(extent.begin, extent.length); };
@@ -13,4 +13,15 @@ std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extent
   return std::pair(*found, *(found + 1));
 }
 
-}  // namespace poise::ztensor
+std::vector<ByteRange> gaps_between(std::vector<ByteRange> ranges) {
+  std::ranges::sort(ranges);
+  std::vector<ByteRange> gaps;
+  std::uint64_t position = 0;
+  for (const ByteRange& range : ranges) {
+    if (range.begin > position) gaps.push_back({position, range.begin});
+    position = std::max(position, range.end);
+  }
+  return gaps;
+}
+
+}  // namespace poise

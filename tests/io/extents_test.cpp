@@ -1,8 +1,8 @@
-#include "formats/ztensor/extents.hpp"
+#include "io/extents.hpp"
 
 #include <gtest/gtest.h>
 
-namespace poise::ztensor {
+namespace poise {
 namespace {
 
 // Indices of the two that overlap, the first of which begins before the other.
@@ -38,5 +38,14 @@ TEST(Extents, OverlapIsFoundWhereverItIs) {
 // Only neighbours are compared: a long one reaches its neighbour before it reaches anybody else.
 TEST(Extents, ALongOneAroundRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4}, {80, 4}}), Two({0, 1})); }
 
+TEST(Extents, GapsAreWhatIsInNone) {
+  using Ranges = std::vector<ByteRange>;
+  EXPECT_EQ(gaps_between({}), Ranges());
+  EXPECT_EQ(gaps_between({{0, 8}, {8, 16}}), Ranges());
+  EXPECT_EQ(gaps_between({{32, 40}, {8, 16}}), (Ranges{{0, 8}, {16, 32}}));
+  EXPECT_EQ(gaps_between({{0, 100}, {10, 20}, {120, 130}}), (Ranges{{100, 120}}));
+  EXPECT_EQ(gaps_between({{4, 4}}), (Ranges{{0, 4}}));
+}
+
 }  // namespace
-}  // namespace poise::ztensor
+}  // namespace poise

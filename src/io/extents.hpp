@@ -1,0 +1,34 @@
+// Extents: the bytes of a file that parts take, and what is between them.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace poise {
+
+struct Extent {
+  std::uint64_t begin = 0;
+  std::uint64_t length = 0;
+  std::uint64_t position = 0;  // of what says so in the file
+  std::uint32_t tensor = 0;    // indices of what takes them: their meaning is the caller's
+  std::uint32_t part = 0;
+};
+
+// Two extents are the same bytes, or share none: the first two that break that rule, in the order of their beginnings. Quickest where extents come
+// in that order. Requires: none is empty.
+std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
+
+// Bytes [begin, end).
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  friend auto operator<=>(const ByteRange&, const ByteRange&) = default;
+};
+
+// The bytes from 0 to the end of the last range that are in none of them, in order. Ranges may overlap.
+std::vector<ByteRange> gaps_between(std::vector<ByteRange> ranges);
+
+}  // namespace poise

@@ -1,0 +1,62 @@
+#include "model/unused_bytes.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "io/holes.hpp"
+
+namespace poise {
+namespace {
+
+std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const ByteRange& range) {
+  constexpr std::uint64_t kPiece = 1 << 20;
+  std::vector<std::byte> piece;
+  for (std::uint64_t position = range.begin; position < range.end;) {
+    const Written written = next_written(*source, position);
+    const std::uint64_t end = std::min(written.end, range.end);
+    for (position = written.begin; position < end; position += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min(kPiece, end - position)));
+      source->read(position, piece);
+      const auto at = std::ranges::find_if(piece, [](std::byte byte) { return byte != std::byte{0}; });
+      if (at != piece.end()) return position + static_cast<std::uint64_t>(at - piece.begin());
+    }
+  }
+  return std::nullopt;
+}
+
+// Only zero bytes up to the next multiple are padding. Anything more may have been a part, even where all of it is zero.
+bool is_padding(const ByteRange& gap, std::span<const std::uint64_t> alignments) {
+  return std::ranges::any_of(alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });
+}
+
+void check_gap(const SourcePtr& source, const ByteRange& gap, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+  if (!is_padding(gap, alignments)) {
+    findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin), source->name(), gap.begin});
+  } else if (const auto offset = first_nonzero(source, gap)) {
+    const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();
+    findings.push_back({Severity::warning, *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero",
+                        source->name(), offset});
+  }
+}
+
+}  // namespace
+
+std::vector<ByteRange> ranges_of_parts(const Model& model, const Source& source) {
+  std::vector<ByteRange> ranges;
+  for (const Tensor& tensor : model.tensors()) {
+    for (const Part& part : tensor.parts) {
+      if (const auto at = part.blob->location(); at && at->source.get() == &source) ranges.push_back({at->offset, at->offset + at->length});
+    }
+  }
+  return ranges;
+}
+
+void find_unused_bytes(const SourcePtr& source, std::vector<ByteRange> known, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+  for (const ByteRange& gap : gaps_between(std::move(known))) check_gap(source, gap, alignments, findings);
+}
+
+}  // namespace poise
