@@ -87,29 +87,8 @@ void require_held_config(const Model& model) {
   require_no_effects("alt", model);
 }
 
-SectionWriter parameters_section_v2(const Config& config, ParameterOrder order) {
-  SectionWriter out("parameters");
-  out.text("hidden_act", config.hidden_act);
-  out.flag(config.tie_word_embeddings);
-  out.i32("hidden_size", config.hidden_size);
-  out.i32("intermediate_size", config.intermediate_size);
-  out.i32("max_position_embeddings", config.max_position_embeddings);
-  out.i32("num_attention_heads", config.num_attention_heads);
-  out.i32("num_hidden_layers", config.num_hidden_layers);
-  out.i32("num_key_value_heads", config.num_key_value_heads);
-  out.i32("sliding_window", config.sliding_window);
-  if (order == ParameterOrder::canonical) {
-    out.f32(config.rope_theta);
-    out.f32(config.rms_norm_eps);
-    out.f32(config.initializer_range);
-    out.i32("head_size", config.head_dim);
-  } else {
-    out.i32("head_size", config.head_dim);
-    out.f32(config.rms_norm_eps);
-    out.f32(config.rope_theta);
-    out.f32(config.initializer_range);
-  }
-  if (order_of(out) == order) return out;
+void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {
+  if (order_of(section) == order) return;
   throw Error(ErrorKind::unsupported,
               fmt::format("alt: parameters: rope_theta: readers would take {} and a head_size of {} in the order of {}, as other numbers", config.rope_theta,
                           config.head_dim, order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));

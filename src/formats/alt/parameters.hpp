@@ -18,9 +18,9 @@ Config no_config();
 // config.json has keys without which it is another model.
 void require_held_config(const Model& model);
 
-// The section of version 2 with its last four fields in that order. Throws unsupported for numbers that a reader would take in the other
-// order.
-SectionWriter parameters_section_v2(const Config& config, ParameterOrder order);
+// Throws unsupported if the last four fields of a section of version 2 are numbers that a reader would take in another order. `config`: what the
+// section says.
+void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
 // Nothing when the section holds zeros. Requires: the reader is behind section_size; it is left behind the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);

@@ -4,7 +4,6 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise::alt {
@@ -33,19 +32,6 @@ void SectionWriter::text(std::string_view field, std::string_view value) {
 
 void SectionWriter::refuse(std::string_view field, std::string_view problem) const {
   throw Error(ErrorKind::unsupported, fmt::format("alt: {}: {}: {}", section_, field, problem));
-}
-
-void write_section(Sink& sink, Section section, const SectionWriter& fields) {
-  write_section(sink, section, fields, *checked_align(kHeaderBytes + fields.fields().size(), kAlignment));
-}
-
-void write_section(Sink& sink, Section section, const SectionWriter& fields, std::uint64_t section_size) {
-  ByteWriter header;
-  header.i64(info(section).marker);
-  header.u64(section_size);
-  sink.write(header.bytes());
-  sink.write(fields.fields().bytes());
-  sink.pad_to(kAlignment);
 }
 
 }  // namespace poise::alt

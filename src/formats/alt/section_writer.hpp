@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "bytes/byte_writer.hpp"
-#include "formats/alt/layout.hpp"
-#include "io/sink.hpp"
 
 namespace poise::alt {
 
@@ -36,10 +34,5 @@ class SectionWriter {
   std::string section_;
   ByteWriter fields_;
 };
-
-// Marker, size, fields and padding; `section_size` counts all of them.
-void write_section(Sink& sink, Section section, const SectionWriter& fields);
-// The same with a size that counts otherwise.
-void write_section(Sink& sink, Section section, const SectionWriter& fields, std::uint64_t section_size);
 
 }  // namespace poise::alt

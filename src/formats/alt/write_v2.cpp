@@ -11,53 +11,15 @@
 
 #include "formats/alt/hints.hpp"
 #include "formats/alt/parameters.hpp"
-#include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
+#include "formats/alt/write_sections.hpp"
 #include "formats/alt/write_tensors.hpp"
 #include "formats/refusal.hpp"
 #include "views/affine.hpp"
 
 namespace poise::alt {
 namespace {
-
-void write_start(Sink& sink) {
-  ByteWriter start;
-  start.i64(kStartV2);
-  start.u64(kAlignment);  // section_size
-  start.i32(2);           // magic_version
-  start.i32(static_cast<std::int32_t>(kAlignment));
-  sink.write(start.bytes());
-  sink.pad_to(kAlignment);
-}
-
-SectionWriter general_section(const Card& card) {
-  SectionWriter out("general");
-  out.text("model_type", card.model_type);
-  out.text("base_model", card.base_model);
-  out.text("author", card.author);
-  out.text("created_at", card.created_at);
-  out.text("last_modified", card.last_modified);
-  out.text("license", card.license);
-  out.text("uuid", card.uuid);
-  return out;
-}
-
-SectionWriter tokenizer_section(const Vocabulary& vocabulary) {
-  SectionWriter out("tokenizer");
-  out.count("vocab_size", vocabulary.size());
-  out.i32("bos_id", vocabulary.bos_id);
-  out.i32("eos_id", vocabulary.eos_id);
-  out.i32("pad_id", vocabulary.pad_id);
-  out.i32("unk_id", vocabulary.unk_id);
-  out.i32("seq_len", vocabulary.max_length);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    out.text(fmt::format("token {}", id), vocabulary.text(id));
-    out.f32(written_score(vocabulary, id));
-    out.i32("token_type", type_code(TypeNumbering::canonical, written_type(vocabulary, id)));
-  }
-  return out;
-}
 
 // What a tensor's bytes are called in the file. Throws unsupported, saying what would help.
 std::int32_t data_type(const Tensor& tensor) {
@@ -131,46 +93,21 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
-      : general_(general_section(model.card)),
-        parameters_(parameters_section_v2(model.config ? *model.config : no_config(), ParameterOrder::canonical)),
-        tokenizer_(tokenizer_section(model.vocabulary ? *model.vocabulary : Vocabulary{})),
-        packed_(packed_tensors(model)),
-        tensors_(section_of(pointers_to(packed_))),
-        counts_(tensor_counts(model, tensors_)) {}
+      : sections_(model, kVersion2), packed_(packed_tensors(model)), section_(section_of(pointers_to(packed_))), counts_(tensor_counts(model, section_)) {}
   CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
-  std::uint64_t bytes() const {
-    CountingSink sink;
-    write_before_tensors(sink);
-    return sink.position() + tensors_.bytes(counts_) + sizeof kEndMarker;
-  }
-
-  void write(Sink& sink, const Progress& progress) const {
-    write_before_tensors(sink);
-    tensors_.write(sink, counts_, progress);
-    ByteWriter end;
-    end.i64(kEndMarker);
-    sink.write(end.bytes());
-  }
+  std::uint64_t bytes() const { return sections_.bytes(Tensors{section_, counts_}); }
+  void write(Sink& sink, const Progress& progress) const { sections_.write(sink, Tensors{section_, counts_}, progress); }
 
  private:
   static TensorsSection section_of(const std::vector<const Tensor*>& order) {
     return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); }};
   }
 
-  void write_before_tensors(Sink& sink) const {
-    write_start(sink);
-    write_section(sink, Section::general, general_);
-    write_section(sink, Section::parameters, parameters_);
-    write_section(sink, Section::tokenizer, tokenizer_);
-  }
-
-  SectionWriter general_;
-  SectionWriter parameters_;
-  SectionWriter tokenizer_;
+  FileWriter sections_;
   std::deque<Tensor> packed_;
-  TensorsSection tensors_;
+  TensorsSection section_;
   SectionWriter counts_;
 };
 

@@ -1,0 +1,194 @@
+// A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an i64 marker; one of version 1
+// begins and ends with an i32 marker. layout.hpp says what is between.
+//
+// alt.c's sizes count the fields only, the tokenizer's without the token ids; its start marker says 8.
+#include "formats/alt/write_sections.hpp"
+
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "formats/alt/parameters.hpp"
+#include "formats/alt/tokens.hpp"
+
+namespace poise::alt {
+namespace {
+
+constexpr std::array<CardField, 7> kCardFields = {{
+    {"model_type", &Card::model_type},
+    {"base_model", &Card::base_model},
+    {"author", &Card::author},
+    {"created_at", &Card::created_at},
+    {"last_modified", &Card::last_modified},
+    {"license", &Card::license},
+    {"uuid", &Card::uuid},
+}};
+
+void put(SectionWriter& out, std::string_view name, const std::string& value) { out.text(name, value); }
+void put(SectionWriter& out, std::string_view, bool value) { out.flag(value); }
+void put(SectionWriter& out, std::string_view name, std::int64_t value) { out.i32(name, value); }
+void put(SectionWriter& out, std::string_view, float value) { out.f32(value); }
+
+template <auto Member>
+void put_config(SectionWriter& out, std::string_view name, const Parameters& of) {
+  put(out, name, of.config.*Member);
+}
+
+void put_context_length(SectionWriter& out, std::string_view name, const Parameters& of) {
+  const std::int64_t vocabulary_length = of.model.vocabulary ? of.model.vocabulary->max_length : 0;
+  const std::int64_t positions = of.model.config ? of.config.max_position_embeddings : vocabulary_length;
+  if (positions < 0) throw Error(ErrorKind::unsupported, fmt::format("alt1: {}: {}, expected 0 or more", name, positions));
+  out.i32(name, positions);
+}
+
+constexpr ParameterField kHiddenAct = {"hidden_act", put_config<&Config::hidden_act>};
+constexpr ParameterField kTied = {"tie_word_embeddings", put_config<&Config::tie_word_embeddings>};
+constexpr ParameterField kHidden = {"hidden_size", put_config<&Config::hidden_size>};
+constexpr ParameterField kIntermediate = {"intermediate_size", put_config<&Config::intermediate_size>};
+constexpr ParameterField kPositions = {"max_position_embeddings", put_config<&Config::max_position_embeddings>};
+constexpr ParameterField kHeads = {"num_attention_heads", put_config<&Config::num_attention_heads>};
+constexpr ParameterField kLayers = {"num_hidden_layers", put_config<&Config::num_hidden_layers>};
+constexpr ParameterField kKeyHeads = {"num_key_value_heads", put_config<&Config::num_key_value_heads>};
+constexpr ParameterField kWindow = {"sliding_window", put_config<&Config::sliding_window>};
+constexpr ParameterField kTheta = {"rope_theta", put_config<&Config::rope_theta>};
+constexpr ParameterField kEpsilon = {"rms_norm_eps", put_config<&Config::rms_norm_eps>};
+constexpr ParameterField kRange = {"initializer_range", put_config<&Config::initializer_range>};
+constexpr ParameterField kHeadSize = {"head_size", put_config<&Config::head_dim>};
+constexpr ParameterField kModelType = {"model_type",
+                                       [](SectionWriter& out, std::string_view name, const Parameters& of) { out.text(name, of.model.card.model_type); }};
+constexpr ParameterField kDataType = {"data_type",
+                                      [](SectionWriter& out, std::string_view name, const Parameters& of) { out.i32(name, prevailing_type(of.model)); }};
+constexpr ParameterField kContext = {"context_length", put_context_length};
+
+constexpr std::array kParametersV2 = {kHiddenAct, kTied,   kHidden, kIntermediate, kPositions, kHeads,   kLayers,
+                                      kKeyHeads,  kWindow, kTheta,  kEpsilon,      kRange,     kHeadSize};
+constexpr std::array kParametersAltC = {kHiddenAct, kTied,   kHidden,   kIntermediate, kPositions, kHeads, kLayers,
+                                        kKeyHeads,  kWindow, kHeadSize, kEpsilon,      kTheta,     kRange};
+constexpr std::array kParametersV1 = {kModelType, kHidden, kLayers,  kIntermediate, kHeads,    kKeyHeads,
+                                      kWindow,    kTheta,  kEpsilon, kHeadSize,     kDataType, kContext};
+
+constexpr TokenField kText = {[](SectionWriter& out, const Token& token) { out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id)); }};
+constexpr TokenField kScore = {[](SectionWriter& out, const Token& token) { out.f32(written_score(token.vocabulary, token.id)); }};
+constexpr TokenField kType = {
+    [](SectionWriter& out, const Token& token) { out.i32("token_type", type_code(token.types, written_type(token.vocabulary, token.id))); }};
+constexpr TokenField kId = {[](SectionWriter& out, const Token& token) { out.count("id", token.id); }};
+
+constexpr std::array kTokenV2 = {kText, kScore, kType};
+constexpr std::array kTokenAltC = {kScore, kType, kId, kText};
+constexpr std::array kTokenV1 = {kText};
+
+SectionWriter general_section(const Card& card, const Spelling& spelling) {
+  SectionWriter out("general");
+  for (const CardField& field : kCardFields) {
+    const std::string_view text = card.*field.text;
+    out.text(field.name, text.empty() ? spelling.empty_text : text);
+  }
+  return out;
+}
+
+SectionWriter parameters_section(const Model& model, const Spelling& spelling) {
+  const Parameters parameters{model, model.config ? *model.config : no_config()};
+  SectionWriter out("parameters");
+  for (const ParameterField& field : spelling.parameters) field.write(out, field.name, parameters);
+  if (spelling.order) require_order(out, parameters.config, *spelling.order);
+  return out;
+}
+
+SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const Spelling& spelling) {
+  static const Vocabulary kNone;
+  const Vocabulary& vocabulary = given ? *given : kNone;
+  SectionWriter out("tokenizer");
+  out.count("vocab_size", vocabulary.size());
+  out.i32("bos_id", vocabulary.bos_id);
+  out.i32("eos_id", vocabulary.eos_id);
+  out.i32("pad_id", vocabulary.pad_id);
+  out.i32("unk_id", vocabulary.unk_id);
+  if (spelling.seq_len) out.i32("seq_len", vocabulary.max_length);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    for (const TokenField& field : spelling.token) field.write(out, {vocabulary, id, spelling.types});
+  }
+  return out;
+}
+
+void write_start(Sink& sink, const Spelling& spelling) {
+  ByteWriter start;
+  if (spelling.version == 1) {
+    start.i32(static_cast<std::int32_t>(kStartAltc));
+  } else {
+    start.i64(kStartV2);
+    start.u64(spelling.sizes == SizeRule::whole ? kAlignment : 2 * sizeof(std::int32_t));  // section_size
+    start.i32(spelling.version);
+    start.i32(static_cast<std::int32_t>(kAlignment));
+  }
+  sink.write(start.bytes());
+  sink.pad_to(kAlignment);
+}
+
+void write_end(Sink& sink, const Spelling& spelling) {
+  ByteWriter end;
+  if (spelling.version == 1) {
+    end.i32(static_cast<std::int32_t>(kEndMarker));
+  } else {
+    end.i64(kEndMarker);
+  }
+  sink.write(end.bytes());
+}
+
+// `uncounted`: bytes of the fields that a size of SizeRule::too_small leaves out.
+void write_section(Sink& sink, Section section, const SectionWriter& fields, const Spelling& spelling, std::uint64_t uncounted = 0) {
+  const std::uint64_t bytes = fields.fields().size();
+  ByteWriter header;
+  header.i64(info(section).marker);
+  header.u64(spelling.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment) : bytes - uncounted);
+  sink.write(header.bytes());
+  sink.write(fields.fields().bytes());
+  sink.pad_to(kAlignment);
+}
+
+}  // namespace
+
+const Spelling kVersion2 = {.parameters = kParametersV2, .order = ParameterOrder::canonical, .token = kTokenV2};
+const Spelling kVersion2AltC = {.empty_text = "unknown",
+                                .parameters = kParametersAltC,
+                                .order = ParameterOrder::alt_c,
+                                .seq_len = false,
+                                .token = kTokenAltC,
+                                .types = TypeNumbering::alt_c,
+                                .sizes = SizeRule::too_small};
+const Spelling kVersion1 = {.version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
+
+std::span<const CardField> card_fields() { return kCardFields; }
+
+FileWriter::FileWriter(const Model& model, const Spelling& spelling)
+    : spelling_(spelling),
+      general_(spelling.general ? std::optional(general_section(model.card, spelling)) : std::nullopt),
+      parameters_(parameters_section(model, spelling)),
+      tokenizer_(tokenizer_section(model.vocabulary, spelling)) {
+  if (model.vocabulary) id_bytes_ = sizeof(std::int32_t) * model.vocabulary->size();
+}
+
+void FileWriter::write_before_tensors(Sink& sink) const {
+  write_start(sink, spelling_);
+  if (general_) write_section(sink, Section::general, *general_, spelling_);
+  write_section(sink, Section::parameters, parameters_, spelling_);
+  write_section(sink, Section::tokenizer, tokenizer_, spelling_, id_bytes_);
+}
+
+std::uint64_t FileWriter::bytes(const std::optional<Tensors>& tensors) const {
+  CountingSink sink;
+  write_before_tensors(sink);
+  write_end(sink, spelling_);
+  return sink.position() + (tensors ? tensors->section.bytes(tensors->counts) : 0);
+}
+
+void FileWriter::write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const {
+  write_before_tensors(sink);
+  if (tensors) tensors->section.write(sink, tensors->counts, progress);
+  write_end(sink, spelling_);
+}
+
+}  // namespace poise::alt

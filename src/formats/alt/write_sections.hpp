@@ -1,0 +1,88 @@
+// ALT's sections as all three writers write them: each is described once, and the writers' spellings are data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/model.hpp>
+#include <poise/progress.hpp>
+
+#include "formats/alt/dialect.hpp"
+#include "formats/alt/section_writer.hpp"
+#include "formats/alt/write_tensors.hpp"
+
+namespace poise::alt {
+
+// A text of the general section.
+struct CardField {
+  std::string_view name;
+  std::string Card::*text;
+};
+std::span<const CardField> card_fields();
+
+// What the parameters section says, with zeros for a model without configuration.
+struct Parameters {
+  const Model& model;
+  Config config;
+};
+struct ParameterField {
+  std::string_view name;
+  void (*write)(SectionWriter& out, std::string_view name, const Parameters& of);
+};
+
+// A token of the tokenizer section.
+struct Token {
+  const Vocabulary& vocabulary;
+  std::size_t id;
+  TypeNumbering types;
+};
+struct TokenField {
+  void (*write)(SectionWriter& out, const Token& token);
+};
+
+// What tells one writer's files from another's.
+struct Spelling {
+  int version = 2;
+  bool general = true;               // there is a general section
+  std::string_view empty_text = {};  // what an empty text of the general section becomes
+  std::span<const ParameterField> parameters = {};
+  std::optional<ParameterOrder> order = {};  // that readers have to find in the section
+  bool seq_len = true;                       // the tokenizer section says how long the longest sequence is
+  std::span<const TokenField> token = {};
+  TypeNumbering types = TypeNumbering::canonical;
+  SizeRule sizes = SizeRule::whole;  // or too_small, with the start marker's as fields
+};
+extern const Spelling kVersion2;
+extern const Spelling kVersion2AltC;
+extern const Spelling kVersion1;
+
+// The tensors section, and the fields that it begins with.
+struct Tensors {
+  const TensorsSection& section;
+  const SectionWriter& counts;
+};
+
+class FileWriter {
+ public:
+  // Makes all sections but the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
+  FileWriter(const Model& model, const Spelling& spelling);
+
+  // Of the whole file. alt.c's dialect has no tensors.
+  std::uint64_t bytes(const std::optional<Tensors>& tensors) const;
+  void write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const;
+
+ private:
+  void write_before_tensors(Sink& sink) const;
+
+  const Spelling& spelling_;
+  std::optional<SectionWriter> general_;
+  SectionWriter parameters_;
+  SectionWriter tokenizer_;
+  std::uint64_t id_bytes_ = 0;  // of the tokenizer section, those that hold ids
+};
+
+}  // namespace poise::alt
