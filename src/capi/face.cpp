@@ -190,8 +190,12 @@ DType dtype_from(poise_dtype dtype) {
 }
 
 poise_finding c_finding(const Finding& finding) {
-  return {sizeof(poise_finding), lend(finding.message), lend(finding.path), finding.offset.value_or(POISE_NO_OFFSET),
-          finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING, 0};
+  return {sizeof(poise_finding),
+          lend(finding.message),
+          lend(finding.path),
+          finding.offset.value_or(POISE_NO_OFFSET),
+          finding.severity == Severity::error ? POISE_FAULT : POISE_WARNING,
+          0};
 }
 
 }  // namespace poise::capi

@@ -253,7 +253,10 @@ poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_pl
 }
 
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error) {
-  return guard(error, [&] { add(open_writer(writer).model, tensor_at(tensor)); });
+  return guard(error, [&] {
+    poise::Model& to = open_writer(writer).model;
+    add(to, tensor_at(tensor));
+  });
 }
 
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {

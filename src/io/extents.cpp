@@ -13,11 +13,11 @@ std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extent
   return std::pair(*found, *(found + 1));
 }
 
-std::vector<ByteRange> gaps_between(std::vector<ByteRange> ranges) {
+std::vector<FileRange> gaps_between(std::vector<FileRange> ranges) {
   std::ranges::sort(ranges);
-  std::vector<ByteRange> gaps;
+  std::vector<FileRange> gaps;
   std::uint64_t position = 0;
-  for (const ByteRange& range : ranges) {
+  for (const FileRange& range : ranges) {
     if (range.begin > position) gaps.push_back({position, range.begin});
     position = std::max(position, range.end);
   }

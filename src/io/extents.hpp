@@ -21,14 +21,14 @@ struct Extent {
 // in that order. Requires: none is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
-// Bytes [begin, end).
-struct ByteRange {
+// Bytes [begin, end) of a file.
+struct FileRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  friend auto operator<=>(const ByteRange&, const ByteRange&) = default;
+  friend auto operator<=>(const FileRange&, const FileRange&) = default;
 };
 
 // The bytes from 0 to the end of the last range that are in none of them, in order. Ranges may overlap.
-std::vector<ByteRange> gaps_between(std::vector<ByteRange> ranges);
+std::vector<FileRange> gaps_between(std::vector<FileRange> ranges);
 
 }  // namespace poise

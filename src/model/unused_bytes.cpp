@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const ByteRange& range) {
+std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const FileRange& range) {
   constexpr std::uint64_t kPiece = 1 << 20;
   std::vector<std::byte> piece;
   for (std::uint64_t position = range.begin; position < range.end;) {
@@ -29,11 +29,11 @@ std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const ByteRa
 }
 
 // Only zero bytes up to the next multiple are padding. Anything more may have been a part, even where all of it is zero.
-bool is_padding(const ByteRange& gap, std::span<const std::uint64_t> alignments) {
+bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments) {
   return std::ranges::any_of(alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });
 }
 
-void check_gap(const SourcePtr& source, const ByteRange& gap, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
   if (!is_padding(gap, alignments)) {
     findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin), source->name(), gap.begin});
   } else if (const auto offset = first_nonzero(source, gap)) {
@@ -45,8 +45,8 @@ void check_gap(const SourcePtr& source, const ByteRange& gap, std::span<const st
 
 }  // namespace
 
-std::vector<ByteRange> ranges_of_parts(const Model& model, const Source& source) {
-  std::vector<ByteRange> ranges;
+std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source) {
+  std::vector<FileRange> ranges;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) {
       if (const auto at = part.blob->location(); at && at->source.get() == &source) ranges.push_back({at->offset, at->offset + at->length});
@@ -55,8 +55,8 @@ std::vector<ByteRange> ranges_of_parts(const Model& model, const Source& source)
   return ranges;
 }
 
-void find_unused_bytes(const SourcePtr& source, std::vector<ByteRange> known, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
-  for (const ByteRange& gap : gaps_between(std::move(known))) check_gap(source, gap, alignments, findings);
+void find_unused_bytes(const SourcePtr& source, std::vector<FileRange> known, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+  for (const FileRange& gap : gaps_between(std::move(known))) check_gap(source, gap, alignments, findings);
 }
 
 }  // namespace poise

@@ -39,7 +39,7 @@ TEST(Extents, OverlapIsFoundWhereverItIs) {
 TEST(Extents, ALongOneAroundRepeatedOnes) { EXPECT_EQ(overlap({{64, 100}, {80, 4}, {80, 4}}), Two({0, 1})); }
 
 TEST(Extents, GapsAreWhatIsInNone) {
-  using Ranges = std::vector<ByteRange>;
+  using Ranges = std::vector<FileRange>;
   EXPECT_EQ(gaps_between({}), Ranges());
   EXPECT_EQ(gaps_between({{0, 8}, {8, 16}}), Ranges());
   EXPECT_EQ(gaps_between({{32, 40}, {8, 16}}), (Ranges{{0, 8}, {16, 32}}));

@@ -19,7 +19,7 @@ SourcePtr zeros_but(std::size_t place) {
 }
 
 // Message and place of what is told of a file whose parts are to begin on multiples of 16, and of which some writers align to 64.
-std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<ByteRange>& known) {
+std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<FileRange>& known) {
   std::vector<Finding> findings;
   find_unused_bytes(zeros_but(place), known, std::array<std::uint64_t, 2>{16, 64}, findings);
   std::vector<std::pair<std::string, std::uint64_t>> told;
@@ -55,7 +55,7 @@ TEST(UnusedBytes, PartsOfOneFileCount) {
   model.add(make_dense("a", {4}, DType::u8, make_source_blob(here, 8, 4)));
   model.add(make_dense("b", {2}, DType::u8, make_source_blob(zeros_but(0), 0, 2)));
   model.add(make_dense("c", {1}, DType::u8, make_memory_blob(std::vector<std::byte>(1), "c")));
-  EXPECT_THAT(ranges_of_parts(model, *here), ElementsAre(ByteRange{8, 12}));
+  EXPECT_THAT(ranges_of_parts(model, *here), ElementsAre(FileRange{8, 12}));
 }
 
 }  // namespace

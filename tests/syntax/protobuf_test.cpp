@@ -115,7 +115,7 @@ TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
   EXPECT_THAT(text(bytes("\x12\x04"
                          "abc")),
               is("test: unknown field: 4 bytes wanted", 2));
-  EXPECT_THAT(text(bytes("\x08\x01\x02")), is("test: tag: field number 0", 2));
+  EXPECT_THAT(text(bytes("\x10\x01\x02")), is("test: tag: field number 0", 2));
   EXPECT_THAT(text(bytes("\x80\x80\x80\x80\x10\x01")), is("test: tag: field number 536870912, expected 1 to 536870911", 0));
   EXPECT_THAT(text(bytes("\x0b")), is("wire type 3 of field 1", 0));
   EXPECT_THAT(text(bytes("\x0f")), is("wire type 7 of field 1", 0));

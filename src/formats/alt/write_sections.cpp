@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/alt/layout.hpp"
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/tokens.hpp"
 

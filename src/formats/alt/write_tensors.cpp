@@ -5,6 +5,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/alt/layout.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 

@@ -9,6 +9,7 @@
 #include <poise/progress.hpp>
 
 #include "formats/alt/section_writer.hpp"
+#include "io/sink.hpp"
 
 namespace poise::alt {
 

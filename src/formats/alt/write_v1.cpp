@@ -51,7 +51,8 @@ struct File {
   explicit File(const Model& model) : section(in_canonical_order(model), tensor_header), counts(tensor_counts(model, section)), sections(model, kVersion1) {
     // Readers of version 1, which has no hidden_act, take it for the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
-      throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title)).with({.kind = Remedy::Kind::format, .value = "alt"});
+      throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
+          .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
   }
   Tensors tensors() const { return {section, counts}; }

@@ -17,9 +17,9 @@ namespace poise::ztensor {
 namespace {
 
 // The alignment that a writer of version 2 chose is not stored, but seen: in the blobs, for an edit may have put the manifest elsewhere.
-std::uint64_t observed_alignment(const std::vector<ByteRange>& blobs, const ManifestRange& manifest) {
+std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
-  for (const ByteRange& blob : blobs) offsets |= blob.begin;
+  for (const FileRange& blob : blobs) offsets |= blob.begin;
   return offsets & (~offsets + 1);
 }
 
@@ -55,7 +55,7 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   std::vector<Finding> findings;
-  std::vector<ByteRange> known = ranges_of_parts(model, *input.source);
+  std::vector<FileRange> known = ranges_of_parts(model, *input.source);
   known.push_back({0, kMagic1.size()});
   known.push_back({manifest_begin1(*input.source), input.source->size()});
   find_unused_bytes(input.source, std::move(known), std::array{kAlignment1}, findings);
@@ -69,7 +69,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   const ManifestRange range = find_manifest2(*input.source);
   audit_reserved(input.source, findings);
   if (range.end == 0) return findings;
-  std::vector<ByteRange> known = ranges_of_parts(model, *input.source);
+  std::vector<FileRange> known = ranges_of_parts(model, *input.source);
   const std::uint64_t alignment = observed_alignment(known, range);
   known.push_back({range.begin, range.end});
   known.push_back({0, kMagic2.size()});

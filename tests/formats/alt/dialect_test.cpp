@@ -259,13 +259,13 @@ TEST(AltDialects, AZeroBelowZeroIsTold) {
 }
 
 TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
-  auto bytes = read_annotated_hex("v2.hex");
+  auto bytes = read_annotated_hex("formats/alt/v2.hex");
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string name = "model.layers.0.self_attn.k_proj.weight";
   put(bytes, text.find(name) + name.size() + 4 + 4, -0.0F);
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Warning::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found -0 and 0"))));
-  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("v2.hex"));
+  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found -0 and 0"))));
+  EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
 TEST(AltDialects, HintsOfOtherTensorsAreTold) {
