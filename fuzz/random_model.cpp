@@ -110,8 +110,7 @@ Tensor affine(Dice& dice, const std::string& name) {
   std::vector<std::byte> codes(static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
   for (std::byte& code : codes) code = static_cast<std::byte>(dtype == DType::qint8 || packed ? dice.byte() : dice.below(8));
   Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(codes), name));
-  tensor.layout = Layout::affine;
-  tensor.affine = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
+  tensor.layout = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
   return tensor;
 }
 

@@ -44,7 +44,8 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
   const Tensor b = with_packed_codes(unpacked_b);
   if (a.shape != b.shape) return "shape";
   if (a.layout != b.layout) return "layout";
-  if ((a.affine ? a.affine->get() : Affine{}) != (b.affine ? b.affine->get() : Affine{})) return "scale";
+  if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) != (b.layout.affine() != nullptr ? b.layout.affine()->get() : Affine{}))
+    return "scale";
   // The two versions of zTensor describe groups in different words.
   if (lossless && a.layout != Layout::quantized_group && !same(a.attributes, b.attributes)) return "attributes";
   if (a.parts.size() != b.parts.size()) return "number of parts";

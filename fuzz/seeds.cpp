@@ -22,6 +22,8 @@
 #include "bytes/byte_writer.hpp"
 #include "formats/alt/layout.hpp"
 #include "formats/format.hpp"
+#include "formats/safetensors/dtypes.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "huggingface_seed.hpp"
 #include "random_model.hpp"
@@ -189,11 +191,10 @@ std::string number_word(std::uint64_t value, std::size_t bytes) {
 
 void write_dictionaries(const SeedWriter& seeds) {
   std::map<std::string, std::set<std::string>> words;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(DType::unknown); ++i) {
-    const DTypeInfo& row = info(static_cast<DType>(i));
-    words["safetensors"].insert(std::string(row.safetensors));
-    words["zt"].insert({std::string(row.zt0), std::string(row.zt1), std::string(row.zt2), std::string(row.zt2_type)});
-  }
+  for (const auto& row : kSafetensorsSpellings) words["safetensors"].insert(std::string(row.text));
+  for (const auto& row : ztensor::kSpellings0) words["zt"].insert(std::string(row.text));
+  for (const auto& row : ztensor::kSpellings1) words["zt"].insert(std::string(row.text));
+  for (const auto& row : ztensor::kSpellings2) words["zt"].insert({std::string(row.text.storage), std::string(row.text.logical)});
   for (const auto& section : alt::kSections) words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
   for (const std::int64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker}) words["alt"].insert(number_word(static_cast<std::uint64_t>(marker), 8));
   words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4)});

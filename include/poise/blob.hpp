@@ -10,18 +10,30 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <poise/source.hpp>
 
 namespace poise {
 
-// Where a blob's stored bytes lie.
-struct Location {
+// A run of bytes of a source.
+struct StoredRange {
   SourcePtr source;
   std::uint64_t offset = 0;
-  std::uint64_t length = 0;      // stored bytes: after compression
+  std::uint64_t length = 0;
+
+  friend bool operator==(const StoredRange&, const StoredRange&) = default;
+};
+
+// What a blob's bytes are made from. Blobs of one size that are made from equal things are equal.
+struct Stored : StoredRange {    // the stored bytes: after compression
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
+  unsigned swapped = 0;          // bytes of each number that stand in the other order; 0: none
+
+  friend bool operator==(const Stored&, const Stored&) = default;
 };
 
 // A blob read from front to back.
@@ -53,7 +65,14 @@ class Blob {
   // True when read() at any offset costs about the bytes it copies, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
-  virtual std::optional<Location> location() const { return std::nullopt; }
+  // Where a source holds the very bytes, one after the other, so that the kernel can copy them. Nothing for bytes that are decoded or computed.
+  virtual std::optional<StoredRange> raw() const { return std::nullopt; }
+
+  // What a file holds for this blob: its place for messages, its identity for what reads shared bytes once. Nothing for computed bytes.
+  virtual std::optional<Stored> stored() const;  // by default what raw() says
+
+  // False when no version of the bytes can be had: size() is what a file claims of an encoding that is not known.
+  virtual bool decodable() const { return true; }
 
  protected:
   Blob() = default;
@@ -63,7 +82,7 @@ class Blob {
 
 using BlobPtr = std::shared_ptr<const Blob>;
 
-// Bytes [offset, offset + length) of a source as they stand. Requires: the range lies in the source.
+// Bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
 
 // Owned bytes.
@@ -71,10 +90,61 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
 // Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the reason
 // ("the encoding "lz4" is not known to this version of Poise").
-BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason);
+BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
 // Bytes that should be there and are not (the file that holds them is absent): reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
+
+// Bytes of a source, as part of what holds them: takes no memory of its own.
+class SourceBlob final : public Blob {
+ public:
+  // Throws internal when the source has fewer bytes.
+  SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
+  SourceBlob(const SourceBlob& other) : Blob(), place_(other.place_) {}
+  SourceBlob(SourceBlob&& other) noexcept : Blob(), place_(std::move(other.place_)) {}
+  SourceBlob& operator=(const SourceBlob& other) {
+    place_ = other.place_;
+    return *this;
+  }
+  SourceBlob& operator=(SourceBlob&& other) noexcept {
+    place_ = std::move(other.place_);
+    return *this;
+  }
+
+  std::uint64_t size() const override { return place_.length; }
+  std::optional<std::span<const std::byte>> map() const override;
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  std::optional<StoredRange> raw() const override { return place_; }
+
+ private:
+  StoredRange place_;
+};
+
+// A blob where it belongs: bytes of a source in place, any other blob by pointer. What it points to is valid while this lives and is not
+// assigned to; a BlobPtr made of it may outlive it.
+class HeldBlob {
+ public:
+  HeldBlob() = default;  // holds none
+  HeldBlob(SourceBlob blob) : blob_(std::move(blob)) {}
+  HeldBlob(BlobPtr blob) : blob_(std::move(blob)) {}
+  template <typename Kind>
+  requires std::is_base_of_v<Blob, Kind> HeldBlob(std::shared_ptr<Kind> blob) : blob_(BlobPtr(std::move(blob))) {}
+
+  const Blob* get() const {
+    const auto* in_place = std::get_if<SourceBlob>(&blob_);
+    return in_place != nullptr ? in_place : std::get<BlobPtr>(blob_).get();
+  }
+  const Blob& operator*() const { return *get(); }
+  const Blob* operator->() const { return get(); }
+  explicit operator bool() const { return get() != nullptr; }
+  operator BlobPtr() const {
+    const auto* in_place = std::get_if<SourceBlob>(&blob_);
+    return in_place != nullptr ? std::make_shared<const SourceBlob>(*in_place) : std::get<BlobPtr>(blob_);
+  }
+
+ private:
+  std::variant<BlobPtr, SourceBlob> blob_;
+};
 
 // A copy of all decoded bytes.
 std::vector<std::byte> read_all(const Blob& blob);

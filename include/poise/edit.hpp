@@ -23,7 +23,7 @@ struct EditReport {
 };
 
 // Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for formats
-// without attributes; bad_argument when there is nothing to change, a key stands twice or one to erase is not there; io.
+// without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not there; io.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 }  // namespace poise

@@ -144,12 +144,15 @@ class Model {
   Model(Model&&) = default;
   Model& operator=(Model&&) = default;
 
-  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 250,000 tensors, 400,000 parts in all or a
+  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 4,000,000 parts in all or a
   // rank of 64.
   const Tensor& add(Tensor tensor);
 
   // Makes room for that many tensors, so that adding them is quick.
   void reserve(std::size_t tensors);
+
+  // Puts tensors into another order: the i-th becomes the one that is order[i]-th now. Requires: each place once.
+  void reorder(const std::vector<std::uint32_t>& order);
 
   // In file order.
   const std::deque<Tensor>& tensors() const { return tensors_; }

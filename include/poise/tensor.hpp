@@ -8,17 +8,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <variant>
 
 #include <poise/affine.hpp>
 #include <poise/blob.hpp>
+#include <poise/boxed.hpp>
 #include <poise/digest.hpp>
 #include <poise/dtype.hpp>
+#include <poise/small_vector.hpp>
 #include <poise/value.hpp>
 
 namespace poise {
 
-using Shape = std::vector<std::uint64_t>;
+// The length of each dimension, the outermost first.
+using Shape = SmallVector<std::uint64_t, 2>;
 
 // The number of elements; 1 for rank 0; nothing when the product overflows 64 bits.
 std::optional<std::uint64_t> element_count(const Shape& shape);
@@ -35,18 +38,28 @@ enum class Layout : std::uint8_t {
   sparse_coo,       // values, coords
   quantized_group,  // packed_weight, scales, zeros
   affine,           // data, with one Affine for the whole tensor (ALT's qint8 and qint4)
-  other,            // named by Tensor::layout_name: listed, not interpreted
+  other,            // named by TensorLayout::name()
 };
 
 std::string_view to_string(Layout layout);
+// Layout::other for every name that is not one of a layout beside affine.
+Layout layout_from_name(std::string_view name);
 
 struct Part {
   std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
-  std::string dtype_name;  // as the file spells it, for types that are not known
-  BlobPtr blob;            // never null
-  std::optional<Digest> digest;
+  Boxed<std::string> spelling = {};  // of the type in the file, where it is not to_string(dtype)
+  HeldBlob blob;                     // holds one
+  Boxed<Digest> digest = {};
+
+  // The type as the file spells it.
+  std::string_view type_name() const { return spelling ? std::string_view(*spelling) : to_string(dtype); }
+  // The type as Poise calls it; one that it does not know as the file spells it.
+  std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
 };
+
+// What Part::spelling is for a type that a file spells that way.
+Boxed<std::string> spelling_of(DType dtype, std::string_view spelled);
 
 // The scale of an affine tensor: known from a file, or found by a pass over the data when it is first asked for.
 class AffineSource {
@@ -59,14 +72,52 @@ class AffineSource {
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
+struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
+struct MxScheme;     // views/mx.hpp
+
+// How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
+class TensorLayout {
+ public:
+  struct Dense {};
+  struct Sparse {
+    Layout form = Layout::sparse_csr;  // or sparse_coo
+    bool ascending = false;            // the file promises that the columns of a row ascend
+  };
+
+  TensorLayout() = default;
+  // Dense, or sparse in any order. Throws internal for the kinds that need a scheme.
+  TensorLayout(Layout plain);
+  TensorLayout(Sparse sparse) : scheme_(sparse) {}
+  // None is null, but for the scheme of groups that is not known because types of their parts are not.
+  TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(std::move(affine)) {}
+  TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(std::move(groups)) {}
+  TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(std::move(mx)) {}
+  // A layout that is listed and carried, not interpreted.
+  static TensorLayout other(std::string name);
+
+  Layout kind() const;
+  operator Layout() const { return kind(); }
+  // "dense", "sparse_csr", ...; of Layout::other as the file spells it.
+  std::string_view name() const;
+
+  // Null for other kinds.
+  const AffineSource* affine() const;
+  const GroupScheme* groups() const;
+  const MxScheme* mx() const;
+  // The files says of these that columns ascend. False for other kinds.
+  bool is_ascending() const;
+
+ private:
+  using Other = std::shared_ptr<const std::string>;
+  std::variant<Dense, Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, Other> scheme_;
+};
+
 struct Tensor {
   std::string name;
   Shape shape;
-  Layout layout = Layout::dense;
-  std::string layout_name;  // as the file spells it: always for Layout::other, else where the spelling says more
+  TensorLayout layout;
   Attributes attributes;
-  std::vector<Part> parts;                     // in file order, roles unique
-  std::shared_ptr<const AffineSource> affine;  // set exactly for Layout::affine
+  SmallVector<Part, 1> parts;  // in file order, roles unique
 
   const Part* part(std::string_view role) const;  // nullptr when absent
   // The part with that role; throws not_found naming tensor and role.
@@ -78,8 +129,13 @@ struct Tensor {
   std::uint64_t size_bytes() const;
 };
 
+// What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo", "quantized_group" (in the words of
+// zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
+// attribute when these describe no scheme.
+TensorLayout read_layout(const Tensor& tensor, std::string_view name);
+
 // A dense tensor.
-Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
+Tensor make_dense(std::string name, Shape shape, DType dtype, HeldBlob data);
 
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 

@@ -18,7 +18,7 @@
 struct poise_part {
   const poise_tensor* tensor = nullptr;
   const poise::Part* part = nullptr;
-  std::optional<poise::Location> location;
+  std::optional<poise::Stored> location;
 };
 
 // A tensor in its model, and its parts, made when they are first asked for.

@@ -25,7 +25,7 @@ poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
 const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
   std::call_once(tensor.once, [&] {
     std::vector<poise_part> parts;
-    for (const poise::Part& part : tensor_at(&tensor).parts) parts.push_back({&tensor, &part, part.blob->location()});
+    for (const poise::Part& part : tensor_at(&tensor).parts) parts.push_back({&tensor, &part, part.blob->stored()});
     tensor.parts = std::move(parts);
   });
   return tensor.parts;
@@ -36,15 +36,15 @@ poise_tensor_info describe(const poise_tensor& handle) {
   poise_tensor_info out = POISE_TENSOR_INFO_INIT;
   out.index = handle.index;
   out.name = lend(tensor.name);
-  out.layout = static_cast<poise_layout>(tensor.layout);
-  out.layout_name = lend(tensor.layout == poise::Layout::other ? std::string_view(tensor.layout_name) : poise::to_string(tensor.layout));
+  out.layout = static_cast<poise_layout>(tensor.layout.kind());
+  out.layout_name = lend(tensor.layout.name());
   const bool is_dense = tensor.layout == poise::Layout::dense;  // which has data, and perhaps more
   out.dtype = is_dense ? c_dtype(tensor.require("data").dtype) : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN : c_dtype(tensor.parts.front().dtype);
   out.rank = tensor.shape.size();
   out.dims = tensor.shape.data();
   out.elements = tensor.elements();
-  if (tensor.affine) {
-    const poise::Affine affine = tensor.affine->get();
+  if (tensor.layout.affine() != nullptr) {
+    const poise::Affine affine = tensor.layout.affine()->get();
     out.affine = {affine.delta, affine.min, affine.max, affine.packed};
   }
   out.attributes = c_attributes(tensor.attributes);
@@ -57,7 +57,7 @@ poise_part_info describe(const poise_part& handle) {
   poise_part_info out = POISE_PART_INFO_INIT;
   out.role = lend(part.role);
   out.dtype = c_dtype(part.dtype);
-  out.dtype_name = lend(part.dtype == poise::DType::unknown ? std::string_view(part.dtype_name) : poise::to_string(part.dtype));
+  out.dtype_name = lend(part.shown_type());
   out.decoded_size = part.blob->size();
   out.file = out.encoding_name = out.digest = lend({});
   if (handle.location) {

@@ -109,14 +109,13 @@ poise::Tensor planned(const poise_tensor_plan& plan, std::mutex& mutex) {
   }
   poise::Tensor tensor = poise::make_dense(name, shape, dtype, std::make_shared<FilledBlob>(plan, *bytes, mutex));
   if (affine) {
-    tensor.layout = poise::Layout::affine;
-    tensor.affine = std::move(affine);
+    tensor.layout = std::move(affine);
   }
   return tensor;
 }
 
 void add(poise::Model& model, poise::Tensor tensor) {
-  if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" stands twice", tensor.name));
+  if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" comes twice", tensor.name));
   model.add(std::move(tensor));
 }
 

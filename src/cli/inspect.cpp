@@ -28,8 +28,8 @@ Attributes vocabulary_json(const Vocabulary& vocabulary) {
 }
 
 Attributes part_json(const Part& part) {
-  Attributes map{{"role", part.role}, {"dtype", part.dtype == DType::unknown ? std::string_view(part.dtype_name) : to_string(part.dtype)}};
-  const auto at = part.blob->location();
+  Attributes map{{"role", part.role}, {"dtype", part.shown_type()}};
+  const auto at = part.blob->stored();
   map.set("file", at ? Value(at->source->name()) : Value());
   map.set("offset", at ? Value(at->offset) : Value());
   map.set("length", at ? at->length : part.blob->size());
@@ -38,13 +38,11 @@ Attributes part_json(const Part& part) {
   return map;
 }
 
-std::string_view layout_text(const Tensor& tensor) { return tensor.layout == Layout::other ? std::string_view(tensor.layout_name) : to_string(tensor.layout); }
-
 // A file's own attributes, and the scale that ALT stores beside them.
 Attributes attributes_json(const Tensor& tensor) {
   Attributes map = tensor.attributes;
-  if (tensor.affine) {
-    const Affine affine = tensor.affine->get();
+  if (tensor.layout.affine() != nullptr) {
+    const Affine affine = tensor.layout.affine()->get();
     map.set("delta", static_cast<double>(affine.delta));
     map.set("min", static_cast<double>(affine.min));
     map.set("max", static_cast<double>(affine.max));
@@ -58,16 +56,23 @@ Attributes tensor_json(const Tensor& tensor) {
   for (const Part& part : tensor.parts) parts.emplace_back(part_json(part));
   return {{"name", tensor.name},
           {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
-          {"layout", layout_text(tensor)},
+          {"layout", tensor.layout.name()},
           {"attributes", attributes_json(tensor)},
           {"parts", std::move(parts)}};
 }
 
 std::string describe(const Finding& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
 
+std::string indented(std::string_view text, std::size_t spaces) {
+  std::string result(spaces, ' ');
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result.append(spaces, ' ');
+  }
+  return result;
+}
+
 void print_json(const Model& model, const Options& options) {
-  Value::Array tensors;
-  for (const Tensor& tensor : model.tensors()) tensors.emplace_back(tensor_json(tensor));
   Value::Array warnings;
   for (const Finding& warning : model.warnings) warnings.emplace_back(describe(warning));
   Attributes root{{"path", options.path}, {"format", model.origin.format}, {"size", model.origin.size}};
@@ -76,8 +81,16 @@ void print_json(const Model& model, const Options& options) {
   root.set("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
   root.set("attributes", model.attributes);
   root.set("warnings", std::move(warnings));
-  root.set("tensors", std::move(tensors));
-  fmt::print("{}\n", to_json(root, 2));
+  std::string text = to_json(root, 2);
+  text.erase(text.rfind('\n'));
+  fmt::print("{},\n  \"tensors\": [", text);
+  // One by one: as values all of them would take many times the memory of the model.
+  const char* before = "\n";
+  for (const Tensor& tensor : model.tensors()) {
+    fmt::print("{}{}", before, indented(to_json(tensor_json(tensor), 2), 4));
+    before = ",\n";
+  }
+  fmt::print("{}]\n}}\n", model.size() > 0 ? "\n  " : "");
 }
 
 void print_field(std::string_view label, const std::string& value) { fmt::print("  {:<14}{}\n", label, printable(value)); }
@@ -99,13 +112,12 @@ void print_map(std::string_view title, const Attributes& map) {
   for (const auto& [key, value] : map) fmt::print("  {:<{}}  {}\n", printable(key), width, printable(plain(value)));
 }
 
-std::string dtypes_of(const Tensor& tensor) {
-  std::string text;
+// "f32", "u8+f16"
+void append_dtypes(std::string& text, const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
-    if (!text.empty()) text += "+";
-    text += part.dtype == DType::unknown ? part.dtype_name : std::string(to_string(part.dtype));
+    if (&part != tensor.parts.data()) text += "+";
+    text += printable(part.shown_type());
   }
-  return text;
 }
 
 // Nothing where 64 bits do not hold it: what is sparse, compressed or shared may add up to that.
@@ -122,13 +134,18 @@ Total bytes_of(const Tensor& tensor) {
 std::string grouped(Total total) { return total ? cli::grouped(*total) : "2^64 or more"; }
 
 void print_tensors(const Model& model) {
-  Table table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true});
-  for (const Tensor& tensor : model.tensors()) {
-    const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts.front().blob->location();
-    table.add({printable(tensor.name), to_string(tensor.shape), printable(dtypes_of(tensor)), printable(layout_text(tensor)), at ? grouped(at->offset) : "-",
-               grouped(bytes_of(tensor))});
-  }
-  fmt::print("\n{}", table.text());
+  fmt::print("\n");
+  Table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true})
+      .print(model.size(), [&](std::size_t index, Table::Row& row) {
+        const Tensor& tensor = model.tensors()[index];
+        const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
+        row[0] += printable(tensor.name);
+        row[1] += to_string(tensor.shape);
+        append_dtypes(row[2], tensor);
+        row[3] += printable(tensor.layout.name());
+        row[4] += at ? grouped(at->offset) : "-";
+        row[5] += grouped(bytes_of(tensor));
+      });
 }
 
 // One row per element type: how many tensors, elements and bytes.
@@ -144,14 +161,14 @@ void print_summary(const Model& model) {
       elements = plus(elements, other.elements);
       bytes = plus(bytes, other.bytes);
     }
-    std::vector<std::string> row() const {
-      return {printable(dtype), cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""};
-    }
+    std::vector<std::string> row() const { return {dtype, cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""}; }
   };
   std::vector<Sum> sums;
   std::unordered_map<std::string, std::size_t> indices;
+  std::string dtype;
   for (const Tensor& tensor : model.tensors()) {
-    const std::string dtype = dtypes_of(tensor);
+    dtype.clear();
+    append_dtypes(dtype, tensor);
     const auto [found, is_new] = indices.try_emplace(dtype, sums.size());
     if (is_new) sums.push_back({dtype});
     sums[found->second].add({dtype, 1, tensor.elements(), bytes_of(tensor)});

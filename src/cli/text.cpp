@@ -34,8 +34,11 @@ std::size_t control_length(std::string_view text) {
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
+bool may_begin_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\xc2' || c == '\xd8' || c == '\xe2'; }
+
 // Shows control characters, but for those at which a text that begins with `kept` stands.
 std::string escaped(std::string_view text, std::string_view kept = {}) {
+  if (std::ranges::none_of(text, may_begin_control)) return std::string(text);
   std::string result;
   while (!text.empty()) {
     const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : control_length(text);
@@ -45,6 +48,26 @@ std::string escaped(std::string_view text, std::string_view kept = {}) {
   }
   return result;
 }
+
+using Widths = std::vector<std::size_t>;
+
+void widen(Widths& widths, const Table::Row& row) {
+  for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+}
+
+void append_line(std::string& lines, const Table::Row& row, const Widths& widths, const std::vector<bool>& right_aligned) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const std::size_t space = widths[i] - width(row[i]);
+    lines += "  ";
+    if (right_aligned[i]) lines.append(space, ' ');
+    lines += row[i];
+    if (!right_aligned[i]) lines.append(space, ' ');
+  }
+  lines.erase(lines.find_last_not_of(' ') + 1);
+  lines += '\n';
+}
+
+constexpr std::size_t kPrintedBytes = 64 << 10;  // lines that are printed together
 
 class Bar {
  public:
@@ -125,26 +148,40 @@ std::string finding_text(const Finding& finding, const std::string& path) {
                      finding.offset ? fmt::format(" (at 0x{:x})", *finding.offset) : "");
 }
 
-Table::Table(std::vector<std::string> header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
+Table::Table(Row header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
 
-void Table::add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+void Table::add(Row row) { rows_.push_back(std::move(row)); }
 
 std::string Table::text() const {
-  std::vector<std::size_t> widths(right_aligned_.size());
-  for (const auto& row : rows_) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-  }
+  Widths widths(right_aligned_.size());
+  for (const Row& row : rows_) widen(widths, row);
   std::string result;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string space(widths[i] - width(row[i]), ' ');
-      line += "  " + (right_aligned_[i] ? space + row[i] : row[i] + space);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    result += line + "\n";
-  }
+  for (const Row& row : rows_) append_line(result, row, widths, right_aligned_);
   return result;
+}
+
+void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& row)> fill) const {
+  Row row(right_aligned_.size());
+  const auto make = [&](std::size_t index) {
+    for (std::string& cell : row) cell.clear();
+    fill(index, row);
+  };
+  Widths widths(right_aligned_.size());
+  for (const Row& kept : rows_) widen(widths, kept);
+  for (std::size_t i = 0; i < count; ++i) {
+    make(i);
+    widen(widths, row);
+  }
+  std::string lines;
+  for (const Row& kept : rows_) append_line(lines, kept, widths, right_aligned_);
+  for (std::size_t i = 0; i < count; ++i) {
+    make(i);
+    append_line(lines, row, widths, right_aligned_);
+    if (lines.size() < kPrintedBytes) continue;
+    fmt::print("{}", lines);
+    lines.clear();
+  }
+  fmt::print("{}", lines);
 }
 
 Progress terminal_progress(const std::string& verb) {

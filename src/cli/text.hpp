@@ -10,6 +10,8 @@
 #include <poise/progress.hpp>
 #include <poise/verify.hpp>
 
+#include "bytes/function_ref.hpp"
+
 namespace poise::cli {
 
 // "14.5 GB", "1.9 MB", "512 bytes": decimal units, as disks are sold.
@@ -42,12 +44,16 @@ std::string finding_text(const Finding& finding, const std::string& path);
 // Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
 class Table {
  public:
-  explicit Table(std::vector<std::string> header, std::vector<bool> right_aligned);
-  void add(std::vector<std::string> row);
+  using Row = std::vector<std::string>;
+
+  explicit Table(Row header, std::vector<bool> right_aligned);
+  void add(Row row);
   std::string text() const;
+  // Prints the table to standard output, with `count` more rows of which none is kept: each is made twice. `fill` gets a row of empty cells.
+  void print(std::size_t count, FunctionRef<void(std::size_t index, Row& row)> fill) const;
 
  private:
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<Row> rows_;
   std::vector<bool> right_aligned_;
 };
 

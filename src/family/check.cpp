@@ -19,7 +19,7 @@ constexpr std::size_t kMostFaults = 1000;
 
 std::string file_and_name(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
-    if (const auto at = part.blob->location()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
+    if (const auto at = part.blob->stored()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
   }
   return tensor.name;
 }

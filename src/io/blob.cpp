@@ -11,38 +11,17 @@
 namespace poise {
 namespace {
 
-class SourceBlob final : public Blob {
- public:
-  SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : source_(std::move(source)), offset_(offset), length_(length) {
-    if (offset > source_->size() || length > source_->size() - offset) {
-      throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, source_->size()), source_->name(), offset);
-    }
-  }
-
-  std::uint64_t size() const override { return length_; }
-  std::optional<std::span<const std::byte>> map() const override {
-    if (!source_->mapped()) return std::nullopt;
-    return source_->bytes().subspan(offset_, length_);
-  }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override { source_->read(offset_ + offset, out); }
-  std::optional<Location> location() const override { return Location{source_, offset_, length_, "raw"}; }
-
- private:
-  SourcePtr source_;
-  std::uint64_t offset_;
-  std::uint64_t length_;
-};
-
 class OpaqueBlob final : public Blob {
  public:
-  OpaqueBlob(Location location, std::uint64_t size, std::string reason) : location_(std::move(location)), size_(size), reason_(std::move(reason)) {}
+  OpaqueBlob(Stored stored, std::uint64_t size, std::string reason) : stored_(std::move(stored)), size_(size), reason_(std::move(reason)) {}
 
   std::uint64_t size() const override { return size_; }
-  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::unsupported, reason_, location_.source->name(), location_.offset); }
-  std::optional<Location> location() const override { return location_; }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::unsupported, reason_, stored_.source->name(), stored_.offset); }
+  std::optional<Stored> stored() const override { return stored_; }
+  bool decodable() const override { return false; }
 
  private:
-  Location location_;
+  Stored stored_;
   std::uint64_t size_;
   std::string reason_;
 };
@@ -77,6 +56,25 @@ class SeekingStream final : public BlobStream {
 
 }  // namespace
 
+std::optional<Stored> Blob::stored() const {
+  auto place = raw();
+  return place ? std::optional<Stored>(Stored{*std::move(place)}) : std::nullopt;
+}
+
+SourceBlob::SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : place_{std::move(source), offset, length} {
+  const Source& all = *place_.source;
+  if (offset > all.size() || length > all.size() - offset) {
+    throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, all.size()), all.name(), offset);
+  }
+}
+
+std::optional<std::span<const std::byte>> SourceBlob::map() const {
+  if (!place_.source->mapped()) return std::nullopt;
+  return place_.source->bytes().subspan(static_cast<std::size_t>(place_.offset), static_cast<std::size_t>(place_.length));
+}
+
+void SourceBlob::read(std::uint64_t offset, std::span<std::byte> out) const { place_.source->read(place_.offset + offset, out); }
+
 std::unique_ptr<BlobStream> Blob::stream() const { return std::make_unique<SeekingStream>(*this); }
 
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length) {
@@ -88,8 +86,8 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name) {
   return make_source_blob(Source::from_memory(std::move(bytes), std::move(name)), 0, size);
 }
 
-BlobPtr make_opaque_blob(Location location, std::uint64_t size, std::string reason) {
-  return std::make_shared<OpaqueBlob>(std::move(location), size, std::move(reason));
+BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason) {
+  return std::make_shared<OpaqueBlob>(std::move(stored), size, std::move(reason));
 }
 
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason) { return std::make_shared<MissingBlob>(size, std::move(reason)); }

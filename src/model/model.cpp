@@ -58,12 +58,32 @@ const Tensor& Model::add(Tensor tensor) {
   }
   const std::string name = added.name;
   tensors_.pop_back();
-  throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" stands twice", name), origin.path.string());
+  throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" comes twice", name), origin.path.string());
 }
 
 void Model::reserve(std::size_t tensors) {
   if (!by_name_) by_name_ = std::make_shared<TextTable>();
   by_name_->reserve(tensors);
+}
+
+void Model::reorder(const std::vector<std::uint32_t>& order) {
+  // Along each cycle of the permutation, so that there is one tensor in the air.
+  std::vector<bool> done(order.size(), false);
+  for (std::size_t first = 0; first < order.size(); ++first) {
+    if (done[first] || order[first] == first) continue;
+    Tensor held = std::move(tensors_[first]);
+    std::size_t at = first;
+    for (std::size_t from = order[at]; from != first; at = from, from = order[at]) {
+      tensors_[at] = std::move(tensors_[from]);
+      done[at] = true;
+    }
+    tensors_[at] = std::move(held);
+    done[at] = true;
+  }
+  by_name_ = nullptr;
+  reserve(tensors_.size());
+  const auto name_at = [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; };
+  for (std::uint32_t at = 0; at < tensors_.size(); ++at) by_name_->insert(tensors_[at].name, at, name_at);
 }
 
 const Tensor* Model::find(std::string_view name) const {

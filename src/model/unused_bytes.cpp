@@ -49,7 +49,7 @@ std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source)
   std::vector<FileRange> ranges;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) {
-      if (const auto at = part.blob->location(); at && at->source.get() == &source) ranges.push_back({at->offset, at->offset + at->length});
+      if (const auto at = part.blob->stored(); at && at->source.get() == &source) ranges.push_back({at->offset, at->offset + at->length});
     }
   }
   return ranges;

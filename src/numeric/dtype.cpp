@@ -1,5 +1,6 @@
 #include <poise/dtype.hpp>
 
+#include <algorithm>
 #include <array>
 
 #include <poise/error.hpp>
@@ -10,8 +11,7 @@ namespace {
 constexpr std::string_view plain_name(std::string_view enumerator) { return enumerator == "boolean" ? "bool" : enumerator; }
 
 constexpr std::array kTable = {
-#define POISE_DTYPE(name, bits, kind, safetensors, alt, zt0, zt1, zt2, zt2_type) \
-  DTypeInfo{DType::name, plain_name(#name), bits, DTypeKind::kind, safetensors, alt, zt0, zt1, zt2, zt2_type},
+#define POISE_DTYPE(name, bits, kind) DTypeInfo{DType::name, plain_name(#name), bits, DTypeKind::kind},
 #include <poise/dtype.def>
 #undef POISE_DTYPE
 };
@@ -26,22 +26,9 @@ const DTypeInfo& info(DType dtype) {
 
 std::string_view to_string(DType dtype) { return dtype == DType::unknown ? "unknown" : info(dtype).name; }
 
-std::optional<DType> dtype_from_name(std::string_view name) { return dtype_from(&DTypeInfo::name, name); }
-
-std::optional<DType> dtype_from(std::string_view DTypeInfo::*column, std::string_view spelling) {
-  if (spelling.empty()) return std::nullopt;
-  for (const DTypeInfo& row : kTable) {
-    if (row.*column == spelling) return row.dtype;
-  }
-  return std::nullopt;
-}
-
-std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
-  if (storage.empty()) return std::nullopt;
-  for (const DTypeInfo& row : kTable) {
-    if (row.zt2 == storage && row.zt2_type == logical) return row.dtype;
-  }
-  return std::nullopt;
+std::optional<DType> dtype_from_name(std::string_view name) {
+  const auto* row = std::ranges::find(kTable, name, &DTypeInfo::name);
+  return row == kTable.end() ? std::nullopt : std::optional(row->dtype);
 }
 
 bool is_floating(DType dtype) { return dtype != DType::unknown && info(dtype).kind == DTypeKind::floating; }

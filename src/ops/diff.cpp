@@ -21,6 +21,7 @@
 #include "ops/same_value.hpp"
 #include "pack/same_bytes.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "tokenizer/kinds.hpp"
 #include "views/dense.hpp"
 #include "views/mx.hpp"
@@ -94,13 +95,13 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
 }
 
 // The type of a part as diff shows it.
-std::string type_name(const Tensor&, const Part& part) { return part.dtype == DType::unknown ? part.dtype_name : std::string(to_string(part.dtype)); }
+std::string type_name(const Tensor&, const Part& part) { return std::string(part.shown_type()); }
 
 // What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the versions of zTensor spell
 // an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (is_sparse(tensor) && part.role != "values") return {};
-  if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.dtype_name));
+  if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.type_name()));
   if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype)) return fmt::format("{}", info(part.dtype).bits);
   return type_name(tensor, part);
 }
@@ -112,9 +113,7 @@ std::string describe(const Tensor& tensor, TypeOf&& type_of) {
   std::ranges::sort(parts, {}, &Part::role);  // formats have orders of their own
   std::string types;
   for (const Part* part : parts) types += fmt::format("{}{}", types.empty() ? "" : "+", type_of(tensor, *part));
-  const std::string_view layout = tensor.layout == Layout::dense   ? ""
-                                  : tensor.layout == Layout::other ? std::string_view(tensor.layout_name)
-                                                                   : to_string(tensor.layout);
+  const std::string_view layout = tensor.layout == Layout::dense ? "" : tensor.layout.name();
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
@@ -139,9 +138,9 @@ bool are_mx(const Tensor& a, const Tensor& b) { return is_mx(a) && is_mx(b) && a
 
 // Do equal bytes mean equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
-  if (a.layout == Layout::affine && b.layout == Layout::affine) return a.affine->get() == b.affine->get();
-  if (are_mx(a, b)) return mx_scheme(a) == mx_scheme(b);
-  return !are_groups(a, b) || same_meaning(group_scheme(a), group_scheme(b));
+  if (a.layout == Layout::affine && b.layout == Layout::affine) return a.layout.affine()->get() == b.layout.affine()->get();
+  if (are_mx(a, b)) return *a.layout.mx() == *b.layout.mx();
+  return !are_groups(a, b) || same_meaning(*a.layout.groups(), *b.layout.groups());
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.

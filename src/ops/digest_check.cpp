@@ -31,7 +31,7 @@ class DigestCheck::ItemCheck final : public Visitor {
     const auto problem = claim_.wrong(std::move(sha256));
     if (!problem) return;
     const Item& item = all_.items_[index_];
-    const auto at = item.blob->location();
+    const auto at = item.blob->stored();
     all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), at ? at->source->name() : std::string(),
                             at ? std::optional(at->offset) : std::nullopt));
   }
@@ -64,7 +64,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
     if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0) first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
   };
   const auto add_item = [&](Item item) {
-    const auto at = item.part->blob->location();
+    const auto at = item.part->blob->stored();
     if (at && stamped.insert(at->source.get()).second) stamps_.emplace_back(at->source);
     bytes_ = saturating_add(bytes_, item.blob->size());
     items_.push_back(std::move(item));
@@ -75,7 +75,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
       if (!part.digest) continue;
       note_unknown(*part.digest, [&] { return fmt::format("tensor {}: {}", tensor.name, part.role); });
       if (!is_computable(part.digest->algorithm)) continue;
-      if (part.blob->location() && !seen.emplace(part).second) continue;
+      if (part.blob->stored() && !seen.emplace(part).second) continue;
       add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
     }
   }

@@ -15,7 +15,7 @@ std::vector<FileClaim> file_claims(const Model& model, const std::function<bool(
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {
       if (part.digest && is_computable(part.digest->algorithm)) continue;
-      const auto at = part.blob->location();
+      const auto at = part.blob->stored();
       if (!at) continue;
       FileClaim& claim = undigested[at->source->name()];
       if (claim.part == nullptr) claim = {nullptr, &tensor, &part, make_source_blob(at->source, 0, at->source->size())};

@@ -54,7 +54,7 @@ class ItemHash final : public Visitor {
     item_.sha256 = sha256;
     const auto problem = claim_ ? claim_->wrong(std::move(sha256)) : std::nullopt;
     if (!problem) return;
-    const auto at = item_.blob->location();
+    const auto at = item_.blob->stored();
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, item_.file, *problem),
                 at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
   }
@@ -77,7 +77,7 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
   scan.finish();
 }
 
-const Digest* computable(const std::optional<Digest>& digest) { return digest && is_computable(digest->algorithm) ? &*digest : nullptr; }
+const Digest* computable(const Boxed<Digest>& digest) { return digest && is_computable(digest->algorithm) ? &*digest : nullptr; }
 
 ModelHash hash_model(const Model& model, const Progress& progress) {
   const std::vector<PartRef> parts = all_parts(model);

@@ -12,9 +12,9 @@ namespace {
 // "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1"
 std::string stored_as(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return std::string(to_string(tensor.require("data").dtype));
-  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").dtype_name);
+  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
   if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
-    const GroupScheme scheme = group_scheme(tensor);
+    const GroupScheme& scheme = *tensor.layout.groups();
     return fmt::format("group{}:{}", scheme.bits, scheme.group_size);
   }
   return storage_name(tensor);

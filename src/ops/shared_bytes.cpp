@@ -6,9 +6,7 @@
 namespace poise {
 namespace {
 
-std::type_index type_of(const Blob& blob) { return typeid(blob); }
-
-bool has_place(const Part& part) { return part.blob->location().has_value(); }
+bool has_place(const Part& part) { return part.blob->stored().has_value(); }
 
 // All that the outcome of looking at a part's values depends on.
 struct CheckedValues {
@@ -52,15 +50,15 @@ SameBefore same_before_by(const std::vector<PartRef>& parts, Key (*key)(const Pa
 }  // namespace
 
 DigestedBytes::DigestedBytes(const Part& part)
-    : decoder(type_of(*part.blob)),
-      size(part.blob->size()),
+    : size(part.blob->size()),
       digest(part.digest ? std::string_view(part.digest->text) : std::string_view()),
       over_stored(part.digest && part.digest->over_stored) {
-  Location at = part.blob->location().value();
+  Stored at = part.blob->stored().value();
   source = at.source.get();
   offset = at.offset;
   length = at.length;
   encoding = std::move(at.encoding);
+  swapped = at.swapped;
 }
 
 std::vector<PartRef> all_parts(const Model& model) {

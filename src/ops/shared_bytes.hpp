@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -26,7 +25,7 @@ struct DigestedBytes {
   std::uint64_t offset;
   std::uint64_t length;
   std::string encoding;
-  std::type_index decoder;  // the type of the blob
+  unsigned swapped;
   std::uint64_t size;
   std::string_view digest;
   bool over_stored;

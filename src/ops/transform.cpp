@@ -128,7 +128,8 @@ class Types {
 
   static bool is_stored_so(const Tensor& tensor, const StoredType& type) {
     if (tensor.layout == Layout::quantized_group && type.grouped()) {
-      const GroupScheme scheme = group_scheme(tensor);
+      if (tensor.layout.groups() == nullptr) return false;
+      const GroupScheme& scheme = *tensor.layout.groups();
       return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
     }
     const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
@@ -163,7 +164,7 @@ Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, std::vector
   const auto report = std::make_shared<QuantizationReport>();
   Tensor quantized = quantize(tensor, type, report);
   StoredType actual = type;
-  if (type.grouped()) actual.groups.size = group_scheme(quantized).group_size;
+  if (type.grouped()) actual.groups.size = quantized.layout.groups()->group_size;
   done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes(), report});
   return quantized;
 }

@@ -15,9 +15,9 @@ Finding finding_from(const Error& error, std::string_view where) {
 }
 
 Place place_of(const Part& part, std::uint64_t byte) {
-  const auto at = part.blob->location();
+  const auto at = part.blob->stored();
   if (!at) return {};
-  return {at->source->name(), at->offset + (at->encoding == "raw" ? byte : 0)};
+  return {at->source->name(), at->offset + (part.blob->raw() ? byte : 0)};
 }
 
 Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance) {

@@ -84,7 +84,7 @@ ValueRules value_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool odd = tensor.elements() % 2 != 0;
   if (tensor.layout == Layout::affine && part.role == "data") {
-    const CodeFormat format = code_format(part.dtype, tensor.affine->get());
+    const CodeFormat format = code_format(part.dtype, tensor.layout.affine()->get());
     if (format.packed && odd) rules.last_half = ValueRules::LastHalf::without_code;
     if (format.bits == 4 && !format.packed) rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
   }
@@ -103,10 +103,10 @@ std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rul
 }
 
 void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
-  const Affine affine = tensor.affine->get();
+  const Affine affine = tensor.layout.affine()->get();
   const auto tell = [&](const std::string& problem) {
-    const auto at = tensor.require("data").blob->location();
-    const auto position = tensor.affine->position();
+    const auto at = tensor.require("data").blob->stored();
+    const auto position = tensor.layout.affine()->position();
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), at ? at->source->name() : std::string(),
                         position ? position
                         : at     ? std::optional(at->offset)

@@ -40,10 +40,12 @@ DigestAlgorithm digest_algorithm(std::string_view text) {
 
 bool is_computable(DigestAlgorithm algorithm) { return !digest_name(algorithm).empty(); }
 
+bool covers_content(const Blob& blob, const Digest& digest) { return !digest.over_stored || blob.raw() || !blob.stored(); }
+
 BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest) {
-  if (!digest.over_stored) return blob;
-  const auto at = blob->location();
-  return !at || at->encoding == "raw" ? blob : make_source_blob(at->source, at->offset, at->length);
+  if (covers_content(*blob, digest)) return blob;
+  const Stored stored = blob->stored().value();
+  return make_source_blob(stored.source, stored.offset, stored.length);
 }
 
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {

@@ -26,6 +26,9 @@ DigestAlgorithm digest_algorithm(std::string_view text);
 // Not none, and not unknown.
 bool is_computable(DigestAlgorithm algorithm);
 
+// Is the digest of a part with this blob that of the blob's own bytes, not of what is stored of them?
+bool covers_content(const Blob& blob, const Digest& digest);
+
 // The bytes that the digest of a part with this blob is of: the blob, or what is stored of it.
 BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest);
 

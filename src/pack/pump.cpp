@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache between being made, hashed and written
 constexpr std::size_t kCopyBytes = 16 << 20;    // between two progress reports
 
-void copy_in_file(const Location& at, Sink& sink, Meter& meter, std::string_view item) {
+void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {
     const std::uint64_t count = std::min<std::uint64_t>(kCopyBytes, at.length - done);
     sink.copy(*at.source, at.offset + done, count);
@@ -124,8 +124,8 @@ void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
 }  // namespace
 
 void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
-  const auto at = blob.location();
-  const bool in_file = at && at->encoding == "raw" && at->length == blob.size() && at->source->descriptor() >= 0;
+  const auto at = blob.raw();
+  const bool in_file = at && at->source->descriptor() >= 0;
   if (hasher == nullptr && in_file) return copy_in_file(*at, sink, meter, item);
   const auto consume = [&](std::span<const std::byte> bytes) {
     if (hasher != nullptr) hasher->update(bytes);
@@ -143,7 +143,7 @@ void stream_chunks(const Blob& blob, const std::function<void(std::span<const st
   if (!all) return stream_serially(blob, consume);
   borrow_chunks(*all, consume);
   // Threads give pages back side by side; one alone would do it when the file is closed.
-  if (const auto at = blob.location()) at->source->done_with(at->offset, at->length);
+  if (const auto at = blob.stored()) at->source->done_with(at->offset, at->length);
 }
 
 }  // namespace poise

@@ -11,17 +11,16 @@ namespace {
 constexpr std::size_t kBeginningBytes = 64 << 10;
 constexpr std::size_t kChunkBytes = 1 << 20;
 
-bool same_place(const Blob& a, const Blob& b) {
-  const auto x = a.location();
-  const auto y = b.location();
-  return x && y && x->source == y->source && x->offset == y->offset && x->length == y->length && x->encoding == y->encoding;
+bool made_from_the_same(const Blob& a, const Blob& b) {
+  const auto x = a.stored();
+  return x && x == b.stored();
 }
 
 }  // namespace
 
 bool same_bytes(const Blob& a, const Blob& b) {
   if (a.size() != b.size()) return false;
-  if (&a == &b || same_place(a, b)) return true;
+  if (&a == &b || made_from_the_same(a, b)) return true;
   const auto x = a.map();
   const auto y = b.map();
   if (x && y) return x->empty() || std::memcmp(x->data(), y->data(), x->size()) == 0;

@@ -23,10 +23,10 @@ constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at 
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
-// Decodes frames from the front to the back of a location.
+// Decodes frames from the front to the back of a place.
 class Decoder {
  public:
-  explicit Decoder(const Location& location) : at_(location), context_(ZSTD_createDCtx()) {
+  explicit Decoder(const StoredRange& place) : at_(place), context_(ZSTD_createDCtx()) {
     if (!context_) throw std::bad_alloc();
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
   }
@@ -84,7 +84,7 @@ class Decoder {
     fail(fmt::format("{}", ZSTD_getErrorName(code)), too_large ? ErrorKind::unsupported : ErrorKind::invalid_file);
   }
 
-  Location at_;
+  StoredRange at_;
   std::unique_ptr<ZSTD_DCtx, Free> context_;
   std::vector<std::byte> buffer_;
   ZSTD_inBuffer input_{nullptr, 0, 0};
@@ -95,7 +95,7 @@ class Decoder {
 
 class ZstdStream final : public BlobStream {
  public:
-  ZstdStream(const Location& location, std::uint64_t size) : decoder_(location), size_(size) {}
+  ZstdStream(const StoredRange& place, std::uint64_t size) : decoder_(place), size_(size) {}
 
   std::size_t read(std::span<std::byte> out) override {
     const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
@@ -122,33 +122,33 @@ class ZstdStream final : public BlobStream {
 };
 
 // What no stored bytes can decode to is never allocated.
-std::uint64_t largest_content(const Location& location) {
-  return location.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX : (location.length / kMinBlockBytes + 1) * kMaxBlockContent;
+std::uint64_t largest_content(const StoredRange& place) {
+  return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
 }
 
 class ZstdBlob final : public Blob {
  public:
-  ZstdBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_([size] { return size; }) {
-    if (size > largest_content(location_)) Decoder(location_).fail(fmt::format("{} bytes cannot decode to {}", location_.length, size));
-    if (size == 0) Decoder(location_).require_end(0);  // nobody will read it, so nobody else will notice
+  ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
+    if (size > largest_content(place_)) Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
+    if (size == 0) Decoder(place_).require_end(0);  // nobody will read it, so nobody else will notice
   }
   // `size` is called at most once at a time and may throw.
-  ZstdBlob(Location location, std::function<std::uint64_t()> size) : location_(std::move(location)), size_(std::move(size)) {}
+  ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
 
   std::uint64_t size() const override {
     std::call_once(size_known_, [this] { known_size_ = size_(); });
     return known_size_;
   }
   bool seekable() const override { return false; }
-  std::optional<Location> location() const override { return location_; }
-  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(location_, size()); }
+  std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
 
   // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece, and
   // to start over for each piece would take time with the square of the size.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<ZstdStream> from = std::move(last_);
-    if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(location_, size());
+    if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(place_, size());
     std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
     while (from->position() < offset) {
       from->read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
@@ -158,7 +158,7 @@ class ZstdBlob final : public Blob {
   }
 
  private:
-  Location location_;
+  StoredRange place_;
   std::function<std::uint64_t()> size_;
   mutable std::once_flag size_known_;
   mutable std::uint64_t known_size_ = 0;
@@ -167,8 +167,8 @@ class ZstdBlob final : public Blob {
 };
 
 // Nothing when it is more than `most`.
-std::optional<std::uint64_t> count_decoded(const Location& location, std::uint64_t most) {
-  Decoder decoder(location);
+std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64_t most) {
+  Decoder decoder(place);
   std::vector<std::byte> chunk(kInputBytes);
   std::uint64_t size = 0;
   while (const std::size_t got = decoder.decode(chunk)) {
@@ -184,14 +184,14 @@ std::optional<std::uint64_t> count_decoded(const Location& location, std::uint64
 // Counts a few times at most, however many limits it is asked with.
 class ZstdSize {
  public:
-  explicit ZstdSize(Location location) : location_(std::move(location)) {}
+  explicit ZstdSize(StoredRange place) : place_(std::move(place)) {}
 
   std::uint64_t get(std::uint64_t limit) {
     const std::lock_guard lock(mutex_);
     while (!size_ && !failure_ && (!above_ || limit > *above_)) count(limit);
     if (failure_) std::rethrow_exception(failure_);
     if (size_ && *size_ <= limit) return *size_;
-    Decoder(location_).fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
+    Decoder(place_).fail(fmt::format("it decodes to more than the {} bytes that can be right here", limit));
   }
 
  private:
@@ -199,26 +199,26 @@ class ZstdSize {
     const std::uint64_t twice = above_.value_or(0) > UINT64_MAX / 2 ? UINT64_MAX : 2 * above_.value_or(0);
     const std::uint64_t most = std::max(limit, twice);
     try {
-      size_ = count_decoded(location_, most);
+      size_ = count_decoded(place_, most);
     } catch (const Error&) {
       failure_ = std::current_exception();
     }
     above_ = most;
   }
 
-  Location location_;
+  StoredRange place_;
   std::mutex mutex_;
   std::optional<std::uint64_t> size_;
   std::optional<std::uint64_t> above_;  // without a size: it is more than this
   std::exception_ptr failure_;
 };
 
-std::shared_ptr<ZstdSize> count_zstd(Location location) { return std::make_shared<ZstdSize>(std::move(location)); }
+std::shared_ptr<ZstdSize> count_zstd(StoredRange place) { return std::make_shared<ZstdSize>(std::move(place)); }
 
-BlobPtr make_zstd_blob(Location location, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(location), size); }
+BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(place), size); }
 
-BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
-  return std::make_shared<ZstdBlob>(std::move(location), [size = std::move(size), limit] { return size->get(limit); });
+BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
+  return std::make_shared<ZstdBlob>(std::move(place), [size = std::move(size), limit] { return size->get(limit); });
 }
 
 void require_zstd_level(int level) {

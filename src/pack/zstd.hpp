@@ -14,13 +14,13 @@
 namespace poise {
 
 // Stored bytes that are one or more zstd frames and decode to `size` bytes.
-BlobPtr make_zstd_blob(Location location, std::uint64_t size);
+BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
 // The same where the file does not say the size: it is found by decoding, when first asked for, once for all blobs that share `size`, which is
 // count_zstd() of the same place. It must not be larger than `limit`. size() then throws what decoding throws.
 class ZstdSize;
-std::shared_ptr<ZstdSize> count_zstd(Location location);
-BlobPtr make_zstd_blob_of_unknown_size(Location location, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
+std::shared_ptr<ZstdSize> count_zstd(StoredRange place);
+BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
 
 // Throws bad_argument unless 1 <= level <= 22.
 void require_zstd_level(int level);

@@ -43,7 +43,7 @@ struct Frame {
 
 class SeekTable {
  public:
-  SeekTable(const Location& at, std::uint64_t size) : at_(at), size_(size) {
+  SeekTable(const StoredRange& at, std::uint64_t size) : at_(at), size_(size) {
     if (at.length < kSkippableHeaderBytes + kFooterBytes) fail("it is too short for a seek table");
     read_footer();
     read_entries();
@@ -100,7 +100,7 @@ class SeekTable {
     if (content != size_) fail(fmt::format("the frames hold {} bytes, {} expected", content, size_));
   }
 
-  Location at_;
+  StoredRange at_;
   std::uint64_t size_;
   std::uint64_t count_ = 0;
   std::uint64_t entry_bytes_ = 8;
@@ -168,13 +168,13 @@ class FrameCache {
 
 class SeekableBlob final : public Blob {
  public:
-  SeekableBlob(Location location, std::uint64_t size) : location_(std::move(location)), size_(size) {
+  SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
     if (size == 0) table();  // nobody will read it, so nobody else will notice
   }
   ~SeekableBlob() override { FrameCache::shared().forget(name_); }
 
   std::uint64_t size() const override { return size_; }
-  std::optional<Location> location() const override { return location_; }
+  std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
   // Larger frames are for streams: each read of a piece would decode a whole one.
   bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
   std::unique_ptr<BlobStream> stream() const override;
@@ -199,7 +199,7 @@ class SeekableBlob final : public Blob {
 
   const SeekTable& table() const {
     const std::lock_guard lock(mutex_);
-    if (!table_) table_.emplace(location_, size_);
+    if (!table_) table_.emplace(place_, size_);
     return *table_;
   }
 
@@ -214,16 +214,15 @@ class SeekableBlob final : public Blob {
     const Frame& frame = table().frames()[index];
     std::vector<std::byte> copy;
     std::span<const std::byte> stored;
-    if (location_.source->mapped()) {
-      stored = location_.source->bytes().subspan(location_.offset + frame.offset, frame.stored);
+    if (place_.source->mapped()) {
+      stored = place_.source->bytes().subspan(place_.offset + frame.offset, frame.stored);
     } else {
       copy.resize(frame.stored);
-      location_.source->read(location_.offset + frame.offset, copy);
+      place_.source->read(place_.offset + frame.offset, copy);
       stored = copy;
     }
     const auto fail = [&](std::string_view problem) {
-      throw Error(ErrorKind::invalid_file, fmt::format("{}: frame {}: {}", kZstdSeekable, index, problem), location_.source->name(),
-                  location_.offset + frame.offset);
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: frame {}: {}", kZstdSeekable, index, problem), place_.source->name(), place_.offset + frame.offset);
     };
     constexpr unsigned kChecksumFlag = 4;
     constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
@@ -239,7 +238,7 @@ class SeekableBlob final : public Blob {
   }
 
  private:
-  Location location_;
+  StoredRange place_;
   std::uint64_t size_;
   std::uint64_t name_ = FrameCache::shared().new_blob();
   mutable std::mutex mutex_;
@@ -308,7 +307,7 @@ void compress(Work& work, int level) {
 
 }  // namespace
 
-BlobPtr make_zstd_seekable_blob(Location location, std::uint64_t size) { return std::make_shared<SeekableBlob>(std::move(location), size); }
+BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size) { return std::make_shared<SeekableBlob>(std::move(place), size); }
 
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   require_zstd_level(level);

@@ -21,7 +21,7 @@ namespace poise {
 inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 
 // Stored bytes in that encoding which decode to `size` bytes. The table is read and checked when bytes are first wanted.
-BlobPtr make_zstd_seekable_blob(Location location, std::uint64_t size);
+BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
 // Compresses a blob into `sink` in that encoding: frames are made by all threads, a bounded number ahead of the ordered
 // writer. `hasher` (may be null) sees the decoded bytes in order. Throws bad_argument for a level that zstd does not have.

@@ -94,17 +94,18 @@ struct GroupForm {
 constexpr GroupForm kGroupForms[] = {{8, Storage::group8}, {4, Storage::group4}};
 
 StoredRows affine_storage(const Tensor& tensor, const Part& data) {
-  const Affine affine = tensor.affine->get();
+  const Affine affine = tensor.layout.affine()->get();
   if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max)) refuse(tensor, "its scale is not finite");
   const auto* const form = std::ranges::find_if(
       kAffineForms, [&](const AffineForm& one) { return one.dtype == data.dtype && one.ranged == affine.ranged() && one.packed == affine.packed; });
-  if (form == std::end(kAffineForms)) refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.dtype_name));
+  if (form == std::end(kAffineForms)) refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.type_name()));
   return {.storage = form->storage, .scale = affine.delta, .offset = affine.ranged() ? affine.min : 0.0F};
 }
 
 // Groups as quantize_groups() makes them; nothing for other schemes.
 std::optional<StoredForm> group_storage(const Tensor& tensor) {
-  const GroupScheme scheme = group_scheme(tensor);
+  check_group_parts(tensor);
+  const GroupScheme& scheme = *tensor.layout.groups();
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
   const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first;
@@ -132,7 +133,7 @@ StoredForm stored_form(const Tensor& tensor) {
     const Part& data = tensor.require("data");
     const auto* const form = std::ranges::find(kFloatForms, data.dtype, &FloatForm::dtype);
     if (form != std::end(kFloatForms)) return {{.storage = form->storage}, data.blob};
-    if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.dtype_name));
+    if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.type_name()));
   }
   if (!has_float_elements(tensor)) refuse(tensor, fmt::format("it is stored as {}, which Poise makes no numbers of", storage_name(tensor)));
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};

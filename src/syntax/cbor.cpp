@@ -199,8 +199,8 @@ std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_
   return item.argument;
 }
 
-KeySet* Cursor::empty_key_set() {
-  if (rules_ == Rules::deterministic) return nullptr;
+KeySet* Cursor::empty_key_set(Keys keys) {
+  if (rules_ == Rules::deterministic || keys == Keys::checked_by_caller) return nullptr;
   if (depth_ >= key_sets_.size()) key_sets_.resize(depth_ + 1);
   key_sets_[depth_].clear();
   return &key_sets_[depth_];
@@ -224,7 +224,7 @@ std::string_view Cursor::take_piece(Kind kind) {
 
 std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument; }
 std::string_view Cursor::text() { return string_content(take(Kind::text)); }
-Map Cursor::map() { return Map(*this, take(Kind::map)); }
+Map Cursor::map(Keys keys) { return Map(*this, take(Kind::map), keys); }
 Array Cursor::array() { return Array(*this, take(Kind::array)); }
 Value Cursor::value() { return to_value(take()); }
 
@@ -314,8 +314,8 @@ bool Array::next() {
   return true;
 }
 
-Map::Map(Cursor& in, const Item& item)
-    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)), keys_(in.empty_key_set()) {
+Map::Map(Cursor& in, const Item& item, Keys keys)
+    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)), keys_(in.empty_key_set(keys)) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 
@@ -339,13 +339,14 @@ bool Map::next() {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
   } else if (!is_new()) {
-    in_.fail(fmt::format("the key \"{}\" stands twice", printable(key_)), key_position_);
+    in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is no text";
   return true;
 }
 
 bool Map::is_new() {
+  if (keys_ == nullptr) return true;
   if (text_key_) return keys_->insert(key_);
   if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
   const std::string encoded = encode(other_key_);
@@ -355,7 +356,7 @@ bool Map::is_new() {
 
 void Map::require_ascending(std::string_view encoded) {
   if (!previous_.empty() && encoded <= previous_) {
-    if (encoded == previous_) in_.fail(fmt::format("the key \"{}\" stands twice", printable(key_)), key_position_);
+    if (encoded == previous_) in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
     in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)), key_position_);
   }
   previous_ = encoded;

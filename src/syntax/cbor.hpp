@@ -42,6 +42,9 @@ struct Item {
 class Map;
 class Array;
 
+// Whether a map refuses keys that come twice. In deterministic encoding keys ascend, which is always checked.
+enum class Keys : std::uint8_t { unique, checked_by_caller };
+
 class Cursor {
  public:
   // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the bytes
@@ -51,7 +54,7 @@ class Cursor {
   // The next item, which must be of that kind. Text stays valid as long as the cursor.
   std::uint64_t u64();
   std::string_view text();
-  Map map();
+  Map map(Keys keys = Keys::unique);
   Array array();
   Value value();
   // A map whose keys are all text.
@@ -100,7 +103,7 @@ class Cursor {
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool at_break();
-  KeySet* empty_key_set();  // for a map that is about to open; null where keys ascend
+  KeySet* empty_key_set(Keys keys);  // for a map that is about to open; null where there is nothing to compare
   std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -158,7 +161,7 @@ class Map {
 
  private:
   friend class Cursor;
-  Map(Cursor& in, const Item& item);
+  Map(Cursor& in, const Item& item, Keys keys = Keys::unique);
 
   void require_ascending(std::string_view encoded);
   bool is_new();

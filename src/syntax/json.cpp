@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -170,60 +171,77 @@ std::string_view problem_of(simdjson::error_code code) {
   }
 }
 
-// Builds a Value from a text, with bounded depth and without accepting a key twice.
-class Parser {
+}  // namespace
+
+// Walks a text, with bounded depth and without accepting a key twice.
+class JsonParser {
  public:
-  // With `take_member`, the members of the root are given away one by one.
-  Parser(std::string_view text, std::string name, std::uint64_t offset, ValueBudget budget, const TakeMember* take_member)
-      : size_(text.size()), name_(std::move(name)), offset_(offset), take_member_(take_member), budget_(budget) {
-    require_justified(text);
-    padded_ = std::make_unique_for_overwrite<char[]>(size_ + simdjson::SIMDJSON_PADDING);
-    std::ranges::copy(text, padded_.get());
-    std::fill_n(padded_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
+  // Requires: the text outlives this.
+  JsonParser(const JsonText& text, std::string name, std::uint64_t offset, ValueBudget budget)
+      : text_(text.text()), name_(std::move(name)), offset_(offset), budget_(budget) {
+    require_justified();
   }
 
   Value parse() {
-    if (text().starts_with("\xef\xbb\xbf")) fail("a byte order mark", padded_.get());  // which newer simdjson passes over
-    if (const auto nul = text().find('\0'); nul != std::string_view::npos) fail("a NUL byte", text().data() + nul);
     ondemand::document document;
-    if (const auto error = parser_.iterate(simdjson::padded_string_view(padded_.get(), size_, size_ + simdjson::SIMDJSON_PADDING)).get(document)) {
-      fail_early(error);
-    }
-    document_ = &document;
+    begin(document);
     Value root = value(document, 0);
-    if (take_member_ != nullptr && root.get_if<Attributes>() == nullptr) fail("expected an object", text().data());
     require_end(root.get_if<Attributes>() != nullptr || root.get_if<Value::Array>() != nullptr);
     return root;
   }
 
+  void walk(JsonValue::TakeMember take) {
+    ondemand::document document;
+    begin(document);
+    const std::string_view token = trimmed(token_of(document));
+    if (!token.starts_with('{')) fail("expected an object", token.data());
+    members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
+      take(key, value);
+      pass(value);
+      budget_ = ValueBudget(text_.size());  // nothing of it is kept here
+    });
+    require_end(true);
+  }
+
  private:
-  std::string_view text() const { return {padded_.get(), size_}; }
+  friend class JsonValue;
+
+  void begin(ondemand::document& document) {
+    if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // which newer simdjson passes over
+    if (const auto nul = text_.find('\0'); nul != std::string_view::npos) fail("a NUL byte", text_.data() + nul);
+    if (const auto error = parser_.iterate(simdjson::padded_string_view(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING)).get(document)) {
+      fail_early(error);
+    }
+    document_ = &document;
+  }
+
+  const char* end() const { return text_.data() + text_.size(); }
 
   // After the root value. simdjson has passed over containers; a scalar is alone when the text is one token.
   void require_end(bool container) const {
-    const char* place = padded_.get() + size_;
+    const char* place = end();
     if (container) {
       place = here();
     } else if (std::string_view token; document_->raw_json_token().get(token) == simdjson::SUCCESS) {
       place = token.data() + token.size();
     }
-    if (place < padded_.get() + size_) fail(problem_of(simdjson::TRAILING_CONTENT), place);
+    if (place < end()) fail(problem_of(simdjson::TRAILING_CONTENT), place);
   }
 
   [[noreturn]] void fail(std::string_view problem, const char* place) const {
     throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", problem), name_, offset_of(place));
   }
-  std::uint64_t offset_of(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - padded_.get()); }
+  std::uint64_t offset_of(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - text_.data()); }
 
   // The token that comes next.
   const char* here() const {
     const char* place = nullptr;
-    return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, padded_.get() + size_) : padded_.get() + size_;
+    return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, end()) : end();
   }
 
   void check(simdjson::error_code error, const char* place) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-    if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) place = padded_.get() + size_;
+    if (error == simdjson::INCOMPLETE_ARRAY_OR_OBJECT) place = end();
     if (error != simdjson::SUCCESS) fail(problem_of(error), place);
   }
   void check(simdjson::error_code error) const {
@@ -231,7 +249,8 @@ class Parser {
   }
 
   // simdjson notes four bytes for each token of the whole text before the first value can be charged for.
-  void require_justified(std::string_view text) const {
+  void require_justified() const {
+    const std::string_view text = text_;
     if (text.size() <= kLargeTextBytes) return;
     const std::uint64_t most = text.size() / kLeastBytesPerItem;
     const auto is_item = [](char c) { return c == ',' || c == '[' || c == '{'; };
@@ -253,22 +272,22 @@ class Parser {
   [[noreturn]] void fail_early(simdjson::error_code error) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
     if (error == simdjson::UTF8_ERROR) fail("bytes that are no UTF-8", first_malformed());
-    if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING) fail(problem_of(error), padded_.get());
+    if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING) fail(problem_of(error), text_.data());
     const char* opening = nullptr;
-    for (const char* at = padded_.get(); at != padded_.get() + size_; ++at) {
+    for (const char* at = text_.data(); at != end(); ++at) {
       if (opening != nullptr && static_cast<unsigned char>(*at) < 0x20) fail("a control character in a string", at);
       if (opening != nullptr && *at == '\\') {
-        if (at + 1 == padded_.get() + size_) break;
+        if (at + 1 == end()) break;
         ++at;
       } else if (*at == '"') {
         opening = opening == nullptr ? at : nullptr;
       }
     }
-    fail("a string without an end", opening == nullptr ? padded_.get() : opening);
+    fail("a string without an end", opening == nullptr ? text_.data() : opening);
   }
 
   const char* first_malformed() const {
-    std::string_view rest = text();
+    std::string_view rest = text_;
     while (!rest.empty()) {
       const std::size_t length = character_length(rest);
       if (length == 0) break;
@@ -288,13 +307,18 @@ class Parser {
   // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson passes over them.
   template <typename Source>
   Value value(Source& source, std::size_t depth) {
-    std::string_view token = token_of(source);
-    token = token.substr(0, token.find_last_not_of(" \t\n\r") + 1);
+    return value(source, trimmed(token_of(source)), depth);
+  }
+
+  static std::string_view trimmed(std::string_view token) { return token.substr(0, token.find_last_not_of(" \t\n\r") + 1); }
+
+  template <typename Source>
+  Value value(Source& source, std::string_view token, std::size_t depth) {
     if (token.empty()) fail(problem_of(simdjson::TAPE_ERROR), here());
     switch (token.front()) {
       case '{': return object(source, depth, token.data());
       case '[': return array(source, depth, token.data());
-      case '"': return string(source, token);
+      case '"': return text_of(source, token);
       default: break;
     }
     if (token == "null") return {};
@@ -349,7 +373,7 @@ class Parser {
   }
 
   template <typename Source>
-  Value string(Source& source, std::string_view token) const {
+  std::string_view text_of(Source& source, std::string_view token) const {
     const auto end = token.find_first_of("\"\\", 1);
     if (end == token.size() - 1 && token[end] == '"') {
       ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
@@ -366,24 +390,23 @@ class Parser {
     if (depth == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting), place);
   }
 
-  template <typename Source>
-  Value array(Source& source, std::size_t depth, const char* place) {
+  // Each item is asked for or passed over before the next.
+  template <typename Source, typename Take>
+  void items(Source& source, std::size_t depth, const char* place, Take&& take) {
     enter(depth, place);
     ondemand::array array;
     check(source.get_array().get(array), place);
-    std::vector<Value>& items = level(depth).items;
     for (auto element : array) {
       ondemand::value item;
       check(std::move(element).get(item));
-      Value parsed = value(item, depth + 1);
-      charge(budget_.take_value());
-      items.push_back(std::move(parsed));
+      const std::string_view token = trimmed(token_of(item));
+      JsonValue met(*this, &item, token, depth + 1, offset_of(token.data()));
+      take(met);
     }
-    return Value(taken(items));
   }
 
-  template <typename Source>
-  Value object(Source& source, std::size_t depth, const char* place) {
+  template <typename Source, typename Take>
+  void members(Source& source, std::size_t depth, const char* place, bool unique, Take&& take) {
     enter(depth, place);
     ondemand::object object;
     check(source.get_object().get(object), place);
@@ -392,17 +415,47 @@ class Parser {
       ondemand::field field;
       check(std::move(member).get(field));
       const char* const begin = field.key().raw() - 1;
-      const std::string_view key = this->key(level, field, begin);
-      Value parsed = value(field.value(), depth + 1);
-      charge(budget_.take_value());
-      if (depth == 0 && take_member_ != nullptr) {
-        (*take_member_)(std::string(key), std::move(parsed), offset_of(begin));
-        budget_ = ValueBudget(size_);  // nothing of it is kept here
-      } else {
-        level.entries.emplace_back(key, std::move(parsed));
+      const std::string_view key = this->key(field, begin);
+      if (unique) {
+        charge(budget_.take_key(level.keys.size()));
+        if (!level.keys.insert(key)) fail_repeated_key(key, name_, offset_of(begin));
       }
+      JsonValue met(*this, &field.value(), trimmed(token_of(field.value())), depth + 1, offset_of(begin));
+      take(key, met);
     }
-    return Attributes::from_unique(taken(level.entries));
+  }
+
+  template <typename Source>
+  Value array(Source& source, std::size_t depth, const char* place) {
+    enter(depth, place);
+    std::vector<Value>& collected = level(depth).items;
+    items(source, depth, place, [&](JsonValue& met) {
+      Value item = tree(met);
+      charge(budget_.take_value());
+      collected.push_back(std::move(item));
+    });
+    return Value(taken(collected));
+  }
+
+  template <typename Source>
+  Value object(Source& source, std::size_t depth, const char* place) {
+    enter(depth, place);
+    std::vector<Attributes::Entry>& collected = level(depth).entries;
+    members(source, depth, place, true, [&](std::string_view key, JsonValue& met) {
+      Value item = tree(met);
+      charge(budget_.take_value());
+      collected.emplace_back(key, std::move(item));
+    });
+    return Attributes::from_unique(taken(collected));
+  }
+
+  static ondemand::value& source_of(JsonValue& met) { return *static_cast<ondemand::value*>(std::exchange(met.source_, nullptr)); }
+
+  Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
+
+  // Reads what nobody asked for: it has to be JSON, too.
+  void pass(JsonValue& met) {
+    if (met.source_ != nullptr) tree(met);
   }
 
   // Containers that are open, the outermost first. Their memory is used again for those that come later.
@@ -419,13 +472,11 @@ class Parser {
   }
 
   // The key of a member, for as long as the text is parsed.
-  std::string_view key(Level& level, ondemand::field& field, const char* begin) {
-    const auto rest = text().substr(static_cast<std::size_t>(begin - padded_.get()));
+  std::string_view key(ondemand::field& field, const char* begin) const {
+    const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
     const auto end = rest.find_first_of("\"\\", 1);
     std::string_view key = rest.substr(1, end - 1);
     if (rest[end] != '"') check(field.unescaped_key().get(key), begin);
-    charge(budget_.take_key(level.keys.size()));
-    if (!level.keys.insert(key)) fail(fmt::format("the key \"{}\" stands twice in one object", excerpt(key)), begin);
     return key;
   }
 
@@ -445,18 +496,58 @@ class Parser {
 
   static constexpr std::string_view kTooMany = "more values than a text of this size may hold";
 
-  std::uint64_t size_;
-  std::unique_ptr<char[]> padded_;
+  std::string_view text_;
   std::string name_;
   std::uint64_t offset_;
-  const TakeMember* take_member_;
   ValueBudget budget_;
   ondemand::parser parser_;
   ondemand::document* document_ = nullptr;  // while it is walked
   std::deque<Level> levels_;
 };
 
-}  // namespace
+JsonText::JsonText(std::string_view text) : bytes_(std::make_unique_for_overwrite<char[]>(text.size() + simdjson::SIMDJSON_PADDING)), size_(text.size()) {
+  std::ranges::copy(text, bytes_.get());
+  std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
+}
+
+JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length)
+    : bytes_(std::make_unique_for_overwrite<char[]>(length + simdjson::SIMDJSON_PADDING)), size_(length) {
+  range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
+  std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
+}
+
+std::optional<std::string_view> JsonValue::text() {
+  if (!token_.starts_with('"')) return std::nullopt;
+  return parser_.text_of(parser_.source_of(*this), token_);
+}
+
+std::optional<std::uint64_t> JsonValue::unsigned_integer() {
+  if (token_.empty() || token_.front() < '0' || token_.front() > '9') return std::nullopt;
+  if (token_.size() > 1 && token_.front() == '0') return std::nullopt;
+  const auto number = JsonParser::parsed<std::uint64_t>(token_);
+  if (number) source_ = nullptr;  // simdjson passes over it
+  return number;
+}
+
+bool JsonValue::items(TakeItem take) {
+  if (!token_.starts_with('[')) return false;
+  parser_.items(parser_.source_of(*this), depth_, token_.data(), [&](JsonValue& met) {
+    take(met);
+    parser_.pass(met);
+  });
+  return true;
+}
+
+bool JsonValue::members(TakeMember take) {
+  if (!token_.starts_with('{')) return false;
+  parser_.members(parser_.source_of(*this), depth_, token_.data(), true, [&](std::string_view key, JsonValue& met) {
+    take(key, met);
+    parser_.pass(met);
+  });
+  return true;
+}
+
+Value JsonValue::tree() { return parser_.tree(*this); }
 
 std::string to_json(const Value& value, int indent) {
   Writer writer(indent);
@@ -465,13 +556,17 @@ std::string to_json(const Value& value, int indent) {
 }
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
-  return Parser(text, name, offset, ValueBudget(text.size()), nullptr).parse();
+  return JsonParser(JsonText(text), name, offset, ValueBudget(text.size())).parse();
 }
 
-Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) { return Parser(text, name, 0, budget, nullptr).parse(); }
+Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) { return JsonParser(JsonText(text), name, 0, budget).parse(); }
 
-void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member) {
-  Parser(text, name, offset, ValueBudget(text.size()), &take_member).parse();
+void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take) {
+  JsonParser(text, name, offset, ValueBudget(text.text().size())).walk(take);
+}
+
+void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position) {
+  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" comes twice in one object", excerpt(key)), name, position);
 }
 
 }  // namespace poise

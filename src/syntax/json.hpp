@@ -1,13 +1,17 @@
 // JSON texts with a budget of their own, and those that are too large to be kept as one value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <poise/value.hpp>
 
+#include "bytes/byte_reader.hpp"
+#include "bytes/function_ref.hpp"
 #include "syntax/value_budget.hpp"
 
 namespace poise {
@@ -15,11 +19,58 @@ namespace poise {
 // As poise::parse_json(), which takes the usual budget.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
-// Gets a member of an object: its key, its value, and where its key begins in the file.
-using TakeMember = std::function<void(std::string key, Value value, std::uint64_t offset)>;
+// A text in memory of its own, with the room that the parser wants after it.
+class JsonText {
+ public:
+  explicit JsonText(std::string_view text);
+  // Part of a range. Throws io. Requires: the range has it.
+  JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length);
 
-// Gives the members of the object that the text is to `take_member`, in their order, and keeps none. Everything else is as with
-// parse_json().
-void parse_json_members(std::string_view text, const std::string& name, std::uint64_t offset, const TakeMember& take_member);
+  std::string_view text() const { return {bytes_.get(), size_}; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  std::size_t size_;
+};
+
+class JsonParser;  // json.cpp's own
+
+// A value that is met while a text is walked. It is asked once, with the kind it has to have; one that is not asked is passed over. All
+// functions throw invalid_file, with the place, where the text breaks a rule of JSON.
+class JsonValue {
+ public:
+  using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
+  using TakeItem = FunctionRef<void(JsonValue& value)>;
+
+  // Of the value; for a member of its key. In the file.
+  std::uint64_t position() const { return position_; }
+
+  // Nothing, or false, where the value is of another kind. Text is valid until the text has been walked.
+  std::optional<std::string_view> text();
+  std::optional<std::uint64_t> unsigned_integer();
+  bool items(TakeItem take);
+  // Refuses a key that comes twice.
+  bool members(TakeMember take);
+  // The whole of it.
+  Value tree();
+
+ private:
+  friend class JsonParser;
+  JsonValue(JsonParser& parser, void* source, std::string_view token, std::size_t depth, std::uint64_t position)
+      : parser_(parser), source_(source), token_(token), depth_(depth), position_(position) {}
+
+  JsonParser& parser_;
+  void* source_;  // simdjson's value; null once it has been asked
+  std::string_view token_;
+  std::size_t depth_;
+  std::uint64_t position_;
+};
+
+// Walks the members of the object that the text is to be. A key that comes twice is for `take` to find: it may have a table of them anyway.
+// `name` is the file, `offset` the place of the text in it. Throws invalid_file, and what `take` throws.
+void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
+
+// What parse_json() and walk_json_object() say of a key that comes twice.
+[[noreturn]] void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position);
 
 }  // namespace poise

@@ -17,9 +17,14 @@ using Zeros = GroupScheme::Zeros;
 
 constexpr std::string_view kCodes = "packed_weight";  // version 2 calls this part data
 
+[[noreturn]] void fail(const Tensor& tensor, GroupWords words, std::string_view what, std::string_view problem) {
+  const bool codes = words == GroupWords::zt2 && what == kCodes;
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, codes ? "data" : what, problem));
+}
+
 class SchemeReader {
  public:
-  explicit SchemeReader(const Tensor& tensor) : tensor_(tensor), version_2_(is_described_as_in_version_2(tensor)) {}
+  SchemeReader(const Tensor& tensor, GroupWords words) : tensor_(tensor) { scheme_.words = words; }
 
   GroupScheme read() {
     if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
@@ -27,21 +32,17 @@ class SchemeReader {
     if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
     scheme_.group_size = number(tensor_.attributes, "group_size", UINT64_MAX);
     scheme_.axis = axis();
-    if (version_2_) {
+    if (scheme_.words == GroupWords::zt2) {
       read_version_2(map("packing"));
     } else {
       read_version_1(tensor_.attributes.find("packing"));
     }
-    check_groups();
-    check_parts();
+    resolve_group_size();
     return scheme_;
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
-    const bool codes = version_2_ && what == kCodes;
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor_.name, codes ? "data" : what, problem));
-  }
+  [[noreturn]] void fail(std::string_view what, std::string_view problem) const { poise::fail(tensor_, scheme_.words, what, problem); }
 
   std::uint64_t number(const Attributes& map, std::string_view key, std::uint64_t limit) const {
     const Value* value = map.find(key);
@@ -150,23 +151,30 @@ class SchemeReader {
     fail("zero_point: value", "expected an integer");
   }
 
-  // codes, and groups over all lanes
-  void check_groups() {
+  void resolve_group_size() {
     const std::uint64_t along = tensor_.shape[scheme_.axis];
     if (scheme_.group_size != 0 && along % scheme_.group_size != 0) {
       fail("group_size", fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
     }
-    codes_ = tensor_.elements();
-    if (scheme_.group_size == 0) {
-      // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them apart.
-      const Part& scales = require("scales");
-      const bool one_per_code = scales.dtype != DType::unknown && packed_bytes(scales.dtype, along) != scales.blob->size();
-      scheme_.group_size = one_per_code ? 1 : 0;
-    }
-    groups_ = scheme_.group_size == 0 ? along : codes_ / scheme_.group_size;
+    if (scheme_.group_size != 0) return;
+    // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them apart.
+    const Part* scales = tensor_.part("scales");
+    if (scales == nullptr) fail("scales", "the part is missing");
+    const bool one_per_code = scales->dtype != DType::unknown && packed_bytes(scales->dtype, along) != scales->blob->size();
+    scheme_.group_size = one_per_code ? 1 : 0;
   }
 
-  void check_parts() const {
+  const Tensor& tensor_;
+  GroupScheme scheme_;
+};
+
+class PartsCheck {
+ public:
+  explicit PartsCheck(const Tensor& tensor) : tensor_(tensor), scheme_(*tensor.layout.groups()), codes_(tensor.elements()) {
+    groups_ = scheme_.group_size == 0 ? tensor.shape[scheme_.axis] : codes_ / scheme_.group_size;
+  }
+
+  void run() const {
     const bool has_zeros = scheme_.zeros == Zeros::plain || scheme_.zeros == Zeros::packed;
     for (const Part& part : tensor_.parts) {
       if (part.role != kCodes && part.role != "scales" && !(has_zeros && part.role == "zeros")) fail(part.role, "the scheme has no such part");
@@ -174,16 +182,20 @@ class SchemeReader {
     check_words(kCodes, codes_);
     const Part& scales = require("scales");
     if (scheme_.power_of_two ? scales.dtype != DType::f8_e8m0 : !is_floating(scales.dtype)) {
-      fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type", scales.dtype_name));
+      fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type", scales.type_name()));
     }
     check_elements(scales, groups_);
     if (scheme_.zeros == Zeros::packed) check_words("zeros", groups_);
     if (scheme_.zeros == Zeros::plain) {
       const Part& zeros = require("zeros");
-      if (!is_floating(zeros.dtype) && !is_integer(zeros.dtype)) fail("zeros", fmt::format("expected a number type, found {}", zeros.dtype_name));
+      if (!is_floating(zeros.dtype) && !is_integer(zeros.dtype)) fail("zeros", fmt::format("expected a number type, found {}", zeros.type_name()));
       check_elements(zeros, groups_);
     }
   }
+
+ private:
+  [[noreturn]] void fail(std::string_view what, std::string_view problem) const { poise::fail(tensor_, scheme_.words, what, problem); }
+  unsigned word_bits() const { return info(scheme_.word).bits; }
 
   const Part& require(std::string_view role) const {
     const Part* part = tensor_.part(role);
@@ -194,7 +206,7 @@ class SchemeReader {
   void check_words(std::string_view role, std::uint64_t codes) const {
     const Part& part = require(role);
     if (!is_integer(part.dtype) || info(part.dtype).bits != word_bits()) {
-      fail(role, fmt::format("expected words of {} bits, found {}", word_bits(), part.dtype_name));
+      fail(role, fmt::format("expected words of {} bits, found {}", word_bits(), part.type_name()));
     }
     if (codes % scheme_.per_word != 0) fail(role, fmt::format("{} codes do not fill whole words of {}", codes, scheme_.per_word));
     check_elements(part, codes / scheme_.per_word);
@@ -202,18 +214,18 @@ class SchemeReader {
 
   void check_elements(const Part& part, std::uint64_t elements) const {
     const auto bytes = packed_bytes(part.dtype, elements);
-    if (bytes != part.blob->size()) fail(part.role, fmt::format("expected {} elements of {}, found {} bytes", elements, part.dtype_name, part.blob->size()));
+    if (bytes != part.blob->size()) fail(part.role, fmt::format("expected {} elements of {}, found {} bytes", elements, part.type_name(), part.blob->size()));
   }
 
   const Tensor& tensor_;
-  bool version_2_;
-  GroupScheme scheme_;
-  std::uint64_t codes_ = 0;
-  std::uint64_t groups_ = 0;
+  const GroupScheme& scheme_;
+  std::uint64_t codes_;
+  std::uint64_t groups_;  // over all lanes
 };
 
 // The same scheme without what says nothing in it.
 void reduce(GroupScheme& scheme) {
+  scheme.words = GroupWords::zt1;
   scheme.word = DType::unknown;  // its width is that of the parts; a sign means nothing
   if (scheme.zeros != Zeros::fixed) scheme.zero = 0;
   if (scheme.zeros == Zeros::fixed && scheme.zero == 0) scheme.zeros = Zeros::none;
@@ -236,11 +248,10 @@ bool spells_group_scheme(std::string_view attribute) {
   return std::ranges::find(kKeys, attribute) != kKeys.end();
 }
 
-bool is_described_as_in_version_2(const Tensor& tensor) {
-  const Value* packing = tensor.attributes.find("packing");
-  return tensor.layout_name == kQuantGroup || (packing != nullptr && packing->get_if<Attributes>() != nullptr);
+std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words) {
+  return std::make_shared<const GroupScheme>(SchemeReader(tensor, words).read());
 }
 
-GroupScheme group_scheme(const Tensor& tensor) { return SchemeReader(tensor).read(); }
+void check_group_parts(const Tensor& tensor) { PartsCheck(tensor).run(); }
 
 }  // namespace poise

@@ -7,11 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include <poise/tensor.hpp>
 
 namespace poise {
+
+// Whose words a tensor's attributes describe the scheme in.
+enum class GroupWords : std::uint8_t {
+  zt1,  // quantized_group: "packing": "8_per_i32", ...
+  zt2,  // zt.quant_group/1: "packing": {"word": "u32", ...}, ...
+};
 
 struct GroupScheme {
   enum class Zeros : std::uint8_t {
@@ -31,18 +38,21 @@ struct GroupScheme {
   bool power_of_two = false;     // a scale is a byte e that stands for 2^(e - 127)
   Zeros zeros = Zeros::none;
   std::int64_t zero = 0;
+  GroupWords words = GroupWords::zt1;
 
   friend bool operator==(const GroupScheme&, const GroupScheme&) = default;
 };
 
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
-// Do the attributes follow zt.quant_group/1, not zTensor 1.1? Errors then call the codes data.
-bool is_described_as_in_version_2(const Tensor& tensor);
+// Reads the scheme that a tensor's attributes describe. Throws invalid_file (without path) naming tensor and attribute when they make no
+// sense or do not fit the shape. Errors call the codes as the words do. With zt2 it asks scales for their size where a group_size of 0 leaves
+// open what shares one.
+std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words);
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
-// make no sense, or do not fit the shape or the parts' types and sizes; looks at no data. Requires: Layout::quantized_group.
-GroupScheme group_scheme(const Tensor& tensor);
+// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size that the scheme does not
+// call for. Looks at no data. Requires: tensor.layout.groups() is not null.
+void check_group_parts(const Tensor& tensor);
 
 // True when codes of equal bytes mean equal numbers, however the two are spelled. Requires: of tensors of one shape.
 bool same_meaning(GroupScheme a, GroupScheme b);

@@ -1,11 +1,16 @@
 #include <poise/tensor.hpp>
 
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "tensor/group_scheme.hpp"
+#include "tensor/mx_scheme.hpp"
 
 namespace poise {
 
@@ -43,6 +48,25 @@ std::string_view to_string(Layout layout) {
   return "other";
 }
 
+Layout layout_from_name(std::string_view name) {
+  constexpr std::array kNamed = {Layout::dense, Layout::sparse_csr, Layout::sparse_coo, Layout::quantized_group};
+  const auto* found = std::ranges::find_if(kNamed, [&](Layout layout) { return to_string(layout) == name; });
+  return found == kNamed.end() ? Layout::other : *found;
+}
+
+TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
+  const Layout kind = layout_from_name(name);
+  const bool types_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+  if (kind == Layout::quantized_group) {
+    const Value* packing = tensor.attributes.find("packing");
+    const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
+    return types_known ? read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1) : std::shared_ptr<const GroupScheme>();
+  }
+  if (kind != Layout::other) return kind;
+  if (name == kMxLayout && types_known) return read_mx_scheme(tensor);
+  return TensorLayout::other(std::string(name));
+}
+
 const Part* Tensor::part(std::string_view role) const {
   for (const Part& part : parts) {
     if (part.role == role) return &part;
@@ -67,11 +91,66 @@ std::uint64_t Tensor::size_bytes() const {
   return sum;
 }
 
-Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data) {
+Boxed<std::string> spelling_of(DType dtype, std::string_view spelled) {
+  if (spelled == to_string(dtype)) return {};
+  return std::string(spelled);
+}
+
+TensorLayout::TensorLayout(Layout plain) {
+  if (plain == Layout::sparse_csr || plain == Layout::sparse_coo) {
+    scheme_ = Sparse{plain, false};
+  } else if (plain != Layout::dense) {
+    throw Error(ErrorKind::internal, fmt::format("a layout {} without its scheme", to_string(plain)));
+  }
+}
+
+TensorLayout TensorLayout::other(std::string name) {
+  TensorLayout layout;
+  layout.scheme_ = std::make_shared<const std::string>(std::move(name));
+  return layout;
+}
+
+Layout TensorLayout::kind() const {
+  struct KindOf {
+    Layout operator()(const Dense&) const { return Layout::dense; }
+    Layout operator()(const Sparse& sparse) const { return sparse.form; }
+    Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
+    Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
+    Layout operator()(const std::shared_ptr<const MxScheme>&) const { return Layout::other; }
+    Layout operator()(const Other&) const { return Layout::other; }
+  };
+  return std::visit(KindOf(), scheme_);
+}
+
+std::string_view TensorLayout::name() const {
+  if (const auto* other = std::get_if<Other>(&scheme_)) return **other;
+  return mx() != nullptr ? kMxLayout : to_string(kind());
+}
+
+namespace {
+
+template <typename Scheme, typename Schemes>
+const Scheme* scheme_of(const Schemes& schemes) {
+  const auto* found = std::get_if<std::shared_ptr<const Scheme>>(&schemes);
+  return found == nullptr ? nullptr : found->get();
+}
+
+}  // namespace
+
+const AffineSource* TensorLayout::affine() const { return scheme_of<AffineSource>(scheme_); }
+const GroupScheme* TensorLayout::groups() const { return scheme_of<GroupScheme>(scheme_); }
+const MxScheme* TensorLayout::mx() const { return scheme_of<MxScheme>(scheme_); }
+
+bool TensorLayout::is_ascending() const {
+  const auto* sparse = std::get_if<Sparse>(&scheme_);
+  return sparse != nullptr && sparse->ascending;
+}
+
+Tensor make_dense(std::string name, Shape shape, DType dtype, HeldBlob data) {
   Tensor tensor;
   tensor.name = std::move(name);
   tensor.shape = std::move(shape);
-  tensor.parts.push_back({.role = "data", .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(data), .digest = {}});
+  tensor.parts.push_back({.role = "data", .dtype = dtype, .blob = std::move(data)});
   return tensor;
 }
 

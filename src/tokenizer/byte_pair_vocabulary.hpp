@@ -12,7 +12,7 @@
 namespace poise {
 
 // Throws invalid_file, naming file, line and offset: an id that is taken, belongs to one of the four, or is far larger than
-// the number of lines; a token that stands twice; a line of merges that is no pair.
+// the number of lines; a token that comes twice; a line of merges that is no pair.
 Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges);
 
 }  // namespace poise

@@ -149,7 +149,7 @@ class Reader {
       if (piece.text.empty()) fail(id, "the text is empty");
       if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
       TextTable& table = is_reserved(piece.type) ? reserved : names;
-      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" stands twice", piece.text));
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" comes twice", piece.text));
       if (piece.type == TokenType::unknown) {
         if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
         unk_id_ = static_cast<std::int32_t>(id);

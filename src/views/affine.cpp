@@ -38,13 +38,13 @@ class CodeBytes {
 class DecodedBlob final : public Blob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
-      : data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), affine_(tensor.affine), elements_(tensor.elements()) {}
+      : data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), layout_(tensor.layout), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return data_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const Affine affine = affine_->get();
+    const Affine affine = layout_.affine()->get();
     const CodeFormat format = code_format(dtype_, affine);
     CodeBytes bytes(*data_, format);
     std::array<std::int16_t, kBlock> codes;
@@ -67,7 +67,7 @@ class DecodedBlob final : public Blob {
  private:
   BlobPtr data_;
   DType dtype_;
-  std::shared_ptr<const AffineSource> affine_;
+  TensorLayout layout_;  // keeps the scale
   std::uint64_t elements_;
 };
 
@@ -104,14 +104,14 @@ class PackedBlob final : public Blob {
 BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
 
 Tensor with_packed_codes(const Tensor& tensor) {
-  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.affine->packed()) return tensor;
-  Affine affine = tensor.affine->get();
+  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.layout.affine()->packed()) return tensor;
+  Affine affine = tensor.layout.affine()->get();
   Tensor packed = tensor;
   Part& data = packed.parts.front();
   data.blob = std::make_shared<PackedBlob>(tensor.name, data.blob, code_format(DType::qint4, affine));
   data.digest.reset();
   affine.packed = true;
-  packed.affine = make_affine(affine);
+  packed.layout = make_affine(affine);
   return packed;
 }
 

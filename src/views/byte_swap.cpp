@@ -53,9 +53,12 @@ class SwappedBlob final : public Blob {
   std::uint64_t size() const override { return blob_->size(); }
   bool seekable() const override { return blob_->seekable(); }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<SwappedStream>(blob_->stream(), width_); }
-  std::optional<Location> location() const override {
-    auto at = blob_->location();
-    if (at) at->encoding += ", big-endian";  // nobody may take the stored bytes for these
+  std::optional<Stored> stored() const override {
+    auto at = blob_->stored();
+    if (at) {
+      at->encoding += ", big-endian";
+      at->swapped = width_;
+    }
     return at;
   }
 

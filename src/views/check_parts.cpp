@@ -6,8 +6,8 @@
 
 #include <poise/error.hpp>
 
-#include "pack/zstd_seekable.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "views/mx.hpp"
 #include "views/sparse.hpp"
 
@@ -25,27 +25,22 @@ const Part& require_data(const Tensor& tensor) {
 }
 
 // Are the type and the decoded size of a part known?
-bool can_be_judged(const Part& part) {
-  if (part.dtype == DType::unknown) return false;
-  const auto at = part.blob->location();
-  return !at || at->encoding == "raw" || at->encoding == "zstd" || at->encoding == kZstdSeekable;
-}
+bool can_be_judged(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
 
 void check_dense(const Tensor& tensor) {
   const Part& data = require_data(tensor);
   if (!can_be_judged(data)) return;
   const auto bytes = packed_bytes(data.dtype, tensor.elements());
-  if (!bytes) fail(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.dtype_name));
+  if (!bytes) fail(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.type_name()));
   if (*bytes != data.blob->size()) {
-    fail(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.dtype_name, *bytes, data.blob->size()));
+    fail(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.type_name(), *bytes, data.blob->size()));
   }
 }
 
 void check_affine(const Tensor& tensor) {
   const Part& data = require_data(tensor);
-  if (!tensor.affine) fail(tensor, "it has no scale");
-  if (data.dtype != DType::qint8 && data.dtype != DType::qint4) fail(tensor, fmt::format("data: expected qint8 or qint4, found {}", data.dtype_name));
-  const bool packed = data.dtype == DType::qint4 && tensor.affine->packed();
+  if (data.dtype != DType::qint8 && data.dtype != DType::qint4) fail(tensor, fmt::format("data: expected qint8 or qint4, found {}", data.type_name()));
+  const bool packed = data.dtype == DType::qint4 && tensor.layout.affine()->packed();
   const auto bytes = packed ? packed_bytes(DType::qint4, tensor.elements()) : tensor.elements();
   if (bytes != data.blob->size())
     fail(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape), *bytes, data.blob->size()));
@@ -58,9 +53,9 @@ void check_parts(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return check_affine(tensor);
   if ((tensor.layout == Layout::other && !is_mx(tensor)) || !std::ranges::all_of(tensor.parts, can_be_judged)) return;
   if (tensor.layout == Layout::quantized_group) {
-    group_scheme(tensor);
+    if (tensor.layout.groups() != nullptr) check_group_parts(tensor);
   } else if (is_mx(tensor)) {
-    mx_scheme(tensor);
+    check_mx_parts(tensor);
   } else if (const auto fault = sparse_structure_fault(tensor)) {
     fail(tensor, *fault);
   }

@@ -33,9 +33,9 @@ BlobPtr elements_of(const Tensor& tensor) {
 }  // namespace
 
 bool has_float_elements(const Tensor& tensor) {
-  switch (tensor.layout) {
+  switch (tensor.layout.kind()) {
     case Layout::affine: return true;
-    case Layout::quantized_group: return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+    case Layout::quantized_group: return tensor.layout.groups() != nullptr;
     case Layout::sparse_csr:
     case Layout::sparse_coo: return is_float_part(tensor.require("values"));
     case Layout::dense: return is_float_part(tensor.require("data"));
@@ -45,10 +45,10 @@ bool has_float_elements(const Tensor& tensor) {
 }
 
 std::string storage_name(const Tensor& tensor) {
-  if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout_name);
-  if (tensor.layout != Layout::dense) return std::string(to_string(tensor.layout));
+  if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout.name());
+  if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
   const Part& data = tensor.require("data");
-  return data.dtype == DType::unknown ? fmt::format("type {}", data.dtype_name) : std::string(to_string(data.dtype));
+  return data.dtype == DType::unknown ? fmt::format("type {}", data.type_name()) : std::string(to_string(data.dtype));
 }
 
 DType element_type(const Tensor& tensor) {
@@ -64,7 +64,7 @@ Tensor with_cast_values(Tensor tensor, DType to, std::shared_ptr<CastReport> rep
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
   values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to, std::move(report));
   values->dtype = to;
-  values->dtype_name = to_string(to);
+  values->spelling.reset();
   values->digest.reset();
   return tensor;
 }

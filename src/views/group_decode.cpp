@@ -142,7 +142,10 @@ class GroupDecodedBlob final : public Blob {
   std::uint64_t size() const override { return elements_ * sizeof(float); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const auto decoded = decoded_.get([this] { return std::make_shared<const Decoded>(tensor_, group_scheme(tensor_)); });
+    const auto decoded = decoded_.get([this] {
+      check_group_parts(tensor_);  // compression may have hidden sizes from the reader
+      return std::make_shared<const Decoded>(tensor_, *tensor_.layout.groups());
+    });
     const bool is_last = offset + out.size() == size();
     std::array<std::uint32_t, kBlock> codes;
     std::array<float, kBlock> numbers;

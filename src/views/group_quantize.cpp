@@ -18,6 +18,7 @@
 #include "io/kept.hpp"
 #include "io/read_fully.hpp"
 #include "numeric/float_formats.hpp"
+#include "tensor/group_scheme.hpp"
 #include "views/counted_blocks.hpp"
 #include "views/dense.hpp"
 
@@ -295,9 +296,7 @@ class GroupCodesBlob final : public Blob {
   mutable CountedBlocks counted_;
 };
 
-Part part_of(std::string role, DType dtype, BlobPtr blob) {
-  return {.role = std::move(role), .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}};
-}
+Part part_of(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob)}; }
 
 }  // namespace
 
@@ -321,11 +320,11 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_p
   Tensor quantized;
   quantized.name = tensor.name;
   quantized.shape = tensor.shape;
-  quantized.layout = Layout::quantized_group;
   quantized.attributes = {{"bits", std::uint64_t{groups.bits}}, {"group_size", *size}, {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
   quantized.parts.push_back(part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales, std::move(report))));
   quantized.parts.push_back(part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
   quantized.parts.push_back(part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
+  quantized.layout = read_group_scheme(quantized, GroupWords::zt1);
   return quantized;
 }
 

@@ -23,7 +23,7 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report);
 
 // The elements of a group-quantized tensor as float32, computed when they are read.
-// Requires: Layout::quantized_group that group_scheme() takes.
+// Reading throws what check_group_parts() throws. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor);
 
 }  // namespace poise

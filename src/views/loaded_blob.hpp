@@ -50,7 +50,7 @@ class LoadedBlob {
 
  private:
   void require_justified() const {
-    const auto at = blob_->location();
+    const auto at = blob_->stored();
     if (!at || blob_->size() <= max_decoded_bytes(at->length)) return;
     throw Error(ErrorKind::unsupported,
                 fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once", blob_->size(), at->length,

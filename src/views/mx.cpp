@@ -13,6 +13,7 @@
 #include "io/kept.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "views/cast.hpp"
 #include "views/loaded_blob.hpp"
 
@@ -22,32 +23,11 @@ namespace {
 constexpr std::size_t kBlock = 4096;  // elements at a time; an even number, so that pieces begin with whole bytes
 constexpr float kIntegerUnit = 0x1p-6F;
 
-[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout_name, problem));
-}
-
-const Part& require(const Tensor& tensor, std::string_view role) {
-  const Part* part = tensor.part(role);
-  if (part == nullptr) fail(tensor, fmt::format("the part {} is missing", role));
-  return *part;
-}
-
-std::uint64_t number(const Tensor& tensor, std::string_view key) {
-  const Value* value = tensor.attributes.find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  if (number == nullptr) fail(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
-  return *number;
-}
-
-void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
-  if (bytes == part.blob->size()) return;
-  fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
-}
-
 class MxBlob final : public Blob {
  public:
   explicit MxBlob(const Tensor& tensor) : name_(tensor.name), data_(tensor.require("data")), scales_(tensor.require("scales").blob), size_(tensor.elements()) {
-    const MxScheme scheme = mx_scheme(tensor);
+    check_mx_parts(tensor);
+    const MxScheme scheme = *tensor.layout.mx();
     block_size_ = scheme.block_size;
     along_ = tensor.shape[scheme.axis];
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
@@ -119,31 +99,8 @@ class MxBlob final : public Blob {
 }  // namespace
 
 bool is_mx(const Tensor& tensor) {
-  if (tensor.layout != Layout::other || tensor.layout_name != kMxLayout) return false;
-  return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+  return tensor.layout.mx() != nullptr && std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
-
-MxScheme mx_scheme(const Tensor& tensor) {
-  constexpr std::array kElements = {DType::f4_e2m1, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::unknown};
-  const Part& data = require(tensor, "data");
-  const Part& scales = require(tensor, "scales");
-  if (tensor.parts.size() != 2) fail(tensor, fmt::format("{} parts, expected 2", tensor.parts.size()));
-  const Value* form = tensor.attributes.find("scale_form");
-  if (form != nullptr && *form != Value("e8m0_exponent")) fail(tensor, "attribute scale_form: expected e8m0_exponent");
-  if (scales.dtype != DType::f8_e8m0) fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.dtype_name));
-  if (std::ranges::find(kElements, data.dtype) == kElements.end()) fail(tensor, fmt::format("data: {} is no MX element", data.dtype_name));
-  if (tensor.shape.empty()) fail(tensor, "a scalar has no blocks");
-  const std::uint64_t axis = tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
-  if (axis >= tensor.shape.size()) fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
-  const std::uint64_t block = number(tensor, "block_size");
-  if (block < 2 || tensor.shape[axis] % block != 0)
-    fail(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block, tensor.shape[axis], axis));
-  if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
-  require_size(tensor, scales, tensor.elements() / block);
-  return {static_cast<std::size_t>(axis), block};
-}
-
-bool spells_mx_scheme(std::string_view attribute) { return attribute == "axis" || attribute == "block_size" || attribute == "scale_form"; }
 
 BlobPtr make_mx_decoded_blob(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
 

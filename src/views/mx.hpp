@@ -1,40 +1,15 @@
-// MX, the Microscaling formats of the Open Compute Project: elements of few bits, with a power of two for each block of neighbours
-// along an axis.
-//
-//   value = element * 2^(scale - 127)
-//
-// zTensor 2 has them as `zt.mx/1`: the parts data (f4_e2m1, f8_e4m3, f8_e5m2, or i8, whose codes count 64ths) and scales (f8_e8m0,
-// in the shape of the tensor with the axis shortened).
+// MX tensors as numbers (tensor/mx_scheme.hpp says what they are).
 #pragma once
-
-#include <cstdint>
-#include <string_view>
 
 #include <poise/tensor.hpp>
 
 namespace poise {
 
-inline constexpr std::string_view kMxLayout = "zt.mx/1";
-
-struct MxScheme {
-  std::size_t axis = 0;
-  std::uint64_t block_size = 0;  // elements along the axis that share a scale
-
-  friend bool operator==(const MxScheme&, const MxScheme&) = default;
-};
-
-// True for tensors of the layout whose elements are of a type that is known.
+// True for MX tensors whose elements are of a type that is known.
 bool is_mx(const Tensor& tensor);
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute or part when it makes
-// no sense, or does not fit the shape or the parts' types and sizes; looks at no data. Requires: the layout is named kMxLayout.
-MxScheme mx_scheme(const Tensor& tensor);
-
-// True for the attributes that a scheme is read from.
-bool spells_mx_scheme(std::string_view attribute);
-
 // The elements as float32, computed when they are read. Reading throws unsupported, naming tensor and index, when a number is too
-// large for that. Requires: is_mx(tensor) that mx_scheme() takes.
+// large for that. Requires: is_mx(tensor). Throws what check_mx_parts() throws.
 BlobPtr make_mx_decoded_blob(const Tensor& tensor);
 
 }  // namespace poise

@@ -142,8 +142,7 @@ Tensor quantize(const Tensor& tensor, const StoredType& type, std::shared_ptr<Qu
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
   Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine, std::move(report)));
-  quantized.layout = Layout::affine;
-  quantized.affine = affine;
+  quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // other layouts' describe their codes
   return quantized;
 }

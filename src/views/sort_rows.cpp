@@ -72,7 +72,7 @@ Tensor with_ascending_columns(const Tensor& tensor) {
   for (Part& part : sorted.parts) {
     if (part.role == "indptr") continue;
     if (part.dtype == DType::unknown || info(part.dtype).bits % 8 != 0) {
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: {} of type {} cannot be sorted", tensor.name, part.role, part.dtype_name));
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: {} of type {} cannot be sorted", tensor.name, part.role, part.type_name()));
     }
     part.blob = std::make_shared<ReorderedBlob>(part.blob, order, info(part.dtype).bits / 8);
     part.digest.reset();

@@ -25,7 +25,7 @@ Fault parts_fault(const Tensor& tensor, std::initializer_list<std::string_view> 
 
 Fault index_fault(const Part& part) {
   if (is_integer(part.dtype)) return std::nullopt;
-  return fmt::format("{}: expected an integer type, found {}", part.role, part.dtype_name);
+  return fmt::format("{}: expected an integer type, found {}", part.role, part.type_name());
 }
 
 Fault size_fault(const Part& part, std::optional<std::uint64_t> expected) {
@@ -52,7 +52,7 @@ Fault csr_fault(const Tensor& tensor) {
   const auto pointers = checked_add(tensor.shape[0], 1);
   if (auto fault = size_fault(indptr, pointers ? checked_mul(*pointers, index_bytes(indptr)) : std::nullopt)) return fault;
   const std::uint64_t width = index_bytes(indices);
-  if (indices.blob->size() % width != 0) return fmt::format("indices: {} bytes are no whole number of {}", indices.blob->size(), indices.dtype_name);
+  if (indices.blob->size() % width != 0) return fmt::format("indices: {} bytes are no whole number of {}", indices.blob->size(), indices.type_name());
   return values_fault(tensor, indices.blob->size() / width);
 }
 
@@ -70,13 +70,13 @@ Fault coo_fault(const Tensor& tensor) {
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   for (const Part& part : tensor.parts) {
-    if (const auto at = part.blob->location())
+    if (const auto at = part.blob->stored())
       throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem), at->source->name(), at->offset);
   }
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
 }
 
-// The columns of one row. Those that do not ascend are sorted, to see whether one stands twice.
+// The columns of one row. Those that do not ascend are sorted, to see whether one comes twice.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin, std::uint64_t end, SparseRules rules) {
   const std::uint64_t columns = tensor.shape[1];
@@ -87,7 +87,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
       fail(tensor, fmt::format("indices: element {} in row {} lies in column {}, there are {}", i, row, column, columns));
     }
     if (i == begin || indices.at<Column>(i - 1) < column) continue;
-    if (indices.at<Column>(i - 1) == column) fail(tensor, fmt::format("indices: column {} stands twice in row {}", column, row));
+    if (indices.at<Column>(i - 1) == column) fail(tensor, fmt::format("indices: column {} comes twice in row {}", column, row));
     if (rules == SparseRules::ascending) fail(tensor, fmt::format("indices: the columns of row {} do not ascend at element {}", row, i));
     ascending = false;
   }
@@ -96,7 +96,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   for (std::uint64_t i = begin; i < end; ++i) sorted.push_back(indices.at<Column>(i));
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) fail(tensor, fmt::format("indices: column {} stands twice in row {}", *twice, row));
+  if (twice != sorted.end()) fail(tensor, fmt::format("indices: column {} comes twice in row {}", *twice, row));
 }
 
 void validate_csr(const Tensor& tensor, SparseRules rules) {
@@ -152,7 +152,7 @@ void validate_coo(const Tensor& tensor) {
     for (std::uint64_t i = 0; i < nonzeros; ++i) cells.push_back(cell(i));
     std::ranges::sort(cells);
     const auto twice = std::ranges::adjacent_find(cells);
-    if (twice != cells.end()) fail(tensor, fmt::format("coords: cell {} stands twice, counted row by row", *twice));
+    if (twice != cells.end()) fail(tensor, fmt::format("coords: cell {} comes twice, counted row by row", *twice));
   });
 }
 
@@ -200,7 +200,7 @@ std::uint64_t stored_elements(const Tensor& tensor) {
   return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
 }
 
-SparseRules sparse_rules(const Tensor& tensor) { return tensor.layout_name.starts_with("zt.sparse_") ? SparseRules::ascending : SparseRules::any_order; }
+SparseRules sparse_rules(const Tensor& tensor) { return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order; }
 
 void validate_sparse(const Tensor& tensor, SparseRules rules) {
   if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);

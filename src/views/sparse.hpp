@@ -3,7 +3,7 @@
 //   csr   rank 2; row r has the elements indptr[r] .. indptr[r + 1]; element i lies in column indices[i]
 //   coo   element i lies at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
 //
-// Indices are of any integer type. No cell may stand twice.
+// Indices are of any integer type. No cell may come twice.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ class DensifiedBlob final : public Blob {
 BlobPtr densify(const Tensor& tensor) {
   const Part& values = tensor.require("values");
   if (values.dtype == DType::unknown || info(values.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.dtype_name));
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
   }
   const auto bytes = packed_bytes(values.dtype, tensor.elements());
   if (!bytes) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));

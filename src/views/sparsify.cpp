@@ -160,16 +160,14 @@ class CoordinatesBlob final : public NonzeroBlob {
   std::vector<std::uint64_t> strides_;
 };
 
-Part index_part(std::string role, BlobPtr blob) {
-  return {.role = std::move(role), .dtype = DType::u64, .dtype_name = "u64", .blob = std::move(blob), .digest = {}};
-}
+Part index_part(std::string role, BlobPtr blob) { return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)}; }
 
 }  // namespace
 
 bool may_become_sparse(const Tensor& dense, Layout layout) {
   const Part& data = dense.require("data");
   if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.dtype_name));
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
   }
   if (data.dtype == DType::f8_e8m0) return false;  // powers of two: none is zero
   return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
@@ -186,7 +184,7 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
   sparse.shape = dense.shape;
   sparse.layout = layout;
   sparse.attributes = dense.attributes;
-  sparse.parts.push_back({.role = "values", .dtype = data.dtype, .dtype_name = data.dtype_name, .blob = std::make_shared<ValuesBlob>(nonzeros), .digest = {}});
+  sparse.parts.push_back({.role = "values", .dtype = data.dtype, .spelling = data.spelling, .blob = std::make_shared<ValuesBlob>(nonzeros)});
   if (layout == Layout::sparse_csr) {
     sparse.parts.push_back(index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
     sparse.parts.push_back(index_part("indptr", make_memory_blob(nonzeros->row_pointers(), dense.name)));

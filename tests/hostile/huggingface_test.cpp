@@ -202,7 +202,7 @@ TEST(HostileHuggingFace, ConfigJson) {
       {"it is JSON", [] { return with(single(), "config.json", "{\"model_type\": mistral}"); }, kInvalid, "config.json", "JSON"},
       {"it is an object", [] { return with(single(), "config.json", "[1]"); }, kInvalid, "config.json", "JSON: expected an object"},
       {"a key stands once", [] { return with(single(), "config.json", R"({"hidden_size":2,"hidden_size":4})"); }, kInvalid, "config.json",
-       "the key \"hidden_size\" stands twice"},
+       "the key \"hidden_size\" comes twice"},
       {"nesting is bounded", [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); }, kInvalid,
        "config.json", "nested deeper than 64"},
       {"model_type is text", [] { return with_config("model_type", "7"); }, kInvalid, "config.json", "model_type: expected text"},
@@ -297,7 +297,7 @@ TEST(HostileHuggingFace, Index) {
       {"it is JSON", [] { return with(sharded(), kIndex, "{"); }, kInvalid, kIndex, "JSON"},
       {"it has a weight_map", [] { return with(sharded(), kIndex, "{}"); }, kInvalid, kIndex, "weight_map: expected an object"},
       {"weight_map is an object", [] { return with(sharded(), kIndex, R"({"weight_map":[]})"); }, kInvalid, kIndex, "weight_map: expected an object"},
-      {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid, kIndex, "the key \"a\" stands twice"},
+      {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid, kIndex, "the key \"a\" comes twice"},
       {"a shard is a name", [] { return with_map("model.norm.weight", "2"); }, kInvalid, kIndex, "model.norm.weight: expected a file name"},
       {"a name is not empty", [] { return with_map("model.norm.weight", quoted("")); }, kInvalid, kIndex, "not a plain file name"},
       {"a name is not the directory", [] { return with_map("model.norm.weight", quoted(".")); }, kInvalid, kIndex, "\".\" is not a plain file name"},
@@ -312,7 +312,7 @@ TEST(HostileHuggingFace, Index) {
        "the index says that model-00001-of-00002.safetensors holds more; it does not"},
       {"a shard holds nothing else", [] { return with_map("model.norm.weight", quoted(kFirst)); }, kInvalid, kIndex,
        "model-00002-of-00002.safetensors holds model.norm.weight, which the index does not put there"},
-      {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, "", "stands twice"},
+      {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, kSecond, "comes twice"},
   });
 }
 

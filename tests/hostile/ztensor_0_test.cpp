@@ -55,7 +55,7 @@ TEST(HostileZtensor0, Container) {
                [] {
                  return file_of({map(entry()), map(entry())});
                },
-               kInvalid, "entry 1", "t: the name stands twice"},
+               kInvalid, "entry 1", "the tensor name \"t\" comes twice"},
       });
 }
 

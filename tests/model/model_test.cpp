@@ -33,7 +33,7 @@ TEST(Model, FindsTensorsByName) {
   Model model;
   EXPECT_EQ(model.find("a"), nullptr);
   for (int i = 0; i < 1000; ++i) model.add(empty(fmt::format("tensor {}", i)));
-  EXPECT_THAT(refusal([&] { model.add(empty("tensor 7")); }), HasSubstr("\"tensor 7\" stands twice"));
+  EXPECT_THAT(refusal([&] { model.add(empty("tensor 7")); }), HasSubstr("\"tensor 7\" comes twice"));
   EXPECT_EQ(model.size(), 1000U);
   const Model moved = std::move(model);
   for (const Tensor& tensor : moved.tensors()) EXPECT_EQ(moved.find(tensor.name), &tensor);
@@ -47,10 +47,10 @@ TEST(Model, HasNoMoreThanItsLimits) {
   Tensor many = empty("many");
   many.parts.resize(kMaxParts - 1, many.parts[0]);
   model.add(std::move(many));
-  EXPECT_THAT(refusal([&] { model.add(empty("one more")); }), HasSubstr("more than 400000 parts"));
+  EXPECT_THAT(refusal([&] { model.add(empty("one more")); }), HasSubstr("more than 4000000 parts"));
   Model full;
   for (std::size_t i = 0; i < kMaxTensors; ++i) full.add(empty(fmt::format("{}", i)));
-  EXPECT_THAT(refusal([&] { full.add(empty("one more")); }), HasSubstr("more than 250000 tensors"));
+  EXPECT_THAT(refusal([&] { full.add(empty("one more")); }), HasSubstr("more than 2000000 tensors"));
 }
 
 TEST(Vocabulary, HasNoMoreTokensThanTheLimit) {

@@ -24,8 +24,7 @@ Tensor floats(std::initializer_list<float> numbers) { return make_dense("x", {nu
 
 Tensor codes(std::initializer_list<std::int8_t> numbers, float delta) {
   Tensor tensor = make_dense("x", {numbers.size()}, DType::qint8, blob(numbers));
-  tensor.layout = Layout::affine;
-  tensor.affine = make_affine({.delta = delta});
+  tensor.layout = make_affine({.delta = delta});
   return tensor;
 }
 
@@ -87,9 +86,8 @@ TEST(Diff, ValuesThatLookAlikeAsTextAreNotTheSame) {
 
 TEST(Diff, TheOrderOfPartsDoesNotMatter) {
   Tensor a = floats({1});
-  a.layout = Layout::other;
-  a.layout_name = "pair";
-  a.parts.push_back({.role = "extra", .dtype = DType::i8, .dtype_name = "i8", .blob = blob<std::int8_t>({1}), .digest = {}});
+  a.layout = TensorLayout::other("pair");
+  a.parts.push_back({.role = "extra", .dtype = DType::i8, .blob = blob<std::int8_t>({1}), .digest = {}});
   Tensor b = a;
   std::swap(b.parts[0], b.parts[1]);
   EXPECT_TRUE(difference(a, b).same());
@@ -98,7 +96,7 @@ TEST(Diff, TheOrderOfPartsDoesNotMatter) {
 TEST(Diff, PartsBesideDataMatter) {
   const auto tensor = [](std::int8_t extra) {
     Tensor made = floats({1});
-    made.parts.push_back({.role = "extra", .dtype = DType::i8, .dtype_name = "i8", .blob = blob<std::int8_t>({extra}), .digest = {}});
+    made.parts.push_back({.role = "extra", .dtype = DType::i8, .blob = blob<std::int8_t>({extra}), .digest = {}});
     return made;
   };
   EXPECT_TRUE(difference(tensor(1), tensor(1)).same());
@@ -191,9 +189,7 @@ TEST(Diff, NumbersOfDifferentKindsAreNotCompared) {
   EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
 }
 
-Part part(std::string role, DType dtype, BlobPtr blob) {
-  return {.role = std::move(role), .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}};
-}
+Part part(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}}; }
 
 template <typename Index>
 Tensor coordinates(Shape shape, DType index, std::initializer_list<Index> cells, DType dtype, BlobPtr values) {
@@ -235,7 +231,7 @@ TEST(Diff, TheSpellingOfAnUnknownTypeIsNoDifference) {
   const auto unknown = [](std::string type) {
     Tensor tensor = make_dense("x", {3}, DType::u8, blob<std::uint8_t>({1, 2, 3}));
     tensor.parts[0].dtype = DType::unknown;
-    tensor.parts[0].dtype_name = std::move(type);
+    tensor.parts[0].spelling = std::move(type);
     return tensor;
   };
   EXPECT_TRUE(difference(unknown("u8:int3"), unknown("int3")).same());
@@ -254,10 +250,10 @@ Tensor groups(Attributes attributes, DType word = DType::u32) {
   Tensor tensor;
   tensor.name = "x";
   tensor.shape = {2, 8};
-  tensor.layout = Layout::quantized_group;
   tensor.attributes = std::move(attributes);
   tensor.parts = {part("packed_weight", word, blob<std::uint32_t>({0x76543210, 0xfedcba98})), part("scales", DType::f32, blob<float>({1, 2, 3, 4})),
                   part("zeros", DType::f32, blob<float>({8, 8, 8, 8}))};
+  tensor.layout = read_layout(tensor, "quantized_group");
   return tensor;
 }
 

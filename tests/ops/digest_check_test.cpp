@@ -53,7 +53,7 @@ class DigestCheckTest : public testing::Test {
 
   // Changes a bit of the lowest byte of a number in the middle of a tensor.
   static void damage(const fs::path& file, const std::string& tensor) {
-    const Location at = open(file).find(tensor)->parts.front().blob->location().value();
+    const Stored at = open(file).find(tensor)->parts.front().blob->stored().value();
     flip(at.source->name(), at.offset + at.length / 2 / 4 * 4);
   }
   static void flip(const fs::path& file, std::uint64_t offset) {
@@ -140,7 +140,7 @@ TEST_F(DigestCheckTest, AreCheckedByHash) {
 TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
   for (const char* format : {"zt", "zt1"}) {
     const fs::path file = saved("in.zt", format, with(DigestAlgorithm::none, 3));
-    const Location at = open(file).find("b")->parts.front().blob->location().value();
+    const Stored at = open(file).find("b")->parts.front().blob->stored().value();
     flip(file, at.offset);  // the magic number of the frame
     ConvertOptions trusting;
     trusting.verify = false;
@@ -183,7 +183,7 @@ TEST_F(DigestCheckTest, OfSparseTensorsThatBecomeDense) {
   sparse.min_sparsity = 0;
   saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   convert(path("in.zt"), path("sparse.zt"), sparse);
-  const Location at = open(path("sparse.zt")).find("b")->require("values").blob->location().value();
+  const Stored at = open(path("sparse.zt")).find("b")->require("values").blob->stored().value();
   flip(path("sparse.zt"), at.offset);
   EXPECT_THAT(refusal(path("sparse.zt"), {}, "out.safetensors"), HasSubstr("tensor b: values: the digest is"));
 }

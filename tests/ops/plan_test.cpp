@@ -103,7 +103,7 @@ Model untouchable_model() {
 
 Tensor sparse_tensor() {
   const auto part = [](const char* role, DType dtype, std::uint64_t bytes) {
-    return Part{.role = role, .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::make_shared<Untouchable>(bytes), .digest = {}};
+    return Part{.role = role, .dtype = dtype, .blob = std::make_shared<Untouchable>(bytes), .digest = {}};
   };
   Tensor tensor;
   tensor.name = "s";

@@ -138,7 +138,7 @@ Model model_of_layouts() {
   const auto part = [](std::string role, DType dtype, std::size_t bytes) {
     return Part{.role = std::move(role),
                 .dtype = dtype,
-                .dtype_name = std::string(to_string(dtype)),
+
                 .blob = make_memory_blob(std::vector<std::byte>(bytes, std::byte{0x7f}), "memory"),
                 .digest = {}};
   };
@@ -146,14 +146,13 @@ Model model_of_layouts() {
   Tensor mx;
   mx.name = "mx";
   mx.shape = {4};
-  mx.layout = Layout::other;
-  mx.layout_name = "zt.mx/1";
   mx.attributes = {{"block_size", 2}};
   mx.parts = {part("data", DType::f4_e2m1, 2), part("scales", DType::f8_e8m0, 2)};
+  mx.layout = read_layout(mx, "zt.mx/1");
   model.add(mx);
   Tensor foo = mx;
   foo.name = "foo";
-  foo.layout_name = "zt.foo/1";
+  foo.layout = TensorLayout::other("zt.foo/1");
   model.add(foo);
   return model;
 }

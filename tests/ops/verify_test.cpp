@@ -40,7 +40,7 @@ class Verify : public testing::Test {
 
   // Replaces a byte of a tensor; gives its place.
   static std::uint64_t damage(const fs::path& path, std::string_view tensor, std::uint64_t index, char byte) {
-    const auto at = open(path).find(tensor)->require("data").blob->location();
+    const auto at = open(path).find(tensor)->require("data").blob->stored();
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
     file.seekp(static_cast<std::streamoff>(at->offset + index));
     file.put(byte);

@@ -23,8 +23,7 @@ std::vector<std::byte> bytes_of(const std::vector<int>& values) {
 
 Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements, const Affine& affine, std::optional<std::uint64_t> position = std::nullopt) {
   Tensor tensor = make_dense("w", {elements}, dtype, make_memory_blob(bytes_of(bytes), "w"));
-  tensor.layout = Layout::affine;
-  tensor.affine = make_affine(affine, position);
+  tensor.layout = make_affine(affine, position);
   return tensor;
 }
 

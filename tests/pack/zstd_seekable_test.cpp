@@ -47,7 +47,7 @@ std::shared_ptr<const CountingSource> compressed(const std::vector<std::byte>& c
   return std::make_shared<const CountingSource>(output.take());
 }
 
-BlobPtr blob_of(const SourcePtr& source, std::size_t size) { return make_zstd_seekable_blob({source, 0, source->size(), std::string(kZstdSeekable)}, size); }
+BlobPtr blob_of(const SourcePtr& source, std::size_t size) { return make_zstd_seekable_blob({source, 0, source->size()}, size); }
 
 TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
   const auto content = some_content(4 * kFrame + 1000);

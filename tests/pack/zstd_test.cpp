@@ -39,9 +39,9 @@ std::vector<std::byte> expected_content() {
   return to_bytes(content);
 }
 
-Location place(const std::string& stored) {
+StoredRange place(const std::string& stored) {
   auto source = support::source("before" + stored + "behind");
-  return {source, 6, stored.size(), "zstd"};
+  return {source, 6, stored.size()};
 }
 
 std::string refusal(const std::string& stored, std::uint64_t size) {
@@ -159,7 +159,7 @@ TEST(Zstd, WhatIsCompressedDecodesAgain) {
     for (std::byte& byte : content) byte = static_cast<std::byte>(random() % 4);
     for (const int level : {1, 3}) {
       const auto stored = compressed(content, level);
-      EXPECT_EQ(read_all(*make_zstd_blob({Source::from_memory(stored, "memory"), 0, stored.size(), "zstd"}, size)), content) << size;
+      EXPECT_EQ(read_all(*make_zstd_blob({Source::from_memory(stored, "memory"), 0, stored.size()}, size)), content) << size;
       // Frame_Header_Descriptor: no content size, no single segment, no checksum.
       EXPECT_EQ(static_cast<int>(stored[4]), 0) << size;
     }

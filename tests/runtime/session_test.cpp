@@ -173,8 +173,7 @@ TEST(Session, QuantizedWeights) {
             codes.resize((codes.size() + 1) / 2);
           }
           Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(bytes_of(codes), name));
-          tensor.layout = Layout::affine;
-          tensor.affine = make_affine(affine);
+          tensor.layout = make_affine(affine);
           return std::pair(std::move(tensor), exact);
         });
       }
@@ -386,15 +385,10 @@ TEST(Session, RefusesWeightsItCannotMultiply) {
   EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::qint8; }),
               HasSubstr("tensor model.layers.1.mlp.up_proj.weight cannot be used as a weight"));
   EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::i32; }), HasSubstr("cannot be used as a weight"));
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.layout = TensorLayout::other("zt.foo/1"); }), HasSubstr("it is stored as layout zt.foo/1"));
   EXPECT_THAT(error_with([](Tensor& tensor) {
-                tensor.layout = Layout::other;
-                tensor.layout_name = "zt.foo/1";
-              }),
-              HasSubstr("it is stored as layout zt.foo/1"));
-  EXPECT_THAT(error_with([](Tensor& tensor) {
-                tensor.layout = Layout::affine;
                 tensor.parts[0].dtype = DType::qint8;
-                tensor.affine = make_affine({.delta = std::numeric_limits<float>::infinity()});
+                tensor.layout = make_affine({.delta = std::numeric_limits<float>::infinity()});
               }),
               HasSubstr("its scale is not finite"));
 }

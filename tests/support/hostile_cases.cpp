@@ -73,11 +73,12 @@ std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
 std::string listing(const Model& model) {
   std::string text = model.origin.format;
   for (const Tensor& tensor : model.tensors()) {
-    text += fmt::format("\n{} {} {} {} {}", tensor.name, to_string(tensor.shape), to_string(tensor.layout), tensor.layout_name, to_json(tensor.attributes));
-    if (tensor.affine) text += fmt::format(" {} {} {}", tensor.affine->get().delta, tensor.affine->get().min, tensor.affine->get().max);
+    text += fmt::format("\n{} {} {} {} {}", tensor.name, to_string(tensor.shape), to_string(tensor.layout), tensor.layout.name(), to_json(tensor.attributes));
+    if (tensor.layout.affine() != nullptr)
+      text += fmt::format(" {} {} {}", tensor.layout.affine()->get().delta, tensor.layout.affine()->get().min, tensor.layout.affine()->get().max);
     for (const Part& part : tensor.parts) {
-      const auto at = part.blob->location();
-      text += fmt::format(" {} {} {} {} {}", part.role, part.dtype_name, at ? at->offset : 0, at ? at->encoding : "", part.digest ? part.digest->text : "");
+      const auto at = part.blob->stored();
+      text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "", part.digest ? part.digest->text : "");
     }
   }
   return text;

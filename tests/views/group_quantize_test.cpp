@@ -122,15 +122,14 @@ Tensor grouped(Attributes attributes, Shape shape, std::vector<Part> parts) {
   Tensor tensor;
   tensor.name = "w";
   tensor.shape = std::move(shape);
-  tensor.layout = Layout::quantized_group;
   tensor.attributes = std::move(attributes);
-  tensor.parts = std::move(parts);
+  tensor.parts = {parts.begin(), parts.end()};
+  tensor.layout = read_layout(tensor, "quantized_group");
+  if (tensor.layout.groups() != nullptr) check_group_parts(tensor);
   return tensor;
 }
 
-Part part(std::string role, DType dtype, BlobPtr blob) {
-  return {.role = std::move(role), .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}};
-}
+Part part(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}}; }
 
 TEST(GroupDecode, HighBitsFirstWithAFixedZero) {
   const Tensor tensor =

@@ -17,7 +17,7 @@ class CompressedZeros final : public Blob {
   explicit CompressedZeros(std::uint64_t size) : size_(size) {}
   std::uint64_t size() const override { return size_; }
   void read(std::uint64_t, std::span<std::byte> out) const override { std::ranges::fill(out, std::byte{0}); }
-  std::optional<Location> location() const override { return Location{Source::from_memory({}, "file.zt"), 64, 1000, "zstd"}; }
+  std::optional<Stored> stored() const override { return Stored{{Source::from_memory({}, "file.zt"), 64, 1000}, "zstd"}; }
 
  private:
   std::uint64_t size_;

@@ -22,7 +22,7 @@ Part part(std::string role, DType dtype, const std::vector<std::uint8_t>& bytes)
   const auto as_bytes = std::as_bytes(std::span(bytes));
   return {.role = std::move(role),
           .dtype = dtype,
-          .dtype_name = std::string(to_string(dtype)),
+
           .blob = make_memory_blob({as_bytes.begin(), as_bytes.end()}, "memory"),
           .digest = {}};
 }
@@ -31,10 +31,9 @@ Tensor mx(Shape shape, DType dtype, const std::vector<std::uint8_t>& data, const
   Tensor tensor;
   tensor.name = "w";
   tensor.shape = std::move(shape);
-  tensor.layout = Layout::other;
-  tensor.layout_name = kMxLayout;
   tensor.attributes = std::move(attributes);
   tensor.parts = {part("data", dtype, data), part("scales", DType::f8_e8m0, scales)};
+  tensor.layout = read_layout(tensor, "zt.mx/1");
   return tensor;
 }
 
@@ -98,10 +97,16 @@ TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
 
 TEST(Mx, WhatDoesNotFitIsNamed) {
   const std::vector<std::uint8_t> data(4);
-  EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127, 127}, {})), HasSubstr("tensor w: zt.mx/1: attribute block_size: expected an unsigned integer"));
-  EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 3}})), HasSubstr("block_size: 3 does not divide the 8 elements along axis 0"));
+  EXPECT_THAT(support::message_of([&] {
+                mx({8}, DType::f4_e2m1, data, {127, 127}, {});
+              }),
+              HasSubstr("tensor w: zt.mx/1: attribute block_size: expected an unsigned integer"));
+  EXPECT_THAT(support::message_of([&] {
+                mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 3}});
+              }),
+              HasSubstr("block_size: 3 does not divide the 8 elements along axis 0"));
   EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 4}})), HasSubstr("scales: expected 2 bytes, found 1"));
-  EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 8}, {"scale_form", "f32_factors"}})), HasSubstr("scale_form"));
+  EXPECT_THAT(support::message_of([&] { mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 8}, {"scale_form", "f32_factors"}}); }), HasSubstr("scale_form"));
   EXPECT_THAT(failure_of(mx({4}, DType::u8, data, {127}, {{"block_size", 4}})), HasSubstr("data: u8 is no MX element"));
 }
 

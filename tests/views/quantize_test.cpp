@@ -69,25 +69,25 @@ double squared_error(const std::vector<float>& values, double delta, double leve
 TEST(Quantize, TheLargestMagnitudeGetsTheLargestCodeAndTiesGoToEven) {
   const Tensor eight = quantize(matrix({127, -127, 0.5F, 1.5F, 2.5F, -0.5F, -1.5F}), kQint8, nullptr);
   EXPECT_EQ(eight.layout, Layout::affine);
-  EXPECT_EQ(eight.affine->get(), (Affine{1, 0, 0, false}));
+  EXPECT_EQ(eight.layout.affine()->get(), (Affine{1, 0, 0, false}));
   EXPECT_THAT(bytes_of(eight), ElementsAre(127, 0x81, 0, 2, 2, 0, 0xfe));
 }
 
 TEST(Quantize, TwoCodesShareAByteTheEvenElementInTheLowHalf) {
   const Tensor four = quantize(matrix({7, -7, 0.5F, 1.5F, -2.5F}), kQint4, nullptr);
-  EXPECT_EQ(four.affine->get(), (Affine{1, 0, 0, true}));
-  EXPECT_TRUE(four.affine->packed());
+  EXPECT_EQ(four.layout.affine()->get(), (Affine{1, 0, 0, true}));
+  EXPECT_TRUE(four.layout.affine()->packed());
   EXPECT_THAT(bytes_of(four), ElementsAre(0x97, 0x20, 0x0e));
   EXPECT_THAT(decoded(four), ElementsAre(7, -7, 0, 2, -2));
 }
 
 TEST(Quantize, ARangeRunsFromTheSmallestToTheLargestValue) {
   const Tensor eight = quantize(matrix({-1, 254, 0, 1.5F}), kQint8Range, nullptr);
-  EXPECT_EQ(eight.affine->get(), (Affine{1, -1, 254, false}));
+  EXPECT_EQ(eight.layout.affine()->get(), (Affine{1, -1, 254, false}));
   EXPECT_THAT(bytes_of(eight), ElementsAre(0, 255, 1, 2));
   EXPECT_THAT(decoded(eight), ElementsAre(-1, 254, 0, 1));
   const Tensor four = quantize(matrix({-8, 22, 0}), kQint4Range, nullptr);
-  EXPECT_EQ(four.affine->get(), (Affine{2, -8, 22, true}));
+  EXPECT_EQ(four.layout.affine()->get(), (Affine{2, -8, 22, true}));
   EXPECT_THAT(bytes_of(four), ElementsAre(0xf0, 0x04));
 }
 
@@ -100,14 +100,14 @@ TEST(Quantize, ARangeWiderThanTheLargestFloat) {
 
 TEST(Quantize, AConstantTensorHasNoRangeAndIsSymmetric) {
   const Tensor tensor = quantize(matrix({-3, -3}), kQint8Range, nullptr);
-  EXPECT_FALSE(tensor.affine->get().ranged());
+  EXPECT_FALSE(tensor.layout.affine()->get().ranged());
   EXPECT_THAT(bytes_of(tensor), ElementsAre(0x81, 0x81));
 }
 
 TEST(Quantize, ZerosHaveNoScale) {
   for (const StoredType& type : {kQint8, kQint4, kQint8Range, kQint8Mse}) {
     const Tensor tensor = quantize(matrix({0, 0, -0.0F}), type, nullptr);
-    EXPECT_EQ(tensor.affine->get().delta, 0) << to_string(type);
+    EXPECT_EQ(tensor.layout.affine()->get().delta, 0) << to_string(type);
     EXPECT_THAT(decoded(tensor), ElementsAre(0, 0, 0));
   }
   EXPECT_EQ(bytes_of(quantize(matrix({}), kQint4, nullptr)).size(), 0U);
@@ -121,7 +121,7 @@ TEST(Quantize, ElementsThatAreNotFiniteAreRefusedByIndex) {
   values[190'000] = std::numeric_limits<float>::infinity();
   for (const StoredType& type : {kQint8, kQint8Range, kQint4Mse}) {
     const Tensor tensor = quantize(matrix(values), type, nullptr);
-    const Error error = support::error_of([&] { tensor.affine->get(); });
+    const Error error = support::error_of([&] { tensor.layout.affine()->get(); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("tensor w: element 150001 is not finite"));
   }
@@ -134,9 +134,9 @@ TEST(Quantize, EveryPieceAgreesWithTheFormula) {
   const Tensor four = quantize(matrix(values), kQint4, nullptr);
   float largest = 0;
   for (const float value : values) largest = std::max(largest, std::abs(value));
-  EXPECT_EQ(eight.affine->get().delta, largest / 127);
-  EXPECT_EQ(four.affine->get().delta, largest / 7);
-  const auto code = [&](std::size_t i, const Tensor& tensor) { return static_cast<int>(std::nearbyint(values[i] / tensor.affine->get().delta)); };
+  EXPECT_EQ(eight.layout.affine()->get().delta, largest / 127);
+  EXPECT_EQ(four.layout.affine()->get().delta, largest / 7);
+  const auto code = [&](std::size_t i, const Tensor& tensor) { return static_cast<int>(std::nearbyint(values[i] / tensor.layout.affine()->get().delta)); };
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
     const std::size_t begin = random() % 50'000;
@@ -165,7 +165,7 @@ TEST(Quantize, LeastSquaresFindsTheBestClippingScale) {
     double largest = 0;
     for (const float value : values) largest = std::max(largest, std::abs(static_cast<double>(value)));
     for (const auto& [type, levels] : {std::pair{kQint8Mse, 127.0}, std::pair{kQint4Mse, 7.0}}) {
-      const double found = squared_error(values, static_cast<double>(quantize(matrix(values), type, nullptr).affine->get().delta), levels);
+      const double found = squared_error(values, static_cast<double>(quantize(matrix(values), type, nullptr).layout.affine()->get().delta), levels);
       EXPECT_LE(found, best_of_all(largest, levels) * 1.002) << to_string(type) << " " << outlier;
       EXPECT_LE(found, squared_error(values, largest / levels, levels) * 1.0001);  // a histogram is no exact sum
     }
@@ -205,10 +205,9 @@ TEST(Quantize, HalvesAndCodesAreQuantizedByTheirValues) {
 
 TEST(Affine, OneCodeAByteIsPackedForWriting) {
   Tensor loose = make_dense("w", {5}, DType::qint4, make_memory_blob({std::byte{7}, std::byte{0xf9}, std::byte{0}, std::byte{0xff}, std::byte{1}}, "w"));
-  loose.layout = Layout::affine;
-  loose.affine = make_affine({0.5F, 0, 0, false});
+  loose.layout = make_affine({0.5F, 0, 0, false});
   const Tensor packed = with_packed_codes(loose);
-  EXPECT_TRUE(packed.affine->get().packed);
+  EXPECT_TRUE(packed.layout.affine()->get().packed);
   EXPECT_THAT(bytes_of(packed), ElementsAre(0x97, 0xf0, 0x01));
   EXPECT_THAT(decoded(loose), ElementsAre(3.5F, -3.5F, 0, -0.5F, 0.5F));
   EXPECT_EQ(decoded(packed), decoded(loose));

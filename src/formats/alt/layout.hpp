@@ -13,10 +13,9 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
-#include <poise/dtype.hpp>
+#include "formats/spellings.hpp"
 
 namespace poise::alt {
 
@@ -44,7 +43,10 @@ constexpr std::array<SectionInfo, 4> kSections = {{
 
 constexpr const SectionInfo& info(Section section) { return kSections[static_cast<std::size_t>(section)]; }
 
-// The element type of a data_type code, if there is one.
-std::optional<DType> dtype_from_code(std::int32_t code);
+// The data_type codes of both versions; bf16 is version 2's extension.
+inline constexpr std::array kCodes = {
+    Spelling<std::int32_t>{DType::f32, 0},   Spelling<std::int32_t>{DType::f16, 1},   Spelling<std::int32_t>{DType::bf16, 4},
+    Spelling<std::int32_t>{DType::qint8, 2}, Spelling<std::int32_t>{DType::qint4, 3},
+};
 
 }  // namespace poise::alt

@@ -156,7 +156,7 @@ std::int32_t prevailing_type(const Model& model) {
     if (dtype == DType::f16) halves += tensor.elements();
     if (dtype == DType::f32) floats += tensor.elements();
   }
-  return poise::info(halves > floats ? DType::f16 : DType::f32).alt;
+  return spelling_in(kCodes, halves > floats ? DType::f16 : DType::f32).value();
 }
 
 }  // namespace poise::alt

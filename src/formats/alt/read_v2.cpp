@@ -38,7 +38,7 @@ void read_start(FileReader& reader) {
 void warn_of_unused_head(FileReader& reader, const Model& model) {
   const Tensor* head = model.find(family_of(model).output);
   if (head == nullptr || !model.config || !model.config->tie_word_embeddings) return;
-  const auto at = head->require("data").blob->location();
+  const auto at = head->require("data").blob->stored();
   reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name), at ? at->offset : 0);
 }
 

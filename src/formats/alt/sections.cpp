@@ -23,7 +23,7 @@ std::size_t section_here(FileReader& reader, std::span<const Section> order, std
   bytes.seek(here);
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (info(order[i]).marker != marker) continue;
-    if (i < next) bytes.fail("section_marker", fmt::format("the {} section stands twice or too late", info(order[i]).name), here);
+    if (i < next) bytes.fail("section_marker", fmt::format("the {} section comes twice or too late", info(order[i]).name), here);
     return i;
   }
   bytes.fail("section_marker", fmt::format("expected a section of this version, found 0x{:x}", marker), here);

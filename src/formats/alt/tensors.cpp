@@ -74,7 +74,7 @@ class TensorsReader {
   }
 
   void require_new(const std::string& name, std::uint64_t at) const {
-    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" stands twice", name), at);
+    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" comes twice", name), at);
   }
 
   // The tensor's only part: `code` decides how many bytes an element takes, `dtype` what it is called.
@@ -85,7 +85,7 @@ class TensorsReader {
     const std::uint64_t begin = bytes_.position();
     bytes_.skip(*size, "data");
     BlobPtr blob = make_source_blob(source_, begin, *size);
-    tensor.parts.push_back({.role = "data", .dtype = dtype, .dtype_name = std::string(to_string(dtype)), .blob = std::move(blob), .digest = {}});
+    tensor.parts.push_back({.role = "data", .dtype = dtype, .blob = std::move(blob)});
   }
 
   FileReader& reader_;
@@ -163,15 +163,14 @@ class ReaderV2 : private TensorsReader {
   void read_typed_data(Tensor& tensor) {
     const std::uint64_t at = bytes_.position();
     const std::int32_t code = bytes_.i32("data_type");
-    const auto dtype = dtype_from_code(code);
+    const auto dtype = dtype_spelled(kCodes, code);
     if (!dtype) bytes_.fail("data_type", fmt::format("expected 0 to 4, found {}", code), at);
     const std::uint64_t scale_at = bytes_.position();
     const Affine affine = read_affine(*dtype);
     const bool byte_each = *dtype == DType::qint4 && !affine.packed;
     read_data(tensor, *dtype, byte_each ? DType::qint8 : *dtype, at);
     if (poise::info(*dtype).kind != DTypeKind::quantized) return;
-    tensor.layout = Layout::affine;
-    tensor.affine = make_affine(affine, scale_at);
+    tensor.layout = make_affine(affine, scale_at);
   }
 
   Affine read_affine(DType dtype) {

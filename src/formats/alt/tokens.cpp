@@ -159,7 +159,7 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
     const std::uint64_t at = bytes.position();
     const std::int64_t again = bytes.i64("header size");
     if (again != section.size) bytes.fail("header size", fmt::format("expected the section's size {} again, found {}", section.size, again), at);
-    reader.warn("header size", "the section's size stands twice", at);
+    reader.warn("header size", "the section's size comes twice", at);
   }
   Vocabulary vocabulary;
   const std::int32_t size = read_ids(reader, vocabulary, 4);

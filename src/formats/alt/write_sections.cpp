@@ -82,24 +82,24 @@ constexpr std::array kTokenV2 = {kText, kScore, kType};
 constexpr std::array kTokenAltC = {kScore, kType, kId, kText};
 constexpr std::array kTokenV1 = {kText};
 
-SectionWriter general_section(const Card& card, const Spelling& spelling) {
+SectionWriter general_section(const Card& card, const WrittenForm& form) {
   SectionWriter out("general");
   for (const CardField& field : kCardFields) {
     const std::string_view text = card.*field.text;
-    out.text(field.name, text.empty() ? spelling.empty_text : text);
+    out.text(field.name, text.empty() ? form.empty_text : text);
   }
   return out;
 }
 
-SectionWriter parameters_section(const Model& model, const Spelling& spelling) {
+SectionWriter parameters_section(const Model& model, const WrittenForm& form) {
   const Parameters parameters{model, model.config ? *model.config : no_config()};
   SectionWriter out("parameters");
-  for (const ParameterField& field : spelling.parameters) field.write(out, field.name, parameters);
-  if (spelling.order) require_order(out, parameters.config, *spelling.order);
+  for (const ParameterField& field : form.parameters) field.write(out, field.name, parameters);
+  if (form.order) require_order(out, parameters.config, *form.order);
   return out;
 }
 
-SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const Spelling& spelling) {
+SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
   static const Vocabulary kNone;
   const Vocabulary& vocabulary = given ? *given : kNone;
   SectionWriter out("tokenizer");
@@ -108,30 +108,30 @@ SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const Sp
   out.i32("eos_id", vocabulary.eos_id);
   out.i32("pad_id", vocabulary.pad_id);
   out.i32("unk_id", vocabulary.unk_id);
-  if (spelling.seq_len) out.i32("seq_len", vocabulary.max_length);
+  if (form.seq_len) out.i32("seq_len", vocabulary.max_length);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    for (const TokenField& field : spelling.token) field.write(out, {vocabulary, id, spelling.types});
+    for (const TokenField& field : form.token) field.write(out, {vocabulary, id, form.types});
   }
   return out;
 }
 
-void write_start(Sink& sink, const Spelling& spelling) {
+void write_start(Sink& sink, const WrittenForm& form) {
   ByteWriter start;
-  if (spelling.version == 1) {
+  if (form.version == 1) {
     start.i32(static_cast<std::int32_t>(kStartAltc));
   } else {
     start.i64(kStartV2);
-    start.u64(spelling.sizes == SizeRule::whole ? kAlignment : 2 * sizeof(std::int32_t));  // section_size
-    start.i32(spelling.version);
+    start.u64(form.sizes == SizeRule::whole ? kAlignment : 2 * sizeof(std::int32_t));  // section_size
+    start.i32(form.version);
     start.i32(static_cast<std::int32_t>(kAlignment));
   }
   sink.write(start.bytes());
   sink.pad_to(kAlignment);
 }
 
-void write_end(Sink& sink, const Spelling& spelling) {
+void write_end(Sink& sink, const WrittenForm& form) {
   ByteWriter end;
-  if (spelling.version == 1) {
+  if (form.version == 1) {
     end.i32(static_cast<std::int32_t>(kEndMarker));
   } else {
     end.i64(kEndMarker);
@@ -140,11 +140,11 @@ void write_end(Sink& sink, const Spelling& spelling) {
 }
 
 // `uncounted`: bytes of the fields that a size of SizeRule::too_small leaves out.
-void write_section(Sink& sink, Section section, const SectionWriter& fields, const Spelling& spelling, std::uint64_t uncounted = 0) {
+void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form, std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();
   ByteWriter header;
   header.i64(info(section).marker);
-  header.u64(spelling.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment) : bytes - uncounted);
+  header.u64(form.sizes == SizeRule::whole ? *checked_align(kHeaderBytes + bytes, kAlignment) : bytes - uncounted);
   sink.write(header.bytes());
   sink.write(fields.fields().bytes());
   sink.pad_to(kAlignment);
@@ -152,44 +152,44 @@ void write_section(Sink& sink, Section section, const SectionWriter& fields, con
 
 }  // namespace
 
-const Spelling kVersion2 = {.parameters = kParametersV2, .order = ParameterOrder::canonical, .token = kTokenV2};
-const Spelling kVersion2AltC = {.empty_text = "unknown",
-                                .parameters = kParametersAltC,
-                                .order = ParameterOrder::alt_c,
-                                .seq_len = false,
-                                .token = kTokenAltC,
-                                .types = TypeNumbering::alt_c,
-                                .sizes = SizeRule::too_small};
-const Spelling kVersion1 = {.version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
+const WrittenForm kVersion2 = {.parameters = kParametersV2, .order = ParameterOrder::canonical, .token = kTokenV2};
+const WrittenForm kVersion2AltC = {.empty_text = "unknown",
+                                   .parameters = kParametersAltC,
+                                   .order = ParameterOrder::alt_c,
+                                   .seq_len = false,
+                                   .token = kTokenAltC,
+                                   .types = TypeNumbering::alt_c,
+                                   .sizes = SizeRule::too_small};
+const WrittenForm kVersion1 = {.version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
 
 std::span<const CardField> card_fields() { return kCardFields; }
 
-FileWriter::FileWriter(const Model& model, const Spelling& spelling)
-    : spelling_(spelling),
-      general_(spelling.general ? std::optional(general_section(model.card, spelling)) : std::nullopt),
-      parameters_(parameters_section(model, spelling)),
-      tokenizer_(tokenizer_section(model.vocabulary, spelling)) {
+FileWriter::FileWriter(const Model& model, const WrittenForm& form)
+    : form_(form),
+      general_(form.general ? std::optional(general_section(model.card, form)) : std::nullopt),
+      parameters_(parameters_section(model, form)),
+      tokenizer_(tokenizer_section(model.vocabulary, form)) {
   if (model.vocabulary) id_bytes_ = sizeof(std::int32_t) * model.vocabulary->size();
 }
 
 void FileWriter::write_before_tensors(Sink& sink) const {
-  write_start(sink, spelling_);
-  if (general_) write_section(sink, Section::general, *general_, spelling_);
-  write_section(sink, Section::parameters, parameters_, spelling_);
-  write_section(sink, Section::tokenizer, tokenizer_, spelling_, id_bytes_);
+  write_start(sink, form_);
+  if (general_) write_section(sink, Section::general, *general_, form_);
+  write_section(sink, Section::parameters, parameters_, form_);
+  write_section(sink, Section::tokenizer, tokenizer_, form_, id_bytes_);
 }
 
 std::uint64_t FileWriter::bytes(const std::optional<Tensors>& tensors) const {
   CountingSink sink;
   write_before_tensors(sink);
-  write_end(sink, spelling_);
+  write_end(sink, form_);
   return sink.position() + (tensors ? tensors->section.bytes(tensors->counts) : 0);
 }
 
 void FileWriter::write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const {
   write_before_tensors(sink);
   if (tensors) tensors->section.write(sink, tensors->counts, progress);
-  write_end(sink, spelling_);
+  write_end(sink, form_);
 }
 
 }  // namespace poise::alt

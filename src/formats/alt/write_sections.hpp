@@ -45,7 +45,7 @@ struct TokenField {
 };
 
 // What tells one writer's files from another's.
-struct Spelling {
+struct WrittenForm {
   int version = 2;
   bool general = true;               // there is a general section
   std::string_view empty_text = {};  // what an empty text of the general section becomes
@@ -56,9 +56,9 @@ struct Spelling {
   TypeNumbering types = TypeNumbering::canonical;
   SizeRule sizes = SizeRule::whole;  // or too_small, with the start marker's as fields
 };
-extern const Spelling kVersion2;
-extern const Spelling kVersion2AltC;
-extern const Spelling kVersion1;
+extern const WrittenForm kVersion2;
+extern const WrittenForm kVersion2AltC;
+extern const WrittenForm kVersion1;
 
 // The tensors section, and the fields that it begins with.
 struct Tensors {
@@ -69,7 +69,7 @@ struct Tensors {
 class FileWriter {
  public:
   // Makes all sections but the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
-  FileWriter(const Model& model, const Spelling& spelling);
+  FileWriter(const Model& model, const WrittenForm& form);
 
   // Of the whole file. alt.c's dialect has no tensors.
   std::uint64_t bytes(const std::optional<Tensors>& tensors) const;
@@ -78,7 +78,7 @@ class FileWriter {
  private:
   void write_before_tensors(Sink& sink) const;
 
-  const Spelling& spelling_;
+  const WrittenForm& form_;
   std::optional<SectionWriter> general_;
   SectionWriter parameters_;
   SectionWriter tokenizer_;

@@ -30,7 +30,7 @@ void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progre
   sink.write(counts.fields().bytes());
   Meter meter(progress, data_bytes_);
   for (const Tensor* tensor : tensors_) {
-    const Affine affine = tensor->affine ? tensor->affine->get() : Affine{};
+    const Affine affine = tensor->layout.affine() != nullptr ? tensor->layout.affine()->get() : Affine{};
     sink.write(header_(*tensor, affine).fields().bytes());
     pump(*tensor->require("data").blob, sink, meter, tensor->name);
   }

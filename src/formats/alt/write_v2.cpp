@@ -26,9 +26,9 @@ std::int32_t data_type(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
   const DType dtype = tensor.require("data").dtype;
-  const bool known = dtype != DType::unknown && poise::info(dtype).alt >= 0;
-  if (!known || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse_tensor("alt", tensor);
-  return poise::info(dtype).alt;
+  const auto code = spelling_in(kCodes, dtype);
+  if (!code || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse_tensor("alt", tensor);
+  return *code;
 }
 
 SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affine& affine) {

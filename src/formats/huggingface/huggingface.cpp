@@ -156,16 +156,17 @@ class TensorCollector {
   // Leaves out what the model's family computes or does not use.
   explicit TensorCollector(Model& model) : model_(model), family_(model.config ? &family_of(model) : nullptr) {}
 
-  void add(SafetensorsFile file, const std::string& path) {
-    for (; !file.tensors.empty(); file.tensors.pop_front()) {
-      Tensor& tensor = file.tensors.front();
+  // `look_at` sees the name of every tensor of the file first.
+  void add(const SourcePtr& source, const std::string& path, FunctionRef<void(const std::string& name)> look_at) {
+    const Attributes metadata = read_safetensors(source, [&](Tensor tensor) {
+      look_at(tensor.name);
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
       } else {
         model_.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
       }
-    }
-    for (const auto& [key, value] : file.metadata) {
+    });
+    for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
       if (!budget_.take_value() || !budget_.take_key(keys_.size())) throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
@@ -199,23 +200,21 @@ class TensorCollector {
 std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
   TensorCollector collector(model);
   if (is_there(directory.path() / kSingle)) {
-    collector.add(read_safetensors(directory.open(kSingle)), (directory.path() / kSingle).string());
+    collector.add(directory.open(kSingle), (directory.path() / kSingle).string(), [](const std::string&) {});
     return collector.finish();
   }
   const ShardMap shards = read_index(directory);
   require_shards(directory, shards);
   std::vector<std::string> faults;
   for (const auto& [shard, promised] : shards) {
-    SafetensorsFile file = read_safetensors(directory.open(shard));
     std::set<std::string> found;
-    for (const Tensor& tensor : file.tensors) found.insert(tensor.name);
+    collector.add(directory.open(shard), (directory.path() / shard).string(), [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
       if (!found.contains(name)) add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
     }
     for (const std::string& name : found) {
       if (!promised.contains(name)) add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
-    collector.add(std::move(file), (directory.path() / shard).string());
   }
   throw_faults(faults, (directory.path() / kIndex).string());
   return collector.finish();

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,6 +24,7 @@
 #include "bytes/utf8.hpp"
 #include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
+#include "formats/safetensors/dtypes.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
@@ -36,13 +39,52 @@ constexpr std::uint64_t kSizeBytes = 8;                 // of the header's lengt
 constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
 constexpr std::string_view kMetadata = "__metadata__";
 
+// Names of tensors, in pieces that are given back as their names are taken.
+class Names {
+ public:
+  struct Name {
+    std::uint32_t piece = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t length = 0;
+  };
+
+  Name add(std::string_view text) {
+    if (pieces_.empty() || pieces_.back().text.capacity() - pieces_.back().text.size() < text.size()) {
+      pieces_.emplace_back().text.reserve(std::max(kPieceBytes, text.size()));
+    }
+    Piece& piece = pieces_.back();
+    const Name name{static_cast<std::uint32_t>(pieces_.size() - 1), static_cast<std::uint32_t>(piece.text.size()), static_cast<std::uint32_t>(text.size())};
+    piece.text += text;
+    ++piece.names;
+    return name;
+  }
+  std::string_view look_at(const Name& name) const { return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length); }
+  // Requires: each is taken once.
+  std::string take(const Name& name) {
+    std::string text(look_at(name));
+    if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 64 << 10;
+  struct Piece {
+    std::string text;
+    std::size_t names = 0;
+  };
+  std::vector<Piece> pieces_;
+};
+
+// What a header says of a tensor. Headers have 100 MB at most: 32 bits hold places in them.
 struct Entry {
-  std::string name;
-  DType dtype = DType::unknown;
+  Names::Name name;
+  std::uint32_t position = 0;  // in the file, of what the header says of it
+  std::uint64_t begin = 0;     // of the data, from the first byte after the header
   Shape shape;
-  std::uint64_t begin = 0;  // from the first byte behind the header
-  std::uint64_t end = 0;
-  std::uint64_t position = 0;  // in the file, of what the header says of it
+  DType dtype = DType::unknown;
+
+  // Requires: the header has been checked.
+  std::uint64_t end() const { return begin + packed_bytes(dtype, element_count(shape).value()).value(); }
 };
 
 // Where elements are smaller than a byte, the last byte has to be full.
@@ -50,43 +92,54 @@ bool fills_whole_bytes(DType dtype, std::uint64_t elements) { return elements % 
 
 class HeaderParser {
  public:
-  explicit HeaderParser(std::string path) : path_(std::move(path)) {}
+  HeaderParser(std::string path, Names& names) : path_(std::move(path)), names_(names) {}
 
   // Parses the header, which begins at `offset`.
-  void parse(std::string_view text, std::uint64_t offset) {
-    if (!text.starts_with('{')) fail("JSON", "expected { as the first byte");
-    parse_json_members(text, path_, offset, [this](std::string name, Value value, std::uint64_t position) {
-      position_ = position;
-      if (name == kMetadata) {
-        metadata_ = metadata(std::move(value));
-      } else {
+  void parse(const JsonText& text, std::uint64_t offset) {
+    if (!text.text().starts_with('{')) fail("JSON", "expected { as the first byte");
+    walk_json_object(text, path_, offset, [this](std::string_view name, JsonValue& value) {
+      position_ = value.position();
+      if (name != kMetadata) {
         if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
-        entries_.push_back(entry(std::move(name), value));
+        entries_.push_back(entry(name, value));
+      } else if (std::exchange(has_metadata_, true)) {
+        fail_repeated_key(name, path_, position_);
+      } else {
+        metadata_ = metadata(value.tree());
       }
     });
   }
 
-  std::vector<Entry> take_entries() { return std::move(entries_); }
+  std::deque<Entry> take_entries() { return std::move(entries_); }
   Attributes take_metadata() { return std::move(metadata_); }
 
  private:
-  Entry entry(std::string name, const Value& value) const {
-    const auto* map = value.get_if<Attributes>();
-    if (map == nullptr) fail(name, "expected an object");
-    for (const auto& [key, ignored] : *map) {
-      if (key != "dtype" && key != "shape" && key != "data_offsets") fail(name, fmt::format("unknown key \"{}\"", key));
-    }
+  Entry entry(std::string_view name, JsonValue& value) {
     Entry entry;
-    entry.position = position_;
-    entry.dtype = dtype(name, *map);
-    entry.shape = numbers(name, *map, "shape");
-    if (entry.shape.size() > kMaxRank) fail(name, fmt::format("shape: rank {}, at most {} is allowed", entry.shape.size(), kMaxRank));
-    const auto offsets = numbers(name, *map, "data_offsets");
+    entry.position = static_cast<std::uint32_t>(position_);
+    bool has_dtype = false;
+    bool has_shape = false;
+    Shape offsets;
+    const bool is_object = value.members([&](std::string_view key, JsonValue& item) {
+      if (key == "dtype") {
+        has_dtype = true;
+        entry.dtype = dtype(name, item);
+      } else if (key == "shape") {
+        has_shape = true;
+        entry.shape = numbers(name, item, key, kMaxRank, fmt::format("a rank of more than {}", kMaxRank));
+      } else if (key == "data_offsets") {
+        offsets = numbers(name, item, key, 2, "expected [begin, end]");
+      } else {
+        fail(name, fmt::format("unknown key \"{}\"", key));
+      }
+    });
+    if (!is_object) fail(name, "expected an object");
+    if (!has_dtype) fail(name, "dtype: expected text");
+    if (!has_shape) fail(name, "shape: expected an array");
     if (offsets.size() != 2) fail(name, "data_offsets: expected [begin, end]");
     entry.begin = offsets[0];
-    entry.end = offsets[1];
-    entry.name = std::move(name);
-    check_size(entry);
+    check_size(name, entry, offsets[1]);
+    entry.name = names_.add(name);
     return entry;
   }
 
@@ -104,60 +157,60 @@ class HeaderParser {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, position_);
   }
 
-  DType dtype(const std::string& name, const Attributes& map) const {
-    const Value* value = map.find("dtype");
-    const auto* spelling = value == nullptr ? nullptr : value->get_if<std::string>();
-    if (spelling == nullptr) fail(name, "dtype: expected text");
-    const auto dtype = dtype_from(&DTypeInfo::safetensors, *spelling);
+  DType dtype(std::string_view name, JsonValue& value) const {
+    const auto spelling = value.text();
+    if (!spelling) fail(name, "dtype: expected text");
+    const auto dtype = dtype_spelled(kSafetensorsSpellings, *spelling);
     if (!dtype) throw Error(ErrorKind::unsupported, fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
     return *dtype;
   }
 
-  std::vector<std::uint64_t> numbers(const std::string& name, const Attributes& map, std::string_view key) const {
-    const Value* value = map.find(key);
-    const auto* array = value == nullptr ? nullptr : value->get_if<Value::Array>();
-    if (array == nullptr) fail(name, fmt::format("{}: expected an array", key));
-    std::vector<std::uint64_t> result;
-    for (const Value& item : *array) {
-      const auto* number = item.get_if<std::uint64_t>();
-      if (number == nullptr) fail(name, fmt::format("{}: expected non-negative integers", key));
+  Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most, std::string_view if_more) const {
+    Shape result;
+    const bool is_array = value.items([&](JsonValue& item) {
+      const auto number = item.unsigned_integer();
+      if (!number) fail(name, fmt::format("{}: expected non-negative integers", key));
+      if (result.size() == most) fail(name, fmt::format("{}: {}", key, if_more));
       result.push_back(*number);
-    }
+    });
+    if (!is_array) fail(name, fmt::format("{}: expected an array", key));
     return result;
   }
 
-  void check_size(const Entry& entry) const {
-    if (entry.begin > entry.end) fail(entry.name, fmt::format("data_offsets: begin {} lies behind end {}", entry.begin, entry.end));
+  void check_size(std::string_view name, const Entry& entry, std::uint64_t end) const {
+    if (entry.begin > end) fail(name, fmt::format("data_offsets: begin {} is after end {}", entry.begin, end));
     const auto elements = element_count(entry.shape);
     const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
-    if (!bytes) fail(entry.name, fmt::format("shape {} overflows", to_string(entry.shape)));
-    if (*bytes != entry.end - entry.begin) {
-      fail(entry.name,
-           fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes, entry.end - entry.begin));
+    if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
+    if (*bytes != end - entry.begin) {
+      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes, end - entry.begin));
     }
     if (!fills_whole_bytes(entry.dtype, *elements)) {
-      fail(entry.name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
+      fail(name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
     }
   }
 
   std::string path_;
+  Names& names_;
   std::uint64_t position_ = kSizeBytes;  // of the member that is being parsed
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;
+  bool has_metadata_ = false;
   Attributes metadata_;
 };
 
 // Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
-void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, const Source& source) {
+void require_gapless(std::deque<Entry>& entries, const Names& names, std::uint64_t header_end, const Source& source) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", entry.name, problem), source.name(), entry.position);
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem), source.name(), entry.position);
   };
-  std::ranges::stable_sort(entries, [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  const auto in_order = [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); };
+  if (!std::ranges::is_sorted(entries, in_order)) std::ranges::stable_sort(entries, in_order);
   const std::uint64_t data_bytes = source.size() - header_end;
   std::uint64_t position = 0;
   for (const Entry& entry : entries) {
     if (entry.begin < position) fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
-    if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes lies before it", entry.begin - position));
-    position = entry.end;
+    if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes before it", entry.begin - position));
+    position = entry.end();
   }
   const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
   if (position > data_bytes) {
@@ -165,10 +218,9 @@ void require_gapless(std::vector<Entry>& entries, std::uint64_t header_end, cons
                 source.size());
   }
   if (position < data_bytes) {
-    throw Error(
-        ErrorKind::invalid_file,
-        fmt::format("safetensors: {} bytes behind the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
-        source.name(), needed);
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("safetensors: {} bytes after the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
+                source.name(), needed);
   }
 }
 
@@ -180,9 +232,7 @@ bool sniff(const Input& input) {
 Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "safetensors", input.source->size(), {input.path}};
-  SafetensorsFile file = read_safetensors(input.source);
-  model.attributes = std::move(file.metadata);
-  for (; !file.tensors.empty(); file.tensors.pop_front()) model.add(std::move(file.tensors.front()));
+  model.attributes = read_safetensors(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
   take_text_attributes(model);
   return model;
 }
@@ -191,14 +241,14 @@ Model read(const Input& input, const ReadOptions&) {
 std::string_view spelling(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const DType dtype = tensor.require("data").dtype;
-  const std::string_view name = dtype == DType::unknown ? std::string_view() : info(dtype).safetensors;
-  if (name.empty()) refuse_tensor("safetensors", tensor);
+  const auto name = spelling_in(kSafetensorsSpellings, dtype);
+  if (!name) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(dtype, tensor.elements())) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), name))
+                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), *name))
         .with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
   }
-  return name;
+  return *name;
 }
 
 // A header cannot hold every name that other formats can.
@@ -278,7 +328,7 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
 
 }  // namespace
 
-SafetensorsFile read_safetensors(const SourcePtr& source) {
+Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   const std::uint64_t length = reader.u64("header length");
@@ -286,18 +336,23 @@ SafetensorsFile read_safetensors(const SourcePtr& source) {
   if (length > reader.remaining()) {
     reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
   }
-  const std::string text(reader.text(length, "header"));
-  HeaderParser parser(source->name());
-  parser.parse(text, reader.position() - length);
-  SafetensorsFile file;
-  file.metadata = parser.take_metadata();
-  std::vector<Entry> entries = parser.take_entries();
-  require_gapless(entries, reader.position(), *source);
-  for (Entry& entry : entries) {
-    BlobPtr blob = make_source_blob(source, reader.position() + entry.begin, entry.end - entry.begin);
-    file.tensors.push_back(make_dense(std::move(entry.name), std::move(entry.shape), entry.dtype, std::move(blob)));
+  Names names;
+  HeaderParser parser(source->name(), names);
+  parser.parse(JsonText(SourceRange(*source), kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
+  const std::uint64_t header_end = kSizeBytes + length;
+  std::deque<Entry> entries = parser.take_entries();
+  require_gapless(entries, names, header_end, *source);
+  for (; !entries.empty(); entries.pop_front()) {
+    Entry& entry = entries.front();
+    const std::uint64_t size = entry.end() - entry.begin;
+    try {
+      take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype, SourceBlob(source, header_end + entry.begin, size)));
+    } catch (const Error& error) {
+      if (error.offset()) throw;
+      throw Error(error.kind(), error.message(), source->name(), entry.position);
+    }
   }
-  return file;
+  return parser.take_metadata();
 }
 
 const Format kSafetensors = {

@@ -1,19 +1,15 @@
 // safetensors: a JSON header, then the tensors' bytes. Read strictly (docs/formats/safetensors.md), written aligned.
 #pragma once
 
-#include <deque>
-
+#include "bytes/function_ref.hpp"
 #include "formats/format.hpp"
 
 namespace poise {
 
 extern const Format kSafetensors;
 
-// One file's `__metadata__` and its tensors in the order of their bytes. Throws invalid_file, unsupported, io.
-struct SafetensorsFile {
-  Attributes metadata;
-  std::deque<Tensor> tensors;
-};
-SafetensorsFile read_safetensors(const SourcePtr& source);
+// Gives a file's tensors in the order of their bytes; returns its `__metadata__`. What `take` throws without an offset gets that of the
+// tensor in the header. Throws invalid_file, unsupported, io.
+Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 }  // namespace poise

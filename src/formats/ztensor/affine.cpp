@@ -32,19 +32,18 @@ Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
 }  // namespace
 
 Tensor with_longest_scale(Tensor tensor) {
-  if (tensor.affine) tensor.affine = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = tensor.affine->packed()});
+  if (const AffineSource* affine = tensor.layout.affine()) tensor.layout = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = affine->packed()});
   return tensor;
 }
 
 Tensor to_stored_affine(const Tensor& tensor) {
-  const Affine affine = tensor.affine->get();
+  const Affine affine = tensor.layout.affine()->get();
   Part data = tensor.require("data");
   const bool packed = data.dtype == DType::qint4 && affine.packed;
   Tensor stored;
   stored.name = tensor.name;
   stored.shape = tensor.shape;
-  stored.layout = packed ? Layout::other : Layout::dense;
-  stored.layout_name = packed ? kAffineLayout : to_string(Layout::dense);
+  if (packed) stored.layout = TensorLayout::other(std::string(kAffineLayout));
   stored.attributes = tensor.attributes;
   Attributes map{{"bits", data.dtype == DType::qint4 ? 4 : 8},
                  {"delta", static_cast<double>(affine.delta)},
@@ -53,14 +52,14 @@ Tensor to_stored_affine(const Tensor& tensor) {
   read_scale(stored, map, packed);  // refuses what a reader would refuse
   stored.attributes.set(std::string(kAffineAttribute), std::move(map));
   data.dtype = packed || affine.ranged() ? DType::u8 : DType::i8;
-  data.dtype_name = to_string(data.dtype);
+  data.spelling.reset();
   stored.parts.push_back(std::move(data));
   return stored;
 }
 
 void from_stored_affine(Tensor& tensor) {
   const Value* value = tensor.attributes.find(kAffineAttribute);
-  const bool packed = tensor.layout == Layout::other && tensor.layout_name == kAffineLayout;
+  const bool packed = tensor.layout.name() == kAffineLayout;
   if (value == nullptr && packed) fail(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
@@ -72,14 +71,12 @@ void from_stored_affine(Tensor& tensor) {
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "expected the one part data");
   Part& data = tensor.parts[0];
   const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;
-  if (data.dtype != expected) fail(tensor, fmt::format("the codes are {}, expected {}", data.dtype_name, to_string(expected)));
+  if (data.dtype != expected) fail(tensor, fmt::format("the codes are {}, expected {}", data.type_name(), to_string(expected)));
   data.dtype = bits == 8.0F ? DType::qint8 : DType::qint4;
   const std::uint64_t bytes = packed ? packed_bytes(DType::qint4, tensor.elements()).value_or(UINT64_MAX) : tensor.elements();
   if (data.blob->size() != bytes) fail(tensor, fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(), to_string(tensor.shape), bytes));
-  tensor.layout = Layout::affine;
-  tensor.layout_name.clear();
+  tensor.layout = make_affine(affine);
   tensor.attributes.erase(kAffineAttribute);
-  tensor.affine = make_affine(affine);
 }
 
 }  // namespace poise::ztensor

@@ -18,7 +18,7 @@ struct ManifestRange {
 class ManifestBytes {
  public:
   // Requires: the range lies in the source, which outlives this.
-  ManifestBytes(const Source& source, const ManifestRange& range) {
+  ManifestBytes(const Source& source, const ManifestRange& range) : source_(source), done_(range.begin) {
     const std::uint64_t length = range.end - range.begin;
     if (source.mapped()) {
       bytes_ = source.bytes().subspan(range.begin, length);
@@ -33,7 +33,18 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // Tells that what is before a place in the file has been read, so that mapped pages need not stay in memory; they can still be read.
+  void done_before(std::uint64_t position) {
+    if (!source_.mapped() || position - done_ < kPieceBytes) return;
+    source_.done_with(done_, position - done_);
+    done_ = position;
+  }
+
  private:
+  static constexpr std::uint64_t kPieceBytes = 1 << 20;
+
+  const Source& source_;
+  std::uint64_t done_;
   std::vector<std::byte> copy_;
   std::span<const std::byte> bytes_;
 };

@@ -10,11 +10,13 @@
 
 namespace poise::ztensor {
 
-Object begin_object(std::size_t already, const cbor::Cursor& in) {
+void begin_object(Object& object, std::size_t already, const cbor::Cursor& in) {
   if (already == kMaxTensors) in.fail(fmt::format("more than {} tensors", kMaxTensors), in.position());
-  Object object;
+  std::vector<Component> components = std::move(object.components);
+  components.clear();
+  object = {};
+  object.components = std::move(components);
   object.position = in.position();
-  return object;
 }
 
 Shape parse_shape(cbor::Cursor& in) {

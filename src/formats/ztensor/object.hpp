@@ -37,8 +37,8 @@ struct Object {
   std::uint64_t position = 0;  // of its map in the manifest
 };
 
-// An object that begins at the cursor. Fails when there are as many already as a model may have tensors.
-Object begin_object(std::size_t already, const cbor::Cursor& in);
+// Makes `object` an empty one that begins at the cursor, in the memory it has. Fails when there are as many already as a model may have tensors.
+void begin_object(Object& object, std::size_t already, const cbor::Cursor& in);
 
 // An array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);

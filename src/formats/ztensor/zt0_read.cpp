@@ -15,6 +15,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/key_set.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/source_range.hpp"
@@ -55,7 +56,7 @@ class EntryParser {
       data.length = in_.u64();
     } else if (key == "dtype") {
       data.dtype_name = parse_type_name(in_);
-      data.dtype = dtype_from(&DTypeInfo::zt0, data.dtype_name).value_or(DType::unknown);
+      data.dtype = dtype_spelled(kSpellings0, std::string_view(data.dtype_name)).value_or(DType::unknown);
     } else if (key == "shape") {
       object.shape = parse_shape(in_);
     } else if (key == "encoding") {
@@ -102,14 +103,15 @@ void read_version_0(Model& model, const SourcePtr& source) {
   const ManifestBytes index(*source, range);
   cbor::Cursor in(index.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
   EntryParser parser(in);
-  std::vector<Object> objects;
-  for (auto entries = in.array(); entries.next();) parser.parse(objects.emplace_back(begin_object(objects.size(), in)));
-  in.finish();
-  KeySet names;
-  for (const Object& object : objects) {
-    if (!names.insert(object.name)) in.fail(fmt::format("{}: the name stands twice", object.name), object.position);
+  ModelBuilder1 builder(model, source, range.begin, std::string(kContext));
+  Object object;
+  for (auto entries = in.array(); entries.next();) {
+    begin_object(object, model.size(), in);
+    parser.parse(object);
+    builder.take(object);
   }
-  add_tensors(model, std::move(objects), source, range.begin, std::string(kContext));
+  in.finish();
+  builder.finish();
 }
 
 }  // namespace poise::ztensor

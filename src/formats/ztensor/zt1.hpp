@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,17 +20,32 @@ inline constexpr std::string_view kMagic1 = "ZTEN1000";  // 1.0 to 1.2
 inline constexpr std::string_view kMagic0 = "ZTEN0001";  // 0.1
 inline constexpr std::uint64_t kAlignment1 = 64;
 
-// Adds the tensors that objects describe, in the order of their bytes. Throws invalid_file when a name stands twice, or a component
-// is misaligned, lies outside [64, data_end), overlaps another in part, or has other sizes than shape and layout call for.
-// `context` opens every message.
-void add_tensors(Model& model, std::vector<Object> objects, const SourcePtr& source, std::uint64_t data_end, const std::string& context);
+// Makes tensors of objects while they are read, and puts them into the order of their bytes when all are there. `context` opens every message.
+class ModelBuilder1 {
+ public:
+  // Requires: the model outlives this.
+  ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context);
+  ~ModelBuilder1();
+  ModelBuilder1(const ModelBuilder1&) = delete;
+  ModelBuilder1& operator=(const ModelBuilder1&) = delete;
+
+  // Takes what it needs out of the object. Throws invalid_file when the name comes twice, or a component is misaligned, is outside
+  // [64, data_end) or has another size than shape and layout call for.
+  void take(Object& object);
+  // Throws invalid_file when components share some of their bytes, but not all.
+  void finish();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // The sizes of a tensor's parts: some may be known only when they have been decoded.
 enum class Sizes1 { known, hidden };
 
-// Finds out what a tensor is whose layout_name, attributes and parts are those of a 1.x file. Hidden sizes are checked when
+// Finds out what a tensor is whose layout is named so, and whose attributes and parts are those of a 1.x file. Hidden sizes are checked when
 // the parts are decoded. Throws invalid_file (without path) when they do not fit each other.
-void from_stored1(Tensor& tensor, Sizes1 sizes);
+void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 
 // Where a file's manifest begins, and so where its blobs end. Throws invalid_file when it has none.
 std::uint64_t manifest_begin1(const Source& source);

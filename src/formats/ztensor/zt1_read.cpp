@@ -21,6 +21,7 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "io/source_range.hpp"
@@ -34,6 +35,7 @@ namespace {
 constexpr std::string_view kContext = "zt 1.x: manifest";
 constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
+constexpr std::uint64_t kLeastObjectBytes = 20;  // with its name: the keys shape, format and components
 
 ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
   reader.seek(footer);
@@ -80,15 +82,15 @@ Ending find_manifest(const Source& source) {
 
 // dtype and, from 1.2 on, the logical type laid over it.
 DType resolve(std::string_view dtype, std::string_view type) {
-  if (type.empty()) return dtype_from(&DTypeInfo::zt1, dtype).value_or(DType::unknown);
+  if (type.empty()) return dtype_spelled(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = dtype_from_storage(dtype, type)) return *found;
-  const auto named = dtype_from(&DTypeInfo::zt1, type);
-  return named && info(*named).zt2 == dtype ? *named : DType::unknown;
+  const auto named = dtype_spelled(kSpellings1, type);
+  return named && spelling_in(kSpellings2, *named).value_or(StorageType()).storage == dtype ? *named : DType::unknown;
 }
 
 class ManifestParser {
  public:
-  explicit ManifestParser(cbor::Cursor& in) : in_(in) {}
+  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, Model& model, ModelBuilder1& builder) : bytes_(bytes), in_(in), model_(model), builder_(builder) {}
 
   void parse() {
     bool any_objects = false;
@@ -100,7 +102,7 @@ class ManifestParser {
       } else if (root.key() == "generator") {
         generator_ = in_.text();
       } else if (root.key() == "objects" || root.key() == "tensors") {
-        if (any_objects) in_.fail("both \"objects\" and \"tensors\" stand here", root.key_position());
+        if (any_objects) in_.fail("both \"objects\" and \"tensors\" are here", root.key_position());
         is_1_0_ = root.key() == "tensors";
         any_objects = true;
         parse_objects();
@@ -114,7 +116,6 @@ class ManifestParser {
     if (!version_.starts_with("1.")) in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
   }
 
-  std::vector<Object> take_objects() { return std::move(objects_); }
   Attributes take_attributes() {
     if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
     return std::move(attributes_);
@@ -124,13 +125,16 @@ class ManifestParser {
 
  private:
   void parse_objects() {
-    auto map = in_.map();
-    objects_.reserve(std::min<std::uint64_t>(map.size_hint(), kMaxTensors));
+    auto map = in_.map(cbor::Keys::checked_by_caller);
+    model_.reserve(static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+    Object object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
-      Object& object = objects_.emplace_back(begin_object(objects_.size(), in_));
+      begin_object(object, model_.size(), in_);
       object.name = map.key();
       parse_object(object);
+      builder_.take(object);
+      bytes_.done_before(in_.position());
     }
   }
 
@@ -188,7 +192,7 @@ class ManifestParser {
         has_offset = true;
         component.offset = in_.u64();
       } else if (key == "length" || (key == "size" && is_1_0_)) {
-        if (has_length) in_.fail("both \"length\" and \"size\" stand here", map.key_position());
+        if (has_length) in_.fail("both \"length\" and \"size\" are here", map.key_position());
         has_length = true;
         component.length = in_.u64();
       } else if (in_.null()) {
@@ -218,29 +222,32 @@ class ManifestParser {
     for (Component& component : object.components) {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
       component.dtype_name = index ? "uint64" : dtype;
-      component.dtype = dtype_from(&DTypeInfo::zt0, component.dtype_name).value_or(DType::unknown);
+      component.dtype = dtype_spelled(kSpellings0, std::string_view(component.dtype_name)).value_or(DType::unknown);
     }
   }
 
+  ManifestBytes& bytes_;
   cbor::Cursor& in_;
+  Model& model_;
+  ModelBuilder1& builder_;
   std::string version_;
   std::string generator_;
   bool is_1_0_ = false;  // "tensors", not "objects"
   Attributes attributes_;
-  std::vector<Object> objects_;
   std::size_t parts_ = 0;  // of all objects so far
 };
 
 void read_version_1(Model& model, const SourcePtr& source) {
   const auto [range, has_magic] = find_manifest(*source);
-  const ManifestBytes manifest(*source, range);
+  ManifestBytes manifest(*source, range);
   cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
-  ManifestParser parser(in);
+  ModelBuilder1 builder(model, source, range.begin, std::string(kContext));
+  ManifestParser parser(manifest, in, model, builder);
   parser.parse();
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
   model.attributes = parser.take_attributes();
-  add_tensors(model, parser.take_objects(), source, range.begin, std::string(kContext));
+  builder.finish();
 }
 
 std::string magic_of(const Input& input) {

@@ -12,6 +12,7 @@
 #include "formats/refusal.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/blobs.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
@@ -34,7 +35,7 @@ DigestAlgorithm digest_algorithm(const WriteOptions& options) {
 }
 
 std::string_view spelling(const Tensor& tensor, const Part& part) {
-  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.dtype_name) : info(part.dtype).zt1;
+  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.type_name()) : spelling_in(kSpellings1, part.dtype).value_or("");
   if (!name.empty()) return name;
   refuse_tensor("zTensor 1.1", tensor);
 }
@@ -111,7 +112,7 @@ std::string encode_object(const Tensor& tensor, std::vector<Component> component
   out.array(tensor.shape.size());
   for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
   out.text("format");
-  out.text(tensor.layout_name);
+  out.text(tensor.layout.name());
   if (!tensor.attributes.empty()) {
     out.text("attributes");
     out.value(tensor.attributes);
@@ -146,8 +147,8 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
 
 // Version 2's description of groups in the words of version 1.1. What else stands in the attributes stays.
 Tensor groups_of_version_1(Tensor tensor) {
-  if (!is_described_as_in_version_2(tensor)) return tensor;
-  const GroupScheme scheme = group_scheme(tensor);
+  if (tensor.layout.groups() == nullptr || tensor.layout.groups()->words == GroupWords::zt1) return tensor;
+  const GroupScheme scheme = *tensor.layout.groups();
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
@@ -170,10 +171,10 @@ Tensor in_words_of_version_1(const Tensor& tensor) {
 void require_readable_again(const Tensor& stored) {
   Tensor again = stored;
   for (Part& part : again.parts) {  // a name of an older version may mean something in this one
-    if (part.dtype == DType::unknown) part.dtype = dtype_from(&DTypeInfo::zt1, spelling_of_unknown(part.dtype_name)).value_or(DType::unknown);
+    if (part.dtype == DType::unknown) part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
   }
   try {
-    from_stored1(again, Sizes1::known);
+    from_stored1(again, stored.layout.name(), Sizes1::known);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: {}", stored.name, error.message()));
   }
@@ -186,7 +187,6 @@ void check_indices(const Tensor& tensor) {
 
 Tensor stored_form(const Tensor& tensor) {
   Tensor stored = in_words_of_version_1(tensor);
-  if (stored.layout != Layout::other) stored.layout_name = to_string(stored.layout);
   require_readable_again(stored);
   return stored;
 }
@@ -214,7 +214,7 @@ void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tenso
 std::string_view spelling_of_unknown(std::string_view name) {
   constexpr std::string_view kBytes = "u8:";
   const std::string_view logical = name.starts_with(kBytes) ? name.substr(kBytes.size()) : std::string_view();
-  return logical.empty() || dtype_from(&DTypeInfo::zt1, logical) ? name : logical;
+  return logical.empty() || dtype_spelled(kSpellings1, logical) ? name : logical;
 }
 
 void write_zt1(const Model& model, Output& output, const WriteOptions& options) {

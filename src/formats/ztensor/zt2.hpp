@@ -34,13 +34,14 @@ struct Manifest2 {
   std::vector<Shard> shards;
 };
 
-// Who wants to know what stands in a manifest, in the order it stands there.
+// Learns what a manifest says, in its order.
 class ManifestListener2 {
  public:
   virtual ~ManifestListener2() = default;
   // Once, before the first object. There are `objects` of them, unless the manifest claims more than there can be.
   virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
-  virtual void take(Object object) = 0;
+  // May take what it needs out of the object.
+  virtual void take(Object& object) = 0;
 };
 
 // Where the manifest lies; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
@@ -68,7 +69,8 @@ struct StoredPart {
   std::string role;
   std::string dtype;
   std::string type;  // empty: none
-  BlobPtr blob;
+  HeldBlob blob;
+  Boxed<Digest> digest = {};  // of the file that the part was read from, where the blob is the part's
 };
 struct StoredTensor {
   std::string name;
@@ -80,8 +82,8 @@ struct StoredTensor {
 // Of dense tensors data alone. Throws unsupported when version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// The reverse, for a tensor that has been read with version 2's layout, roles and attributes.
-void from_stored2(Tensor& tensor);
+// The reverse, for a tensor that has been read with version 2's roles and attributes and the name of a layout of its own.
+void from_stored2(Tensor& tensor, std::string_view layout);
 
 // What version 2 calls a part of a tensor.
 std::string_view stored_role2(const Tensor& tensor, const Part& part);

@@ -16,10 +16,9 @@ std::string computed_digest(const Blob& blob) {
 }
 
 // What the file says of the decoded bytes of a part that is stored as it is.
-const Digest* known_digest(const Tensor& tensor, const StoredPart& stored) {
-  const auto part = std::ranges::find(tensor.parts, stored.blob, &Part::blob);
-  const bool known = part != tensor.parts.end() && part->digest && !part->digest->over_stored && part->digest->algorithm != DigestAlgorithm::none;
-  return known ? &*part->digest : nullptr;
+const Digest* known_digest(const StoredPart& part) {
+  const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
+  return known ? &*part.digest : nullptr;
 }
 
 class Content {
@@ -27,7 +26,7 @@ class Content {
   void add(const Tensor& tensor) {
     const StoredTensor stored = to_stored2(tensor);
     Attributes parts;
-    for (const StoredPart& part : stored.parts) parts.set(part.role, describe(tensor, part));
+    for (const StoredPart& part : stored.parts) parts.set(part.role, describe(part));
     Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())}, {"layout", stored.layout}, {"parts", std::move(parts)}};
     if (!stored.attributes.empty()) object.set("attributes", stored.attributes);
     objects_.emplace_back(stored.name, std::move(object));
@@ -43,10 +42,10 @@ class Content {
   }
 
  private:
-  Value describe(const Tensor& tensor, const StoredPart& part) {
+  Value describe(const StoredPart& part) {
     Attributes description{{"dtype", part.dtype}};
     if (!part.type.empty()) description.set("type", part.type);
-    const Digest* known = known_digest(tensor, part);
+    const Digest* known = known_digest(part);
     all_sha256_ = all_sha256_ && known != nullptr && known->algorithm == DigestAlgorithm::sha256;
     description.set("digest", known != nullptr ? known->text : computed_digest(*part.blob));
     return description;

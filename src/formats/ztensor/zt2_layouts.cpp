@@ -8,10 +8,11 @@
 
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "views/check_parts.hpp"
-#include "views/mx.hpp"
 #include "views/sparse.hpp"
 
 namespace poise::ztensor {
@@ -21,7 +22,7 @@ constexpr std::string_view kCsr = "zt.sparse_csr/1";
 constexpr std::string_view kCoo = "zt.sparse_coo/1";
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout_name, problem));
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
 std::uint64_t required_number(const Tensor& tensor, std::string_view key) {
@@ -53,9 +54,9 @@ void check_sparse(const Tensor& tensor) {
   DType index = DType::unknown;
   for (const Part& part : tensor.parts) {
     if (part.role == "values") continue;
-    if (part.dtype != DType::u32 && part.dtype != DType::u64) fail(tensor, fmt::format("{}: expected u32 or u64, found {}", part.role, part.dtype_name));
+    if (part.dtype != DType::u32 && part.dtype != DType::u64) fail(tensor, fmt::format("{}: expected u32 or u64, found {}", part.role, part.type_name()));
     if (index != DType::unknown && part.dtype != index)
-      fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index), part.dtype_name));
+      fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index), part.type_name()));
     index = part.dtype;
   }
   check_parts(tensor);
@@ -65,7 +66,7 @@ void check_sparse(const Tensor& tensor) {
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
-  if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.dtype_name));
+  if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.type_name()));
   const std::uint64_t elements = required_number(tensor, "elems_per_block");
   const std::uint64_t bytes = required_number(tensor, "block_bytes");
   if (elements == 0 || tensor.elements() % elements != 0)
@@ -106,9 +107,11 @@ std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
 
 // zTensor 1.1's attributes in the words of zt.quant_group/1. What else stands in them stays.
 Attributes quant_group_attributes(const Tensor& tensor) {
-  if (is_described_as_in_version_2(tensor)) return tensor.attributes;
-  const GroupScheme scheme = group_scheme(tensor);
   const auto refuse = [&](std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem)); };
+  const Value* packing = tensor.attributes.find("packing");
+  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // in these words
+  if (tensor.layout.groups() == nullptr) refuse("a type of its parts is not known");
+  const GroupScheme& scheme = *tensor.layout.groups();
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
   if (scheme.per_word * scheme.bits != info(scheme.word).bits)
     refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
@@ -127,20 +130,22 @@ Attributes quant_group_attributes(const Tensor& tensor) {
 // other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
-    const auto colon = part.dtype_name.find(':');
-    const bool is_storage = colon != std::string::npos && dtype_from_storage(part.dtype_name.substr(0, colon), "");
-    stored.dtype = is_storage ? part.dtype_name.substr(0, colon) : "u8";
-    stored.type = is_storage ? part.dtype_name.substr(colon + 1) : part.dtype_name;
+    const std::string_view spelled = part.type_name();
+    const auto colon = spelled.find(':');
+    const bool is_storage = colon != std::string_view::npos && dtype_from_storage(spelled.substr(0, colon), "");
+    stored.dtype = is_storage ? spelled.substr(0, colon) : "u8";
+    stored.type = is_storage ? spelled.substr(colon + 1) : spelled;
   } else {
-    stored.dtype = info(part.dtype).zt2;
-    stored.type = info(part.dtype).zt2_type;
+    const StorageType type = spelling_in(kSpellings2, part.dtype).value_or(StorageType());
+    stored.dtype = type.storage;
+    stored.type = type.logical;
   }
   if (stored.dtype.empty() || (stored.type.empty() && part.dtype == DType::unknown))
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.dtype_name));
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
 std::string layout_id(const Tensor& tensor) {
-  switch (tensor.layout) {
+  switch (tensor.layout.kind()) {
     case Layout::dense: return "dense";
     case Layout::sparse_csr: return std::string(kCsr);
     case Layout::sparse_coo: return std::string(kCoo);
@@ -148,7 +153,7 @@ std::string layout_id(const Tensor& tensor) {
     case Layout::affine:
     case Layout::other: break;
   }
-  if (!tensor.layout_name.empty()) return tensor.layout_name;
+  if (tensor.layout == Layout::other && !tensor.layout.name().empty()) return std::string(tensor.layout.name());
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
@@ -157,17 +162,29 @@ void require_readable_again(const StoredTensor& stored) {
   Tensor again;
   again.name = stored.name;
   again.shape = stored.shape;
-  again.layout_name = stored.layout;
   again.attributes = stored.attributes;
   for (const StoredPart& part : stored.parts) {
     const DType dtype = dtype_from_storage(part.dtype, part.type).value_or(DType::unknown);
-    again.parts.push_back({part.role, dtype, dtype == DType::unknown ? part.type : std::string(to_string(dtype)), part.blob, {}});
+    again.parts.push_back(
+        {.role = part.role, .dtype = dtype, .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)), .blob = part.blob});
   }
   try {
-    from_stored2(again);
+    from_stored2(again, stored.layout);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()));
   }
+}
+
+// Gives the codes the role that they have here, and finds their scheme.
+std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
+  if (tensor.part("packed_weight") != nullptr) {
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tensor {}: {}: the part packed_weight is none of this layout's: codes are called data", tensor.name, kQuantGroup));
+  }
+  for (Part& part : tensor.parts) {
+    if (part.role == "data") part.role = "packed_weight";
+  }
+  return has_unknown_type(tensor) ? nullptr : read_group_scheme(tensor, GroupWords::zt2);
 }
 
 }  // namespace
@@ -176,11 +193,8 @@ void check_layout2(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
   if (tensor.layout == Layout::quantized_group) return check_parts(tensor);
-  if (tensor.layout_name == kMxLayout) {
-    mx_scheme(tensor);
-    return;
-  }
-  if (is_gguf(tensor.layout_name)) return check_gguf(tensor);
+  if (tensor.layout.mx() != nullptr) return check_mx_parts(tensor);
+  if (is_gguf(tensor.layout.name())) return check_gguf(tensor);
 }
 
 bool is_known_layout2(std::string_view layout) {
@@ -188,24 +202,19 @@ bool is_known_layout2(std::string_view layout) {
   return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout);
 }
 
-void from_stored2(Tensor& tensor) {
-  if (tensor.layout_name == "dense") {
+void from_stored2(Tensor& tensor, std::string_view layout) {
+  if (layout == "dense") {
     tensor.layout = Layout::dense;
-  } else if (tensor.layout_name == kCsr) {
-    tensor.layout = Layout::sparse_csr;
-  } else if (tensor.layout_name == kCoo) {
-    tensor.layout = Layout::sparse_coo;
-  } else if (tensor.layout_name == kQuantGroup) {
-    tensor.layout = Layout::quantized_group;
-    if (tensor.part("packed_weight") != nullptr) fail(tensor, "the part packed_weight is none of this layout's: codes are called data");
-    for (Part& part : tensor.parts) {
-      if (part.role == "data") part.role = "packed_weight";
-    }
+  } else if (layout == kCsr || layout == kCoo) {
+    tensor.layout = TensorLayout::Sparse{layout == kCsr ? Layout::sparse_csr : Layout::sparse_coo, true};
+  } else if (layout == kQuantGroup) {
+    tensor.layout = groups_of(tensor);
+  } else if (layout == kMxLayout) {
+    tensor.layout = read_mx_scheme(tensor);
   } else {
-    tensor.layout = Layout::other;
+    tensor.layout = TensorLayout::other(std::string(layout));
   }
   check_layout2(tensor);
-  if (tensor.layout == Layout::dense) tensor.layout_name.clear();
   if (!has_unknown_type(tensor)) from_stored_affine(tensor);
 }
 
@@ -224,10 +233,12 @@ StoredTensor to_stored2(const Tensor& original) {
     StoredPart& target = stored.parts.emplace_back();
     target.role = stored_role2(tensor, part);
     target.blob = part.blob;
+    target.digest = part.digest;
     set_types(tensor, part, target);
     if (sparse && part.role != "values" && !narrow) {
       target.dtype = "u64";
       target.blob = widen_indices(tensor.name, part);
+      target.digest.reset();
     }
   }
   std::ranges::sort(stored.parts, {}, &StoredPart::role);

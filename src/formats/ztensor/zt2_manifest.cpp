@@ -14,6 +14,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
@@ -25,13 +26,10 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::array kStorageTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
-                                      DType::i16, DType::i8,  DType::u64, DType::u32,  DType::u16, DType::u8};
-
 constexpr std::uint64_t kLeastObjectBytes = 48;  // with its name: shape, layout and a part with blob and dtype
 
 bool is_storage_type(std::string_view name) {
-  return std::ranges::any_of(kStorageTypes, [&](DType dtype) { return info(dtype).zt2 == name; });
+  return std::ranges::any_of(kSpellings2, [&](const auto& row) { return row.text.storage == name; });
 }
 
 bool is_lower_hex(std::string_view digits) {
@@ -55,9 +53,21 @@ bool is_shard_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' && std::ranges::all_of(name, allowed);
 }
 
+// The hexadecimal XXH3-64 of a manifest, whose mapped pages need not stay.
+std::string hash_of(const Source& source, const ManifestRange& range) {
+  constexpr std::size_t kPiece = 256 << 10;
+  ManifestBytes manifest(source, range);
+  const auto hasher = make_xxh3();
+  for (auto rest = manifest.bytes(); !rest.empty(); rest = rest.subspan(std::min(kPiece, rest.size()))) {
+    hasher->update(rest.first(std::min(kPiece, rest.size())));
+    manifest.done_before(range.end - rest.size());
+  }
+  return hasher->finish();
+}
+
 class ManifestParser {
  public:
-  ManifestParser(cbor::Cursor& in, ManifestListener2* listener) : in_(in), listener_(listener) {}
+  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener) : bytes_(bytes), in_(in), listener_(listener) {}
 
   Manifest2 parse() {
     Manifest2 manifest;
@@ -141,11 +151,13 @@ class ManifestParser {
     auto map = in_.map();
     if (listener_ != nullptr)
       listener_->begin(shards, static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+    Object object;
     for (std::size_t count = 0; map.next(); ++count) {
-      Object object = begin_object(count, in_);
+      begin_object(object, count, in_);
       object.name = name(map);
       parse_object(object);
-      if (listener_ != nullptr) listener_->take(std::move(object));
+      if (listener_ != nullptr) listener_->take(object);
+      bytes_.done_before(in_.position());
     }
   }
 
@@ -237,13 +249,15 @@ class ManifestParser {
   void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
     if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is none of the twelve", dtype), part.position);
     const auto resolved = dtype_from_storage(dtype, type);
-    if (const auto known = dtype_from(&DTypeInfo::zt2_type, type); known && !resolved) {
-      in_.fail(fmt::format("type: {} is stored as {}, not as {}", type, info(*known).zt2, dtype), part.position);
+    const auto* const known = std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });
+    if (known != kSpellings2.end() && !resolved) {
+      in_.fail(fmt::format("type: {} is stored as {}, not as {}", type, known->text.storage, dtype), part.position);
     }
     part.dtype = resolved.value_or(DType::unknown);
     part.dtype_name = type.empty() ? std::string(dtype) : resolved ? std::string(to_string(*resolved)) : fmt::format("{}:{}", dtype, type);
   }
 
+  ManifestBytes& bytes_;
   cbor::Cursor& in_;
   ManifestListener2* listener_;
   std::size_t parts_ = 0;  // of all objects so far
@@ -282,15 +296,15 @@ ManifestRange find_manifest2(const Source& source) {
     reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
   if (offset > footer || length > footer - offset)
     reader.fail("manifest_offset", fmt::format("{} bytes at {} reach behind the data, which end at {}", length, offset, footer), footer);
-  const ManifestBytes bytes(source, {offset, offset + length});
-  if (xxh3_64(bytes.bytes()) != hash) reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
+  if (hash_of(source, {offset, offset + length}) != fmt::format("{:016x}", hash))
+    reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
   return {offset, offset + length};
 }
 
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener) {
-  const ManifestBytes bytes(source, range);
+  ManifestBytes bytes(source, range);
   cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zt 2: manifest", cbor::Rules::deterministic);
-  return ManifestParser(in, listener).parse();
+  return ManifestParser(bytes, in, listener).parse();
 }
 
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard) {

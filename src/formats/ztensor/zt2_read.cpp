@@ -91,27 +91,27 @@ class Heaps {
   std::map<std::string, Heap> heaps_;
 };
 
-// Makes tensors of objects while they are read, and puts them into a model, in the order of their bytes, when all are there.
+// Makes tensors of objects while they are read, and puts them into the order of their bytes when all are there.
 class ModelBuilder final : public ManifestListener2 {
  public:
-  ModelBuilder(const Input& input, const ReadOptions& options, const ManifestRange& range) : input_(input), options_(options), range_(range) {}
+  ModelBuilder(Model& model, const Input& input, const ReadOptions& options, const ManifestRange& range)
+      : model_(model), input_(input), options_(options), range_(range) {}
 
   void begin(const std::vector<Shard>& shards, std::size_t objects) override {
     heaps_.emplace(input_, options_, shards);
-    tensors_.reserve(objects);
+    model_.reserve(objects);
     places_.reserve(objects);
     heaps_->find("")->extents.reserve(objects + 1);
   }
 
-  void take(Object object) override {
+  void take(Object& object) override {
     if (object.components.size() > 1) {
       std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
     }
-    const auto index = static_cast<std::uint32_t>(tensors_.size());
-    Tensor& tensor = tensors_.emplace_back();
+    const auto index = static_cast<std::uint32_t>(model_.size());
+    Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
-    tensor.layout_name = std::move(object.layout);
     tensor.attributes = std::move(object.attributes);
     tensor.parts.reserve(object.components.size());
     for (std::uint32_t i = 0; i < object.components.size(); ++i) {
@@ -122,20 +122,19 @@ class ModelBuilder final : public ManifestListener2 {
       tensor.parts.push_back(part(tensor.name, heap, component));
     }
     try {
-      from_stored2(tensor);
+      from_stored2(tensor, object.layout);
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(), object.position);
     }
+    model_.add(std::move(tensor));
   }
 
   // Requires: the manifest has been read.
-  void build(Model& model) {
-    sort_places();
+  void finish() {
     heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, range_.begin, kManifest, 0});
     heaps_->for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
-    model.reserve(tensors_.size());
-    for (const Place& place : places_) model.add(std::move(tensors_[place.tensor]));
-    heaps_->describe(model, input_.path);
+    sort_tensors();
+    heaps_->describe(model_, input_.path);
   }
 
  private:
@@ -165,11 +164,19 @@ class ModelBuilder final : public ManifestListener2 {
     return *heap;
   }
 
-  void sort_places() {
-    std::ranges::sort(places_, [&](const Place& a, const Place& b) {
+  const Tensor& tensor(std::uint32_t index) const { return model_.tensors()[index]; }
+
+  void sort_tensors() {
+    const auto before = [&](const Place& a, const Place& b) {
       if (a.heap != b.heap) return a.heap->shard < b.heap->shard;
-      return a.offset != b.offset ? a.offset < b.offset : tensors_[a.tensor].name < tensors_[b.tensor].name;
-    });
+      return a.offset != b.offset ? a.offset < b.offset : tensor(a.tensor).name < tensor(b.tensor).name;
+    };
+    if (std::ranges::is_sorted(places_, before)) return;
+    std::ranges::sort(places_, before);
+    std::vector<std::uint32_t> order;
+    order.reserve(places_.size());
+    for (const Place& place : places_) order.push_back(place.tensor);
+    model_.reorder(order);
   }
 
   void require_disjoint(std::vector<Extent> extents) const {
@@ -177,46 +184,43 @@ class ModelBuilder final : public ManifestListener2 {
     if (!overlap) return;
     const auto& [before, here] = *overlap;
     const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
-    const std::string name = other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensors_[other.tensor].name, role_of(other));
-    fail(tensors_[part.tensor].name, role_of(part), part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+    const std::string name = other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, role_of(other));
+    fail(tensor(part.tensor).name, role_of(part), part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
-  std::string_view role_of(const Extent& extent) const {
-    const Tensor& tensor = tensors_[extent.tensor];
-    return stored_role2(tensor, tensor.parts[extent.part]);
-  }
+  std::string_view role_of(const Extent& extent) const { return stored_role2(tensor(extent.tensor), tensor(extent.tensor).parts[extent.part]); }
 
   Part part(const std::string& tensor, const Heap& heap, Component& component) {
     Part part;
     part.blob = blob(tensor, heap, component);
     part.role = std::move(component.role);
     part.dtype = component.dtype;
-    part.dtype_name = std::move(component.dtype_name);
+    part.spelling = spelling_of(part.dtype, component.dtype_name);
     if (!component.digest.empty()) part.digest = Digest{digest_algorithm2(component.digest), std::move(component.digest), false};
     return part;
   }
 
-  BlobPtr blob(const std::string& name, const Heap& heap, const Component& part) {
+  HeldBlob blob(const std::string& name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
-    if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
-    Location location{heap.source, part.offset, part.length, part.encoding};
+    if (!part.decoded_length) return SourceBlob(heap.source, part.offset, part.length);
+    StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {
       BlobPtr& shared = seekable_[{&heap, part.offset, part.length, size}];
-      if (!shared) shared = make_zstd_seekable_blob(std::move(location), size);
+      if (!shared) shared = make_zstd_seekable_blob(std::move(range), size);
       return shared;
     }
-    return make_opaque_blob(std::move(location), size,
+    return make_opaque_blob({std::move(range), part.encoding}, size,
                             fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, short_name(name)));
   }
 
+  Model& model_;
   const Input& input_;
   const ReadOptions& options_;
   ManifestRange range_;
   std::optional<Heaps> heaps_;
   // By place and size: many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
-  std::vector<Tensor> tensors_;  // as the manifest names them
   std::vector<Place> places_;
 };
 
@@ -230,12 +234,12 @@ Model read(const Input& input, const ReadOptions& options) {
   model.origin = {input.path, "zt-v2", input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) {
-    model.warnings.push_back({Severity::warning, "this is a data shard: what its bytes mean stands in another file", input.path.string(), std::nullopt});
+    model.warnings.push_back({Severity::warning, "this is a data shard: another file says what its bytes mean", input.path.string(), std::nullopt});
     return model;
   }
-  ModelBuilder builder(input, options, range);
+  ModelBuilder builder(model, input, options, range);
   model.attributes = parse_manifest2(*input.source, range, &builder).attributes;
-  builder.build(model);
+  builder.finish();
   take_text_attributes(model);
   return model;
 }

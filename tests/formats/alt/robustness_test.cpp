@@ -145,9 +145,8 @@ class RandomModel {
     for (std::byte& byte : data) byte = static_cast<std::byte>(below(256));
     Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(data), name));
     if (info(dtype).kind == DTypeKind::quantized) {
-      tensor.layout = Layout::affine;
       const float low = chance() ? -1.5F : 0;
-      tensor.affine = make_affine({0.25F, low, low < 0 ? 2.0F : 0.0F, dtype == DType::qint4});
+      tensor.layout = make_affine({0.25F, low, low < 0 ? 2.0F : 0.0F, dtype == DType::qint4});
     }
     return tensor;
   }
@@ -164,7 +163,8 @@ void expect_same_tensors(const Model& a, const Model& b) {
     EXPECT_EQ(tensor.layout, other->layout);
     EXPECT_EQ(tensor.require("data").dtype, other->require("data").dtype);
     EXPECT_EQ(read_all(*tensor.require("data").blob), read_all(*other->require("data").blob));
-    EXPECT_EQ(tensor.affine ? tensor.affine->get() : Affine{}, other->affine ? other->affine->get() : Affine{});
+    EXPECT_EQ(tensor.layout.affine() != nullptr ? tensor.layout.affine()->get() : Affine{},
+              other->layout.affine() != nullptr ? other->layout.affine()->get() : Affine{});
   }
 }
 

@@ -83,7 +83,7 @@ TEST(AltV1, ASizeThatStandsTwiceMayCountAsPartOfTheHeader) {
   const std::size_t tokenizer = 32 + 96;
   ASSERT_EQ(bytes[tokenizer], std::byte{0xFE});
   for (const std::size_t at : {tokenizer + 8, tokenizer + 16}) bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) - 8);
-  EXPECT_THAT(read(std::move(bytes)).warnings, Contains(Field(&Finding::message, HasSubstr("the section's size stands twice"))));
+  EXPECT_THAT(read(std::move(bytes)).warnings, Contains(Field(&Finding::message, HasSubstr("the section's size comes twice"))));
 }
 
 TEST(AltV1, WithoutAnOutputMatrixTheEmbeddingsAreTied) {

@@ -56,13 +56,13 @@ TEST(AltV2, TheGoldenFileIsReadFieldByField) {
   ASSERT_NE(keys, nullptr);
   EXPECT_EQ(keys->layout, Layout::affine);
   EXPECT_EQ(keys->require("data").dtype, DType::qint8);
-  EXPECT_EQ(keys->affine->get(), (Affine{0.5F, 0, 0, false}));
+  EXPECT_EQ(keys->layout.affine()->get(), (Affine{0.5F, 0, 0, false}));
   EXPECT_EQ(keys->require("data").blob->size(), 4U);
   const Tensor* values = model.find("model.layers.0.self_attn.v_proj.weight");
   ASSERT_NE(values, nullptr);
-  EXPECT_EQ(values->affine->get(), (Affine{0.25F, 0, 0, true}));
+  EXPECT_EQ(values->layout.affine()->get(), (Affine{0.25F, 0, 0, true}));
   EXPECT_EQ(values->require("data").blob->size(), 2U);
-  EXPECT_EQ(model.find("model.layers.0.self_attn.o_proj.weight")->affine->get(), (Affine{1, -8, 7, true}));
+  EXPECT_EQ(model.find("model.layers.0.self_attn.o_proj.weight")->layout.affine()->get(), (Affine{1, -8, 7, true}));
   EXPECT_EQ(model.find("model.layers.0.mlp.gate_proj.weight")->require("data").dtype, DType::bf16);
   EXPECT_EQ(model.find("model.norm.weight")->shape, (Shape{2}));
 }
@@ -123,8 +123,7 @@ TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
   for (const DType dtype : {DType::qint8, DType::qint4}) {
     Model quantized;
     Tensor tensor = make_dense("t", {2}, dtype, make_memory_blob(std::vector<std::byte>(*packed_bytes(dtype, 2)), "t"));
-    tensor.layout = Layout::affine;
-    tensor.affine = make_affine({1, 2, 1, dtype == DType::qint4});
+    tensor.layout = make_affine({1, 2, 1, dtype == DType::qint4});
     quantized.add(std::move(tensor));
     const Error error = error_of([&] { written(quantized, kAltV2); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);

@@ -44,7 +44,7 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   EXPECT_EQ(data, std::string(8, 'd') + std::string(8, 'f') + std::string(12, 'b') + std::string(4, 'g') + "cc" + "a" + "e" + "\1");
   const Model again = support::read(bytes, "test.safetensors");
   for (const Tensor& tensor : again.tensors()) {
-    const auto at = tensor.require("data").blob->location();
+    const auto at = tensor.require("data").blob->stored();
     const unsigned width = std::max(1U, info(tensor.require("data").dtype).bits / 8U);
     EXPECT_EQ(at->offset % width, 0U) << tensor.name;
     EXPECT_EQ(read_all(*tensor.require("data").blob), read_all(*model.find(tensor.name)->require("data").blob));

@@ -95,7 +95,7 @@ TEST(TinyLlamaFile, TheGoldenFileIsReadAndWritten) {
   ASSERT_EQ(model.size(), 15U);
   const Tensor& bias = *model.find("layers.0.ffn.linear1.bias");
   EXPECT_EQ(bias.shape, Shape{3});
-  const auto at = bias.require("data").blob->location();
+  const auto at = bias.require("data").blob->stored();
   EXPECT_EQ(at->offset, 36U + 56 + 48 + 4 * 32 + 40 + 8);
   EXPECT_TRUE(bias.require("data").blob->map()) << "zero-copy";
   EXPECT_EQ(written(model), golden());

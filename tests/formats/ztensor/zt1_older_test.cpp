@@ -74,7 +74,7 @@ TEST(Zt0, BigEndianElementsAreTurned) {
   std::vector<std::byte> piece(3);
   blob.read(3, piece);
   EXPECT_EQ(piece, to_bytes(hex("3f 00 00")));
-  EXPECT_NE(blob.location()->encoding, "raw") << "nobody may copy the stored bytes";
+  EXPECT_NE(blob.stored()->encoding, "raw") << "nobody may copy the stored bytes";
 }
 
 TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
@@ -86,11 +86,11 @@ TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
 TEST(Zt0, SparseTensorsAreListedOnly) {
   const Model model = read(file_0_1(std::string(8, '\0'), {entry_0_1({{text("layout"), text("sparsecsr")}})}));
   EXPECT_EQ(model.tensors().at(0).layout, Layout::other);
-  EXPECT_EQ(model.tensors()[0].layout_name, "sparsecsr");
+  EXPECT_EQ(model.tensors()[0].layout.name(), "sparsecsr");
 }
 
 TEST(Zt0, BrokenFilesAreRefused) {
-  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("comes twice"));
   EXPECT_THAT(refusal(file_0_1(std::string(7, '\0'), {entry_0_1()})), HasSubstr("reach behind the data"));
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {map({{text("name"), text("w")}})})), HasSubstr("\"offset\" is missing"));
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1({{text("data_endianness"), text("middle")}})})), HasSubstr("little or big"));
@@ -167,7 +167,7 @@ TEST(Zt1Older, Version1Point2HasAnyAttributesAndLogicalTypes) {
   EXPECT_EQ(small.tensors().at(0).parts[0].dtype, DType::f8_e4m3);
   const Model strange = read(file_1_2(map({}), "ab", component_1_2({{text("dtype"), text("u8")}, {text("type"), text("f6")}}, 2)));
   EXPECT_EQ(strange.tensors().at(0).parts[0].dtype, DType::unknown);
-  EXPECT_EQ(strange.tensors()[0].parts[0].dtype_name, "u8:f6");
+  EXPECT_EQ(strange.tensors()[0].parts[0].type_name(), "u8:f6");
 }
 
 // The frame is `zstd --no-check` of 8 bytes: made by the command line tool 1.5.4.
@@ -199,8 +199,7 @@ TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
   for (const Affine affine : {Affine{.delta = nan}, Affine{.delta = -1}, Affine{.delta = 1, .min = -infinity, .max = 1}, Affine{.delta = 1, .max = infinity}}) {
     Model model;
     Tensor tensor = make_dense("q", {2}, DType::qint8, make_memory_blob(std::vector<std::byte>(2), "q"));
-    tensor.layout = Layout::affine;
-    tensor.affine = make_affine(affine);
+    tensor.layout = make_affine(affine);
     model.add(std::move(tensor));
     for (const Format* format : {&kZtensor1, &kZtensor2}) {
       EXPECT_THAT(support::message_of([&] { written(model, *format); }), HasSubstr("tensor q: attribute poise.affine: ")) << affine.delta;

@@ -141,8 +141,8 @@ TEST_F(Zt2Corpus, WhatIsUnknownIsHashedAndCarried) {
     EXPECT_EQ(after.content, before.content);
     EXPECT_EQ(after.model, before.model);
     const Model original = open(unknown.file);
-    EXPECT_EQ(carried.tensors()[0].layout_name, original.tensors()[0].layout_name);
-    EXPECT_EQ(carried.tensors()[0].parts[0].dtype_name, original.tensors()[0].parts[0].dtype_name);
+    EXPECT_EQ(carried.tensors()[0].layout.name(), original.tensors()[0].layout.name());
+    EXPECT_EQ(carried.tensors()[0].parts[0].type_name(), original.tensors()[0].parts[0].type_name());
     EXPECT_EQ(carried.tensors()[0].shape, original.tensors()[0].shape);
   });
 }

@@ -126,7 +126,7 @@ TEST(Zt2, TheGoldenFileIsReadFieldByField) {
   EXPECT_TRUE(model.find("b")->parts[0].blob->map()) << "raw bytes are borrowed";
   EXPECT_EQ(model.find("b")->parts[0].digest->algorithm, DigestAlgorithm::xxh3);
   EXPECT_FALSE(model.find("b")->parts[0].digest->over_stored);
-  EXPECT_EQ(model.find("copy.of.b")->parts[0].blob->location()->offset, 131072U);
+  EXPECT_EQ(model.find("copy.of.b")->parts[0].blob->stored()->offset, 131072U);
 }
 
 TEST(Zt2, TheCanonicalFormIsWritten) { EXPECT_EQ(written(golden_model()), golden_file()); }
@@ -189,8 +189,8 @@ TEST(Zt2, AlignmentCanBeChosen) {
   options.align = 4096;
   const std::string file = written(golden_model(), options);
   const Model model = read(file);
-  EXPECT_EQ(model.find("a.w")->parts[0].blob->location()->offset, 4096U);
-  EXPECT_EQ(model.find("b")->parts[0].blob->location()->offset, 8192U);
+  EXPECT_EQ(model.find("a.w")->parts[0].blob->stored()->offset, 4096U);
+  EXPECT_EQ(model.find("b")->parts[0].blob->stored()->offset, 8192U);
   EXPECT_EQ(file.size() / 4096, 4U);
   for (const std::uint64_t wrong : {0U, 1U, 64U, 2048U, 12288U}) {
     options.align = wrong;
@@ -227,7 +227,7 @@ TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   EXPECT_EQ(bytes_of(again, "zero"), "");
   const Part& big = again.find("big")->parts.at(0);
   EXPECT_EQ(big.digest->text, xxh3_digest(data));
-  EXPECT_EQ(big.blob->location()->encoding, "zt.zstd-seekable/1");
+  EXPECT_EQ(big.blob->stored()->encoding, "zt.zstd-seekable/1");
   EXPECT_TRUE(big.blob->seekable());
   std::vector<std::byte> piece(2'000'000);
   big.blob->read(1'048'570, piece);
@@ -304,8 +304,8 @@ TEST(Zt2, OnlyIdenticalBytesAreShared) {
   const Model again = read(written(model));
   EXPECT_EQ(bytes_of(again, "a"), one);
   EXPECT_EQ(bytes_of(again, "b"), other);
-  EXPECT_NE(again.find("a")->parts[0].blob->location()->offset, again.find("b")->parts[0].blob->location()->offset);
-  EXPECT_EQ(again.find("a")->parts[0].blob->location()->offset, again.find("c")->parts[0].blob->location()->offset);
+  EXPECT_NE(again.find("a")->parts[0].blob->stored()->offset, again.find("b")->parts[0].blob->stored()->offset);
+  EXPECT_EQ(again.find("a")->parts[0].blob->stored()->offset, again.find("c")->parts[0].blob->stored()->offset);
 }
 
 TEST(Zt2, WhatItCannotHoldIsRefused) {
@@ -326,12 +326,12 @@ TEST(Zt2, WhatItCannotHoldIsRefused) {
   EXPECT_THAT(refusal(dense("\xff", {1}, DType::u8, "x")), HasSubstr("UTF-8"));
   EXPECT_EQ(refusal(dense(std::string(1024, 'x'), Shape(64, 1), DType::u8, "x")), "");
   Tensor strange = dense("t", {1}, DType::u8, "x");
-  strange.layout = Layout::other;
+  strange.layout = TensorLayout::other("");
   EXPECT_THAT(refusal(strange), HasSubstr("its layout has no name"));
-  strange.layout_name = "blocky";
+  strange.layout = TensorLayout::other("blocky");
   EXPECT_EQ(refusal(strange), "");
-  strange.layout_name = "zt.sparse_coo/1";  // known here, wherever it came from: the parts have to be right
-  EXPECT_THAT(refusal(strange), HasSubstr("zTensor 2 cannot hold t: tensor t: zt.sparse_coo/1: data: expected u32 or u64, found u8"));
+  strange.layout = TensorLayout::other("zt.sparse_coo/1");  // known here, wherever it came from: the parts have to be right
+  EXPECT_THAT(refusal(strange), HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
   Value deep = 1;
   for (int i = 0; i < 40; ++i) deep = Value::Array{deep};
   Tensor nested = dense("t", {1}, DType::u8, "x");
@@ -393,7 +393,7 @@ TEST(Zt2, RowsAreSortedForTheCsrProfile) {
   const auto part = [&](std::string role, DType dtype, const std::string& data) {
     tensor.parts.push_back({.role = std::move(role),
                             .dtype = dtype,
-                            .dtype_name = std::string(to_string(dtype)),
+
                             .blob = make_memory_blob(to_bytes(data), "memory"),
                             .digest = {}});
   };
@@ -517,8 +517,8 @@ TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
   file.manifest = manifest({{text("a"), tensor(8)}, {text("b"), tensor(8)}, {text("c"), tensor(9)}});
   store(directory / "shared.zt", file.bytes());
   const Model model = open(directory / "shared.zt");
-  EXPECT_EQ(model.find("a")->parts[0].blob, model.find("b")->parts[0].blob);
-  EXPECT_NE(model.find("a")->parts[0].blob, model.find("c")->parts[0].blob);
+  EXPECT_EQ(model.find("a")->parts[0].blob.get(), model.find("b")->parts[0].blob.get());
+  EXPECT_NE(model.find("a")->parts[0].blob.get(), model.find("c")->parts[0].blob.get());
 }
 
 // What cannot be decoded is not said again because the indices cannot be checked, nor for each tensor that shares it.
