@@ -1,0 +1,68 @@
+#include "codec/block_type.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "codec/blocks/codecs.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::array<std::uint16_t, 1> kFirst = {0};
+constexpr std::array<std::uint16_t, 2> kFirstTwo = {0, 2};
+constexpr std::array<std::uint16_t, 1> kAfter64 = {64};
+constexpr std::array<std::uint16_t, 1> kAfter208 = {208};
+constexpr std::span<const std::uint16_t> kBytesOnly = {};
+constexpr auto kNoByteOrder = std::nullopt;
+
+// Byte orders are those of gguf-py/gguf/scripts/gguf_convert_endian.py.
+constexpr auto kTypes = std::to_array<BlockType>({
+    {"q4_0", 2, 32, 18, decode_q4_0, nullptr, kFirst},
+    {"q4_1", 3, 32, 20, decode_q4_1, nullptr, kNoByteOrder},
+    {"q5_0", 6, 32, 22, decode_q5_0, nullptr, kNoByteOrder},
+    {"q5_1", 7, 32, 24, decode_q5_1, nullptr, kNoByteOrder},
+    {"q8_0", 8, 32, 34, decode_q8_0, nullptr, kFirst},
+    {"q8_1", 9, 32, 36, nullptr, nullptr, kNoByteOrder},
+    {"q2_k", 10, 256, 84, decode_q2_k, nullptr, kNoByteOrder},
+    {"q3_k", 11, 256, 110, decode_q3_k, nullptr, kNoByteOrder},
+    {"q4_k", 12, 256, 144, decode_q4_k, nullptr, kFirstTwo},
+    {"q5_k", 13, 256, 176, decode_q5_k, nullptr, kNoByteOrder},
+    {"q6_k", 14, 256, 210, decode_q6_k, nullptr, kAfter208},
+    {"q8_k", 15, 256, 292, decode_q8_k, nullptr, kNoByteOrder},
+    {"iq2_xxs", 16, 256, 66, decode_iq2_xxs, nullptr, kNoByteOrder},
+    {"iq2_xs", 17, 256, 74, decode_iq2_xs, nullptr, kNoByteOrder},
+    {"iq3_xxs", 18, 256, 98, decode_iq3_xxs, nullptr, kNoByteOrder},
+    {"iq1_s", 19, 256, 50, decode_iq1_s, nullptr, kNoByteOrder},
+    {"iq4_nl", 20, 32, 18, decode_iq4_nl, nullptr, kNoByteOrder},
+    {"iq3_s", 21, 256, 110, decode_iq3_s, nullptr, kNoByteOrder},
+    {"iq2_s", 22, 256, 82, decode_iq2_s, nullptr, kNoByteOrder},
+    {"iq4_xs", 23, 256, 136, decode_iq4_xs, nullptr, kNoByteOrder},
+    {"iq1_m", 29, 256, 56, decode_iq1_m, nullptr, kNoByteOrder},
+    {"tq1_0", 34, 256, 54, decode_tq1_0, nullptr, kNoByteOrder},
+    {"tq2_0", 35, 256, 66, decode_tq2_0, nullptr, kAfter64},
+    {"mxfp4", 39, 32, 17, decode_mxfp4, nullptr, kBytesOnly},
+    {"nvfp4", 40, 64, 36, decode_nvfp4, nullptr, kBytesOnly},
+    {"q1_0", 41, 128, 18, decode_q1_0, nullptr, kFirst},
+    {"q2_0", 42, 64, 18, decode_q2_0, nullptr, kNoByteOrder},
+});
+
+template <typename Field, typename Value>
+const BlockType* find(Field field, const Value& value) {
+  const auto* const found = std::ranges::find(kTypes, value, field);
+  return found == kTypes.end() ? nullptr : found;
+}
+
+}  // namespace
+
+std::span<const BlockType> block_types() { return kTypes; }
+const BlockType* block_type_named(std::string_view name) { return find(&BlockType::name, name); }
+const BlockType* block_type_numbered(std::uint32_t number) { return find(&BlockType::number, number); }
+
+void swap_blocks(const BlockType& type, std::span<std::byte> blocks) {
+  if (type.swapped->empty()) return;
+  for (std::size_t block = 0; block + type.bytes <= blocks.size(); block += type.bytes) {
+    for (const std::uint16_t offset : *type.swapped) std::swap(blocks[block + offset], blocks[block + offset + 1]);
+  }
+}
+
+}  // namespace poise

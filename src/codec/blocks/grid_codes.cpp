@@ -1,0 +1,192 @@
+// IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours.
+#include "codec/blocks/codecs.hpp"
+#include "codec/blocks/grids.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/blocks/grid_codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "codec/blocks/codes-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+constexpr std::size_t kElements = 256;
+
+// Eight signs, a bit each and 1 for minus, as bytes: 0xff for minus.
+constexpr auto kSigns = [] {
+  std::array<std::uint64_t, 256> signs{};
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) * 0xff} << (8 * i);
+  }
+  return signs;
+}();
+
+// Seven signs and an eighth, such that an even number of them is minus.
+constexpr auto kEvenSigns = [] {
+  std::array<std::uint64_t, 128> signs{};
+  for (std::size_t seven = 0; seven < 128; ++seven) signs[seven] = kSigns[seven | (static_cast<std::size_t>(std::popcount(seven)) & 1) << 7];
+  return signs;
+}();
+
+// Eight coordinates, none of which is 0, with their signs.
+HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) { return (point ^ signs) + (signs & 0x0101010101010101U); }
+
+// Two points of four coordinates.
+HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { return first | std::uint64_t{second} << 32; }
+
+HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
+
+// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven signs, and four bits of the scale.
+void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[8];
+  for (; count > 0; --count, block += 66, out += kElements) {
+    const float factor = load_half(block);
+    for (std::size_t group = 0; group < 8; ++group) {
+      const std::byte* const indices = block + 2 + 8 * group;
+      const auto signs = load_le<std::uint32_t>(indices + 4);
+      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.25F;
+      for (std::size_t i = 0; i < 4; ++i) {
+        store_le(codes + 32 * group + 8 * i, WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[signs >> (7 * i) & 127U]));
+      }
+    }
+    Scale<32, kElements>(codes, scales, out);
+  }
+}
+
+// The scales of sixteen groups of 16, four bits each.
+HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scales) {
+  for (std::size_t i = 0; i < 8; ++i) {
+    const auto both = std::to_integer<unsigned>(from[i]);
+    scales[2 * i] = factor * (0.5F + static_cast<float>(both & 15U)) * 0.25F;
+    scales[2 * i + 1] = factor * (0.5F + static_cast<float>(both >> 4)) * 0.25F;
+  }
+}
+
+// 0: factor; 2: for each eight elements nine bits of an index and seven signs; 66: scales.
+void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[16];
+  for (; count > 0; --count, block += 74, out += kElements) {
+    HalfStepScales(load_half(block), block + 66, scales);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t code = load_le<std::uint16_t>(block + 2 + 2 * i);
+      store_le(codes + 8 * i, WithSigns(kGridIq2Xs[code & 511], kEvenSigns[code >> 9]));
+    }
+    Scale<16, kElements>(codes, scales, out);
+  }
+}
+
+// 0: factor; 2: low bytes of 32 indices; 34: signs; 66: for each four indices a byte with their high two bits; 74: scales.
+void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[16];
+  for (; count > 0; --count, block += 82, out += kElements) {
+    HalfStepScales(load_half(block), block + 74, scales);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t index = At(block, 2 + i) | (At(block, 66 + i / 4) >> (2 * (i % 4)) & 3) << 8;
+      store_le(codes + 8 * i, WithSigns(kGridIq2S[index], kSigns[At(block, 34 + i)]));
+    }
+    Scale<16, kElements>(codes, scales, out);
+  }
+}
+
+// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven signs, and four bits of the scale.
+void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[8];
+  for (; count > 0; --count, block += 98, out += kElements) {
+    const float factor = load_half(block);
+    for (std::size_t group = 0; group < 8; ++group) {
+      const std::byte* const indices = block + 2 + 8 * group;
+      const auto signs = load_le<std::uint32_t>(block + 66 + 4 * group);
+      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.5F;
+      for (std::size_t i = 0; i < 4; ++i) {
+        const std::uint64_t points = Both(kGridIq3Xxs[At(indices, 2 * i)], kGridIq3Xxs[At(indices, 2 * i + 1)]);
+        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[signs >> (7 * i) & 127U]));
+      }
+    }
+    Scale<32, kElements>(codes, scales, out);
+  }
+}
+
+// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: signs; 106: scales of 32, four bits each.
+void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[8];
+  for (; count > 0; --count, block += 110, out += kElements) {
+    const float factor = load_half(block);
+    for (std::size_t group = 0; group < 8; ++group) {
+      const std::byte* const indices = block + 2 + 8 * group;
+      const std::size_t high = At(block, 66 + group);
+      scales[group] = factor * static_cast<float>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15));
+      for (std::size_t i = 0; i < 4; ++i) {
+        const std::size_t first = At(indices, 2 * i) | (high >> (2 * i) & 1) << 8;
+        const std::size_t second = At(indices, 2 * i + 1) | (high >> (2 * i + 1) & 1) << 8;
+        store_le(codes + 32 * group + 8 * i, WithSigns(Both(kGridIq3S[first], kGridIq3S[second]), kSigns[At(block, 74 + 4 * group + i)]));
+      }
+    }
+    Scale<32, kElements>(codes, scales, out);
+  }
+}
+
+HWY_INLINE float Eighth(bool negative) { return negative ? -0.125F : 0.125F; }
+HWY_INLINE float OddScale(float factor, std::size_t code) { return factor * static_cast<float>(2 * (code & 7) + 1); }
+
+// 0: factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the high three bits of an index, three bits of the
+// scale, and the sign of an eighth that is added to the coordinates.
+void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[8];
+  HWY_ALIGN float shifts[8];
+  for (; count > 0; --count, block += 50, out += kElements) {
+    const float factor = load_half(block);
+    for (std::size_t group = 0; group < 8; ++group) {
+      const std::size_t high = load_le<std::uint16_t>(block + 34 + 2 * group);
+      scales[group] = OddScale(factor, high >> 12);
+      shifts[group] = Eighth((high & 0x8000) != 0);
+      for (std::size_t i = 0; i < 4; ++i) store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
+    }
+    ShiftAndScale<32, kElements>(codes, scales, shifts, out);
+  }
+}
+
+// 0: low bytes of 32 indices; 32: for each index half a byte: its high three bits, and the sign of an eighth that is added to the
+// coordinates; 48: four times 16 bits: four scales of 16 elements, three bits each, and four bits of the factor.
+void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[kElements];
+  HWY_ALIGN float scales[32];
+  HWY_ALIGN float shifts[32];
+  for (; count > 0; --count, block += 56, out += kElements) {
+    const auto words = load_le<std::uint64_t>(block + 48);
+    const auto half = static_cast<std::uint16_t>((words >> 12 & 0xfU) | (words >> 24 & 0xf0U) | (words >> 36 & 0xf00U) | (words >> 48 & 0xf000U));
+    const float factor = half_to_float(half);
+    for (std::size_t i = 0; i < 32; ++i) {
+      const std::size_t high = At(block, 32 + i / 2) >> (4 * (i % 2));
+      const std::size_t scale = i / 2;
+      scales[i] = OddScale(factor, words >> (16 * (scale / 4) + 3 * (scale % 4)));
+      shifts[i] = Eighth((high & 8) != 0);
+      store_le(codes + 8 * i, kGridIq1[At(block, i) | (high & 7) << 8]);
+    }
+    ShiftAndScale<8, kElements>(codes, scales, shifts, out);
+  }
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+
+POISE_EXPORT_DECODER(decode_iq1_s, DecodeIq1_S)
+POISE_EXPORT_DECODER(decode_iq1_m, DecodeIq1_M)
+POISE_EXPORT_DECODER(decode_iq2_xxs, DecodeIq2_Xxs)
+POISE_EXPORT_DECODER(decode_iq2_xs, DecodeIq2_Xs)
+POISE_EXPORT_DECODER(decode_iq2_s, DecodeIq2_S)
+POISE_EXPORT_DECODER(decode_iq3_xxs, DecodeIq3_Xxs)
+POISE_EXPORT_DECODER(decode_iq3_s, DecodeIq3_S)
+
+}  // namespace poise
+#endif

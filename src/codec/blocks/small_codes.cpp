@@ -1,0 +1,109 @@
+// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block multiplies.
+#include "codec/blocks/codecs.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/blocks/small_codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "codec/blocks/codes-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+// 0: scale; 2: 128 bits, the first in the lowest: 1 for plus, 0 for minus.
+void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
+  static constexpr auto kSigns = [] {
+    std::array<std::uint64_t, 256> signs{};
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) != 0 ? 0x01U : 0xffU} << (8 * i);
+    }
+    return signs;
+  }();
+  HWY_ALIGN std::int8_t codes[128];
+  for (; count > 0; --count, block += 18, out += 128) {
+    for (std::size_t i = 0; i < 16; ++i) store_le(codes + 8 * i, kSigns[std::to_integer<std::size_t>(block[2 + i])]);
+    const float scale = load_half(block);
+    Scale<128, 128>(codes, &scale, out);
+  }
+}
+
+// 0: scale; 2: 64 codes of two bits, the first in the lowest: -1 to 2.
+void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
+  static constexpr auto kFours = [] {
+    std::array<std::uint32_t, 256> fours{};
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      for (std::size_t i = 0; i < 4; ++i) fours[byte] |= ((static_cast<std::uint32_t>(byte >> (2 * i) & 3) + 0xffU) & 0xffU) << (8 * i);
+    }
+    return fours;
+  }();
+  HWY_ALIGN std::int8_t codes[64];
+  for (; count > 0; --count, block += 18, out += 64) {
+    for (std::size_t i = 0; i < 16; ++i) store_le(codes + 4 * i, kFours[std::to_integer<std::size_t>(block[2 + i])]);
+    const float scale = load_half(block);
+    Scale<64, 64>(codes, &scale, out);
+  }
+}
+
+// Digits of base 3 after the point: a byte stands for byte / 256, rounded up, and its digit i is that of 3^i times the byte.
+// (Constexpr, so that the table below is one.)
+constexpr auto kDigits = [] {
+  std::array<std::array<std::int8_t, 256>, 5> digits{};
+  unsigned power = 1;
+  for (auto& digit : digits) {
+    for (unsigned byte = 0; byte < 256; ++byte) digit[byte] = static_cast<std::int8_t>(((byte * power & 255U) * 3 >> 8) - 1);
+    power *= 3;
+  }
+  return digits;
+}();
+
+// 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise, for the next 80; 48: four bytes of four digits;
+// 52: scale.
+void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[256];
+  for (; count > 0; --count, block += 54, out += 256) {
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(block);
+    for (std::size_t digit = 0; digit < 5; ++digit) {
+      for (std::size_t i = 0; i < 32; ++i) codes[32 * digit + i] = kDigits[digit][bytes[i]];
+      for (std::size_t i = 0; i < 16; ++i) codes[160 + 16 * digit + i] = kDigits[digit][bytes[32 + i]];
+    }
+    for (std::size_t digit = 0; digit < 4; ++digit) {
+      for (std::size_t i = 0; i < 4; ++i) codes[240 + 4 * digit + i] = kDigits[digit][bytes[48 + i]];
+    }
+    const float scale = load_half(block + 52);
+    Scale<256, 256>(codes, &scale, out);
+  }
+}
+
+// 0: codes of two bits, those of 32 neighbours in the same bits of 32 bytes: -1 to 2; 64: scale.
+void DecodeTq2_0(const std::byte* block, std::size_t count, float* out) {
+  HWY_ALIGN std::int8_t codes[256];
+  const Bytes16 mask = Bytes16::all(3);
+  const Bytes16 one = Bytes16::all(1);
+  for (; count > 0; --count, block += 66, out += 256) {
+    for (std::size_t i = 0; i < 64; i += 16) {
+      const Bytes16 four = Bytes16::load(block + i);
+      std::int8_t* const to = codes + i / 32 * 128 + i % 32;
+      ((four & mask) - one).store(to);
+      ((four.shift_right<2>() & mask) - one).store(to + 32);
+      ((four.shift_right<4>() & mask) - one).store(to + 64);
+      (four.shift_right<6>() - one).store(to + 96);
+    }
+    const float scale = load_half(block + 64);
+    Scale<256, 256>(codes, &scale, out);
+  }
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+
+POISE_EXPORT_DECODER(decode_q1_0, DecodeQ1_0)
+POISE_EXPORT_DECODER(decode_q2_0, DecodeQ2_0)
+POISE_EXPORT_DECODER(decode_tq1_0, DecodeTq1_0)
+POISE_EXPORT_DECODER(decode_tq2_0, DecodeTq2_0)
+
+}  // namespace poise
+#endif

@@ -1,0 +1,178 @@
+// Block types beside ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers and bytes that are made here.
+#include "codec/block_type.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codec/blocks/half.hpp"
+#include "numeric/float_formats.hpp"
+#include "pack/digest.hpp"
+#include "support/bytes.hpp"
+#include "support/instruction_set.hpp"
+
+namespace poise {
+namespace {
+
+struct Golden {
+  const char* name;
+  std::uint32_t number;
+  std::size_t elements;
+  std::size_t bytes;
+  const char* random_decoded;  // SHA-256 of what 256 blocks of random bytes decode to, each NaN as 0x7fc00000
+  const char* block;
+  std::array<std::uint32_t, 8> decoded;  // of its numbers, from the first to the last
+  const char* encoded;                   // SHA-256 of the blocks that rows_to_encode() become
+  const char* encoded_by_importance;
+};
+
+constexpr Golden kGolden[] = {
+#include "golden_blocks.inc"
+};
+
+// As make_golden_blocks.py has it.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits(unsigned count) {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return state_ >> (64 - count);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::vector<std::byte> random_bytes(std::uint64_t seed, std::size_t count) {
+  Random random(seed);
+  std::vector<std::byte> bytes(count);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.bits(8));
+  return bytes;
+}
+
+std::uint32_t canonical_bits(float x) { return std::isnan(x) ? 0x7fc00000U : std::bit_cast<std::uint32_t>(x); }
+
+std::string digest(const std::vector<float>& numbers) {
+  std::vector<std::uint32_t> bits;
+  bits.reserve(numbers.size());
+  for (const float x : numbers) bits.push_back(canonical_bits(x));
+  return sha256_hex(std::as_bytes(std::span(bits)));
+}
+
+std::vector<float> decode(const BlockType& type, const std::vector<std::byte>& blocks) {
+  std::vector<float> out(blocks.size() / type.bytes * type.elements);
+  type.decode(blocks.data(), blocks.size() / type.bytes, out.data());
+  return out;
+}
+
+TEST(BlockTypes, AreThoseOfGgml) {
+  const auto types = block_types();
+  ASSERT_EQ(types.size(), std::size(kGolden));
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    EXPECT_EQ(types[i].name, kGolden[i].name);
+    EXPECT_EQ(types[i].number, kGolden[i].number) << types[i].name;
+    EXPECT_EQ(types[i].elements, kGolden[i].elements) << types[i].name;
+    EXPECT_EQ(types[i].bytes, kGolden[i].bytes) << types[i].name;
+    EXPECT_EQ(types[i].decode == nullptr, types[i].name == "q8_1");
+  }
+}
+
+TEST(BlockTypes, AreFoundByNameAndNumber) {
+  std::set<const BlockType*> found;
+  for (const BlockType& type : block_types()) {
+    EXPECT_EQ(block_type_named(type.name), &type);
+    EXPECT_EQ(block_type_numbered(type.number), &type);
+    found.insert(block_type_named(type.name));
+  }
+  EXPECT_EQ(found.size(), block_types().size());
+  EXPECT_EQ(block_type_named("Q4_0"), nullptr);
+  EXPECT_EQ(block_type_named("f32"), nullptr);
+  for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU}) EXPECT_EQ(block_type_numbered(number), nullptr) << number;
+}
+
+// Offsets as gguf-py/gguf/scripts/gguf_convert_endian.py swaps them.
+TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
+  const std::map<std::string_view, std::vector<std::size_t>> swapped = {{"q4_0", {0}},   {"q8_0", {0}}, {"q4_k", {0, 2}}, {"q6_k", {208}},
+                                                                        {"tq2_0", {64}}, {"q1_0", {0}}, {"mxfp4", {}},    {"nvfp4", {}}};
+  for (const BlockType& type : block_types()) {
+    const auto expected = swapped.find(type.name);
+    ASSERT_EQ(type.swapped.has_value(), expected != swapped.end()) << type.name;
+    if (!type.swapped) continue;
+    const std::vector<std::byte> blocks = random_bytes(1, 3 * type.bytes);
+    std::vector<std::byte> by_hand = blocks;
+    for (std::size_t block = 0; block < 3; ++block) {
+      for (const std::size_t offset : expected->second) std::swap(by_hand[block * type.bytes + offset], by_hand[block * type.bytes + offset + 1]);
+    }
+    std::vector<std::byte> result = blocks;
+    swap_blocks(type, result);
+    EXPECT_EQ(result, by_hand) << type.name;
+  }
+}
+
+TEST(Halves, AreThoseOfTheReference) {
+  for (std::uint32_t code = 0; code < 0x10000; ++code) {
+    const auto half = static_cast<std::uint16_t>(code);
+    ASSERT_EQ(canonical_bits(half_to_float(half)), canonical_bits(decode_f16(half))) << code;
+    // The number itself, those about the middle to the next, and NaN.
+    const float x = decode_f16(half);
+    const float middle = (x + decode_f16(static_cast<std::uint16_t>(half + 1))) / 2;
+    for (const float y : {x, middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 1e38F * middle)}) {
+      if (std::isnan(y)) {
+        ASSERT_EQ(float_to_half(y) & 0x7fff, 0x7e00) << code;
+      } else {
+        ASSERT_EQ(float_to_half(y), encode_f16(static_cast<double>(y))) << y;
+      }
+    }
+  }
+  for (const float x : {65519.996F, 65520.0F, 1e30F, 1e-30F, -65520.0F, 0x1p-25F, 0x1.000002p-25F}) {
+    EXPECT_EQ(float_to_half(x), encode_f16(static_cast<double>(x))) << x;
+  }
+}
+
+class BlockCodecs : public EachInstructionSet {};
+
+TEST_P(BlockCodecs, DecodeBlocksAsGgml) {
+  for (const Golden& golden : kGolden) {
+    const BlockType& type = *block_type_numbered(golden.number);
+    if (type.decode == nullptr) continue;
+    const std::vector<float> numbers = decode(type, support::to_bytes(support::hex(golden.block)));
+    ASSERT_EQ(numbers.size(), type.elements);
+    for (std::size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(numbers[i * (type.elements - 1) / 7]), golden.decoded[i]) << type.name << " " << i;
+    }
+  }
+}
+
+TEST_P(BlockCodecs, DecodeAnyBytesAsGgml) {
+  for (const Golden& golden : kGolden) {
+    const BlockType& type = *block_type_numbered(golden.number);
+    if (type.decode == nullptr) continue;
+    EXPECT_EQ(digest(decode(type, random_bytes(type.number, 256 * type.bytes))), golden.random_decoded) << type.name;
+  }
+}
+
+// A view decodes rows in pieces.
+TEST_P(BlockCodecs, DecodeEachBlockByItself) {
+  for (const BlockType& type : block_types()) {
+    if (type.decode == nullptr) continue;
+    const std::vector<std::byte> blocks = random_bytes(99, 5 * type.bytes);
+    const std::vector<float> together = decode(type, blocks);
+    std::vector<float> apart(together.size(), 1.0F);
+    for (std::size_t block = 0; block < 5; ++block) type.decode(blocks.data() + block * type.bytes, 1, apart.data() + block * type.elements);
+    EXPECT_EQ(digest(apart), digest(together)) << type.name;
+    float untouched = 42;
+    type.decode(blocks.data(), 0, &untouched);
+    EXPECT_EQ(untouched, 42);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codec, BlockCodecs, every_instruction_set(), instruction_set_name);
+
+}  // namespace
+}  // namespace poise
