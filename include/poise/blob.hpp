@@ -65,6 +65,9 @@ class Blob {
   // True when read() at any offset costs about the bytes it copies, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
+  // Bytes that are made together: reads that begin and end at multiples of it make nothing twice.
+  virtual std::uint64_t grain() const { return 1; }
+
   // Where a source holds the very bytes, one after the other, so that the kernel can copy them. Nothing for bytes that are decoded or computed.
   virtual std::optional<StoredRange> raw() const { return std::nullopt; }
 

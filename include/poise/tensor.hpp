@@ -38,7 +38,7 @@ enum class Layout : std::uint8_t {
   sparse_coo,       // values, coords
   quantized_group,  // packed_weight, scales, zeros
   affine,           // data, with one Affine for the whole tensor (ALT's qint8 and qint4)
-  other,            // named by TensorLayout::name()
+  other,            // named by TensorLayout::name(): ggml's blocks, MX, and what Poise does not know
 };
 
 std::string_view to_string(Layout layout);
@@ -73,7 +73,8 @@ class AffineSource {
 };
 
 struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
-struct MxScheme;     // views/mx.hpp
+struct MxScheme;     // tensor/mx_scheme.hpp
+struct BlockType;    // codec/block_type.hpp
 
 // How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
 class TensorLayout {
@@ -92,6 +93,8 @@ class TensorLayout {
   TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(std::move(affine)) {}
   TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(std::move(groups)) {}
   TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(std::move(mx)) {}
+  // Blocks of ggml's. Requires: a row of block_types().
+  explicit TensorLayout(const BlockType& blocks) : scheme_(&blocks) {}
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -104,12 +107,14 @@ class TensorLayout {
   const AffineSource* affine() const;
   const GroupScheme* groups() const;
   const MxScheme* mx() const;
+  const BlockType* blocks() const;
   // The files says of these that columns ascend. False for other kinds.
   bool is_ascending() const;
 
  private:
   using Other = std::shared_ptr<const std::string>;
-  std::variant<Dense, Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, Other> scheme_;
+  std::variant<Dense, Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, const BlockType*, Other>
+      scheme_;
 };
 
 struct Tensor {
@@ -130,7 +135,8 @@ struct Tensor {
 };
 
 // What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo", "quantized_group" (in the words of
-// zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
+// zTensor 1.1 or of zt.quant_group/1), "zt.mx/1",
+// "gguf.<type>/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
 // attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "views/dense.hpp"
 
 namespace poise::cli {
 namespace {
@@ -114,6 +115,10 @@ void print_map(std::string_view title, const Attributes& map) {
 
 // "f32", "u8+f16"
 void append_dtypes(std::string& text, const Tensor& tensor) {
+  if (tensor.layout.blocks() != nullptr) {
+    text += storage_name(tensor);
+    return;
+  }
   for (const Part& part : tensor.parts) {
     if (&part != tensor.parts.data()) text += "+";
     text += printable(part.shown_type());

@@ -39,6 +39,7 @@ struct HeldLayouts {
   bool sparse = false;
   bool more_parts = false;  // dense tensors with parts beside data
   bool mx = false;
+  bool blocks = false;  // ggml's
 };
 
 // What a file will be, as far as headers tell.

@@ -78,11 +78,13 @@ void compute_in_parallel(const Blob& blob, Consume&& consume) {
     std::uint64_t offset = 0;
     Chunk chunk;
   };
+  const std::uint64_t grain = blob.grain() <= kChunkBytes ? std::max<std::uint64_t>(1, blob.grain()) : 1;
+  const std::size_t chunk_bytes = kChunkBytes / grain * grain;
   std::uint64_t next = 0;
   const auto cut = [&](Piece& piece) {
     if (next == blob.size()) return false;
     piece.offset = next;
-    piece.chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size() - next)));
+    piece.chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, blob.size() - next)));
     next += piece.chunk.size;
     return true;
   };

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
 
@@ -64,6 +65,7 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
   }
   if (kind != Layout::other) return kind;
   if (name == kMxLayout && types_known) return read_mx_scheme(tensor);
+  if (const BlockType* blocks = block_type_of_layout(name)) return TensorLayout(*blocks);
   return TensorLayout::other(std::string(name));
 }
 
@@ -117,6 +119,7 @@ Layout TensorLayout::kind() const {
     Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
     Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
     Layout operator()(const std::shared_ptr<const MxScheme>&) const { return Layout::other; }
+    Layout operator()(const BlockType*) const { return Layout::other; }
     Layout operator()(const Other&) const { return Layout::other; }
   };
   return std::visit(KindOf(), scheme_);
@@ -124,6 +127,7 @@ Layout TensorLayout::kind() const {
 
 std::string_view TensorLayout::name() const {
   if (const auto* other = std::get_if<Other>(&scheme_)) return **other;
+  if (blocks() != nullptr) return block_layout_name(*blocks());
   return mx() != nullptr ? kMxLayout : to_string(kind());
 }
 
@@ -140,6 +144,11 @@ const Scheme* scheme_of(const Schemes& schemes) {
 const AffineSource* TensorLayout::affine() const { return scheme_of<AffineSource>(scheme_); }
 const GroupScheme* TensorLayout::groups() const { return scheme_of<GroupScheme>(scheme_); }
 const MxScheme* TensorLayout::mx() const { return scheme_of<MxScheme>(scheme_); }
+
+const BlockType* TensorLayout::blocks() const {
+  const auto* found = std::get_if<const BlockType*>(&scheme_);
+  return found == nullptr ? nullptr : *found;
+}
 
 bool TensorLayout::is_ascending() const {
   const auto* sparse = std::get_if<Sparse>(&scheme_);

@@ -6,6 +6,7 @@
 
 #include <poise/error.hpp>
 
+#include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
 #include "views/mx.hpp"
@@ -51,6 +52,7 @@ void check_affine(const Tensor& tensor) {
 void check_parts(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return check_dense(tensor);
   if (tensor.layout == Layout::affine) return check_affine(tensor);
+  if (tensor.layout.blocks() != nullptr) return check_block_parts(tensor);
   if ((tensor.layout == Layout::other && !is_mx(tensor)) || !std::ranges::all_of(tensor.parts, can_be_judged)) return;
   if (tensor.layout == Layout::quantized_group) {
     if (tensor.layout.groups() != nullptr) check_group_parts(tensor);

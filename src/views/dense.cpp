@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "tensor/block_layout.hpp"
 #include "views/affine.hpp"
+#include "views/blocks.hpp"
 #include "views/group_quantize.hpp"
 #include "views/mx.hpp"
 #include "views/sparse.hpp"
@@ -26,6 +28,7 @@ BlobPtr elements_of(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return make_decoded_blob(tensor);
   if (tensor.layout == Layout::quantized_group) return make_group_decoded_blob(tensor);
   if (is_mx(tensor)) return make_mx_decoded_blob(tensor);
+  if (tensor.layout.blocks() != nullptr) return make_block_decoded_blob(tensor);
   if (!is_sparse(tensor)) return tensor.require("data").blob;
   return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);
 }
@@ -39,12 +42,13 @@ bool has_float_elements(const Tensor& tensor) {
     case Layout::sparse_csr:
     case Layout::sparse_coo: return is_float_part(tensor.require("values"));
     case Layout::dense: return is_float_part(tensor.require("data"));
-    case Layout::other: return is_mx(tensor);
+    case Layout::other: return is_mx(tensor) || has_decoded_blocks(tensor);
   }
   return false;
 }
 
 std::string storage_name(const Tensor& tensor) {
+  if (const BlockType* blocks = tensor.layout.blocks()) return std::string(blocks->name);
   if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout.name());
   if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
   const Part& data = tensor.require("data");
@@ -52,7 +56,8 @@ std::string storage_name(const Tensor& tensor) {
 }
 
 DType element_type(const Tensor& tensor) {
-  if (tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || has_narrow_values(tensor)) return DType::f32;
+  const bool computed = tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || has_decoded_blocks(tensor);
+  if (computed || has_narrow_values(tensor)) return DType::f32;
   return tensor.require(is_sparse(tensor) ? "values" : "data").dtype;
 }
 

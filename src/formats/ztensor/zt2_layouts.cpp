@@ -10,6 +10,7 @@
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
 #include "views/check_parts.hpp"
@@ -62,17 +63,31 @@ void check_sparse(const Tensor& tensor) {
   check_parts(tensor);
 }
 
+constexpr std::string_view kBlockElements = "elems_per_block";
+constexpr std::string_view kBlockBytes = "block_bytes";
+
 // gguf.<type>/1: blocks of ggml's as they are.
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
   if (data.dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data.type_name()));
-  const std::uint64_t elements = required_number(tensor, "elems_per_block");
-  const std::uint64_t bytes = required_number(tensor, "block_bytes");
+  const std::uint64_t elements = required_number(tensor, kBlockElements);
+  const std::uint64_t bytes = required_number(tensor, kBlockBytes);
   if (elements == 0 || tensor.elements() % elements != 0)
     fail(tensor, fmt::format("attribute elems_per_block: {} does not divide {} elements", elements, tensor.elements()));
   if (bytes == 0) fail(tensor, "attribute block_bytes: 0");
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
+}
+
+// Blocks of a type that is known say their size by it.
+void take_blocks(Tensor& tensor, const BlockType& type) {
+  check_gguf(tensor);
+  if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
+    fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes", type.name, type.elements, type.bytes));
+  }
+  tensor.layout = TensorLayout(type);
+  tensor.attributes.erase(kBlockElements);
+  tensor.attributes.erase(kBlockBytes);
 }
 
 bool is_gguf(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
@@ -194,6 +209,7 @@ void check_layout2(const Tensor& tensor) {
   if (is_sparse(tensor)) return check_sparse(tensor);
   if (tensor.layout == Layout::quantized_group) return check_parts(tensor);
   if (tensor.layout.mx() != nullptr) return check_mx_parts(tensor);
+  if (tensor.layout.blocks() != nullptr) return check_block_parts(tensor);
   if (is_gguf(tensor.layout.name())) return check_gguf(tensor);
 }
 
@@ -213,6 +229,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
     tensor.layout = read_mx_scheme(tensor);
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
+    if (const BlockType* type = block_type_of_layout(layout)) take_blocks(tensor, *type);
   }
   check_layout2(tensor);
   if (!has_unknown_type(tensor)) from_stored_affine(tensor);
@@ -226,6 +243,10 @@ StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = quant_group_attributes(tensor);
+  if (const BlockType* blocks = tensor.layout.blocks()) {
+    stored.attributes.set(std::string(kBlockElements), std::uint64_t{blocks->elements});
+    stored.attributes.set(std::string(kBlockBytes), std::uint64_t{blocks->bytes});
+  }
   const bool sparse = is_sparse(tensor);
   const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {

@@ -257,7 +257,7 @@ const Format kZtensor2 = {
                 .align = Alignments{.usual = ztensor::kCanonicalAlignment2, .least = ztensor::kLeastAlignment2},
                 .shard_size = true},
     .holds_bf16 = true,
-    .layouts = {.affine = true, .groups = true, .sparse = true, .mx = true},
+    .layouts = {.affine = true, .groups = true, .sparse = true, .mx = true, .blocks = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .write = ztensor::write_zt2,

@@ -482,12 +482,13 @@ def quantized(corpus):
                                 ("scales without their type", {"exponent": None}, "f8_e8m0"), ("data of bool", {"kind": "bool"}, "bool")):
         corpus.refused("mx: " + name, mx(**changes), word, TENSOR)
 
-    def gguf(data=34, drop=None, more=None, **changes):
+    def gguf(data=34, drop=None, more=None, layout="gguf.q8_0/1", **changes):
         attributes = without({"elems_per_block": 32, "block_bytes": 34, **changes}, drop)
-        return one({"shape": [32], "layout": "gguf.q8_0/1", "parts": {"data": part("u8", 4096, data, **(more or {}))}, "attributes": attributes},
+        return one({"shape": [32], "layout": layout, "parts": {"data": part("u8", 4096, data, **(more or {}))}, "attributes": attributes},
                    blobs={4096: bytes(data)}, at=8192)
 
-    corpus.listed("gguf", gguf())
+    corpus.valid("gguf", gguf())
+    corpus.listed("gguf of an unknown type", gguf(layout="gguf.q9_9/1"))
     for name, changes, word in (("33 bytes", {"data": 33}, "data"), ("0 elements", {"elems_per_block": 0}, "elems_per_block"),
                                 ("0 bytes", {"block_bytes": 0}, "block_bytes"), ("no elems_per_block", {"drop": "elems_per_block"}, "elems_per_block"),
                                 ("a type", {"more": {"type": "bool"}}, "u8")):

@@ -23,6 +23,7 @@
 #include "formats/ztensor/zt2_file.hpp"
 #include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
+#include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise {
@@ -234,18 +235,6 @@ TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   EXPECT_EQ(support::to_string(piece), data.substr(1'048'570, 2'000'000));
 }
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() : path_(std::filesystem::path(testing::TempDir()) / ("poise_zt2_" + std::to_string(std::random_device()()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
-
 void store(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
@@ -256,7 +245,7 @@ std::string load(const std::filesystem::path& path) {
 }
 
 TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   Model model;
   for (int i = 0; i < 5; ++i) model.add(dense("t" + std::to_string(i), {100'000}, DType::u8, std::string(100'000, static_cast<char>('a' + i))));
   model.add(dense("t9", {100'000}, DType::u8, std::string(100'000, 'a')));
@@ -434,7 +423,7 @@ TEST(Zt2, AFlippedBitOfManifestOrFooterIsRefused) {
 }
 
 TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   store(directory / "good.zt", golden_file());
   const VerifyReport good = verify(directory / "good.zt");
   EXPECT_THAT(good.faults, IsEmpty());
@@ -457,7 +446,7 @@ TEST(Zt2, AFlippedBitOfATensorIsFoundByVerify) {
 
 // Reading them once for each tensor would take as long as many files.
 TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   std::string file = golden_file();
   file[131072] = static_cast<char>(file[131072] ^ 1);
   store(directory / "bad.zt", file);
@@ -480,7 +469,7 @@ auto misplaced(std::uint64_t values, const Entries& digest) {
 // Neither a digest that cannot be checked nor a wrong one hides what else is wrong.
 TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
   for (const std::string digest : {"blake3:00ff", "xxh3:0000000000000000"}) {
-    const TemporaryDirectory directory;
+    const support::TemporaryDirectory directory;
     File2 file;
     file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
     file.manifest = manifest({{text("t"), misplaced(12288, {{text("digest"), text(digest)}})}});
@@ -494,7 +483,7 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
 }
 
 TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   File2 file;
   file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}, {16384, elements<float>({2})}};
   file.manifest = manifest({{text("a"), misplaced(12288, {})}, {text("b"), misplaced(16384, {})}});
@@ -507,7 +496,7 @@ TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
 }
 
 TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   File2 file;
   file.blobs = {{4096, "frames, perhaps"}};
   const auto tensor = [](std::uint64_t elements) {
@@ -523,7 +512,7 @@ TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
 
 // What cannot be decoded is not said again because the indices cannot be checked, nor for each tensor that shares it.
 TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   File2 file;
   file.blobs = {{4096, "no zstd"}, {8192, elements<float>({1})}};
   const auto sparse = [](std::uint64_t columns) {
@@ -540,7 +529,7 @@ TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
 }
 
 TEST(Zt2, HashBelievesNoDigestInTheFile) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   std::string file = golden_file();
   file[65536] = static_cast<char>(file[65536] ^ 1);
   store(directory / "bad.zt", file);
@@ -555,7 +544,7 @@ TEST(Zt2, HashBelievesNoDigestInTheFile) {
 }
 
 TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
-  const TemporaryDirectory directory;
+  const support::TemporaryDirectory directory;
   File2 file;
   file.blobs = {{4096, hex("02")}};  // no boolean
   const Entries data = {{text("data"), part("u8", 4096, 1, {{text("type"), text("bool")}, {text("digest"), text("md5:00")}})}};
