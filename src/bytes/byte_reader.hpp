@@ -41,11 +41,17 @@ class ByteReader {
 
   std::uint8_t u8(std::string_view field) { return number<std::uint8_t>(field); }
   std::int8_t i8(std::string_view field) { return number<std::int8_t>(field); }
+  std::uint16_t u16(std::string_view field) { return number<std::uint16_t>(field); }
+  std::int16_t i16(std::string_view field) { return number<std::int16_t>(field); }
   std::uint32_t u32(std::string_view field) { return number<std::uint32_t>(field); }
   std::int32_t i32(std::string_view field) { return number<std::int32_t>(field); }
   std::uint64_t u64(std::string_view field) { return number<std::uint64_t>(field); }
   std::int64_t i64(std::string_view field) { return number<std::int64_t>(field); }
   float f32(std::string_view field) { return number<float>(field); }
+  double f64(std::string_view field) { return number<double>(field); }
+
+  // Numbers from here on are big-endian, or little-endian again.
+  void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
   // The next `length` bytes. The view is valid until the next call on this reader.
   std::string_view text(std::uint64_t length, std::string_view field);
@@ -88,7 +94,7 @@ class ByteReader {
   template <typename T>
   T number(std::string_view field) {
     const std::byte* at = take(sizeof(T), field);
-    return load_le<T>(at);
+    return big_endian_ ? load_be<T>(at) : load_le<T>(at);
   }
 
   // A pointer to the next `length` bytes, past which the cursor moves.
@@ -105,6 +111,7 @@ class ByteReader {
   std::vector<std::byte> buffer_;  // behind window_ when the range is not resident
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;
+  bool big_endian_ = false;
 };
 
 }  // namespace poise

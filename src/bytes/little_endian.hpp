@@ -1,6 +1,8 @@
-// Little-endian numbers at any address.
+// Little-endian numbers at any address, and big-endian ones.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -16,6 +18,14 @@ requires std::is_trivially_copyable_v<T> T load_le(const void* from) {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
+}
+
+template <typename T>
+requires std::is_trivially_copyable_v<T> T load_be(const void* from) {
+  std::array<std::byte, sizeof(T)> bytes;
+  std::memcpy(bytes.data(), from, sizeof(T));
+  std::reverse(bytes.begin(), bytes.end());
+  return std::bit_cast<T>(bytes);
 }
 
 template <typename T>

@@ -12,6 +12,7 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/format.hpp"
+#include "formats/gguf/gguf.hpp"
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
@@ -25,7 +26,7 @@ namespace {
 
 // One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2, &kAltV1, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat,
+    &kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat,
 };
 
 const auto& infos() {

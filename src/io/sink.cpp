@@ -59,15 +59,22 @@ void Sink::do_copy(const Source& source, std::uint64_t offset, std::uint64_t len
 
 struct FileOutput::Files {
   std::deque<AtomicFile> siblings;
-  AtomicFile main;
+  std::optional<AtomicFile> main;
 };
 
 FileOutput::FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs)
-    : path_(std::move(path)), overwrite_(overwrite), inputs_(std::move(inputs)), files_(new Files{{}, AtomicFile(other_than_inputs(path_), overwrite_)}) {}
+    : path_(std::move(path)), overwrite_(overwrite), inputs_(std::move(inputs)), files_(new Files) {
+  files_->main.emplace(other_than_inputs(path_), overwrite_);
+}
 
 FileOutput::~FileOutput() = default;
 
-Sink& FileOutput::main() { return files_->main; }
+Sink& FileOutput::main() { return *files_->main; }
+
+Sink& FileOutput::main_named(const std::string& name) {
+  files_->main.reset();
+  return files_->main.emplace(other_than_inputs(path_.parent_path() / name), overwrite_);
+}
 
 Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_); }
 
@@ -90,23 +97,23 @@ std::filesystem::path FileOutput::other_than_inputs(std::filesystem::path path) 
 }
 
 std::uint64_t FileOutput::bytes() const {
-  std::uint64_t sum = files_->main.position();
+  std::uint64_t sum = files_->main->position();
   for (const AtomicFile& file : files_->siblings) sum += file.position();
   return sum;
 }
 
 std::uint64_t FileOutput::padding() const {
-  std::uint64_t sum = files_->main.padding();
+  std::uint64_t sum = files_->main->padding();
   for (const AtomicFile& file : files_->siblings) sum += file.padding();
   return sum;
 }
 
 void FileOutput::commit() {
   for (AtomicFile& file : files_->siblings) file.flush();
-  files_->main.flush();
+  files_->main->flush();
   try {
     for (AtomicFile& file : files_->siblings) file.commit();
-    files_->main.commit();
+    files_->main->commit();
   } catch (...) {
     for (AtomicFile& file : files_->siblings) file.withdraw();
     throw;

@@ -65,6 +65,8 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual Sink& main() = 0;
+  // The same under another name beside that of the output, where all files of a save are called alike. Requires: a plain file name; main() is not called.
+  virtual Sink& main_named(const std::string& name) = 0;
   // Another file of the same save, beside the main one. Requires: a plain file name, asked for once.
   virtual Sink& sibling(const std::string& name) = 0;
   // The name of the main file, from which siblings' names are made.
@@ -81,6 +83,7 @@ class FileOutput final : public Output {
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
   Sink& main() override;
+  Sink& main_named(const std::string& name) override;
   Sink& sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
   // Bytes written so far, to all files.
@@ -124,6 +127,10 @@ class MemoryOutput final : public Output {
  public:
   explicit MemoryOutput(std::string name) : name_(std::move(name)) {}
   Sink& main() override { return main_; }
+  Sink& main_named(const std::string& name) override {
+    name_ = name;
+    return main_;
+  }
   Sink& sibling(const std::string& name) override { return siblings_[name]; }
   std::string name() const override { return name_; }
   std::vector<std::byte> take() { return main_.take(); }

@@ -1,0 +1,32 @@
+#include "formats/gguf/gguf.hpp"
+
+#include <algorithm>
+
+#include "formats/gguf/header.hpp"
+#include "formats/gguf/read.hpp"
+#include "formats/gguf/write.hpp"
+
+namespace poise {
+namespace {
+
+bool sniff(const Input& input) {
+  const auto bytes = first_bytes(input, gguf::kMagic.size());
+  return std::ranges::equal(bytes, std::as_bytes(std::span(gguf::kMagic)));
+}
+
+}  // namespace
+
+const Format kGguf = {
+    .info = {"gguf", "GGUF, the files of llama.cpp", ".gguf"},
+    .extensions = {},
+    .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = 8}, .shard_size = true},
+    .holds_bf16 = true,
+    .layouts = {.blocks = true},
+    .sniff = sniff,
+    .read = gguf::read,
+    .write = gguf::write,
+    .plan = gguf::plan,
+    .losses = gguf::losses,
+};
+
+}  // namespace poise

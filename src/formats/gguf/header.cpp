@@ -1,0 +1,255 @@
+#include "formats/gguf/header.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/key_set.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/gguf/limits.hpp"
+#include "model/limits.hpp"
+
+namespace poise::gguf {
+namespace {
+
+constexpr std::string_view kContext = "gguf";
+
+// By ValueType; 0: a length comes first.
+constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+bool is_integer(ValueType type) {
+  return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean && kValueBytes[static_cast<std::size_t>(type)] != 0;
+}
+bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
+
+// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
+double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
+
+Value text_value(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  const auto bytes = std::as_bytes(std::span(text));
+  return Value::Bytes(bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+HeaderReader::HeaderReader(const ByteRange& range) : in_(range, std::string(kContext)), budget_(std::min(range.size(), kMostValueText)) {
+  if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
+  const std::uint64_t at = in_.position();
+  version_ = in_.u32("version");
+  // Small numbers have their zero bytes at one end.
+  if (version_ != 0 && (version_ & 0xffffU) == 0) {
+    big_endian_ = true;
+    in_.set_big_endian(true);
+    in_.seek(at);
+    version_ = in_.u32("version");
+  }
+  if (version_ == 0 || version_ > kLastVersion) {
+    throw Error(ErrorKind::unsupported, fmt::format("gguf: version {}: 1 to {} are known", version_, kLastVersion), in_.path(), at);
+  }
+  constexpr std::uint64_t kLeastTensor = 4 + 4 + 4 + 8;  // name, dimensions, type, offset
+  constexpr std::uint64_t kLeastEntry = 4 + 4 + 1;       // key, type, value
+  const std::uint64_t tensors_at = in_.position();
+  tensor_count_ = length("tensor count");
+  const std::uint64_t metadata_at = in_.position();
+  metadata_count_ = length("metadata count");
+  const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most, std::uint64_t offset) {
+    if (count > in_.remaining() / least) in_.fail(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
+    if (count > most) throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {}, at most {} are allowed", field, count, most), in_.path(), offset);
+  };
+  require("tensor count", tensor_count_, kLeastTensor, kMaxTensors, tensors_at);
+  require("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
+}
+
+std::uint64_t HeaderReader::length(std::string_view field) { return version_ == 1 ? in_.u32(field) : in_.u64(field); }
+
+std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
+  const std::uint64_t at = in_.position();
+  const std::uint64_t count = length(field);
+  if (count > in_.remaining() / least)
+    in_.fail(field, fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least, in_.remaining()), at);
+  return count;
+}
+
+std::string_view HeaderReader::text(std::string_view field) {
+  const std::uint64_t bytes = length(field);
+  return in_.text(bytes, field);
+}
+
+ValueType HeaderReader::value_type(std::string_view field) {
+  const std::uint64_t at = in_.position();
+  const std::uint32_t type = in_.u32(field);
+  if (type >= kValueBytes.size()) in_.fail(field, fmt::format("expected 0 to {}, found {}", kValueBytes.size() - 1, type), at);
+  return static_cast<ValueType>(type);
+}
+
+std::uint64_t HeaderReader::least_bytes(ValueType type) const {
+  const std::uint64_t length_bytes = version_ == 1 ? 4 : 8;
+  if (type == ValueType::array) return 4 + length_bytes;
+  return type == ValueType::text ? length_bytes : kValueBytes[static_cast<std::size_t>(type)];
+}
+
+void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take) {
+  const auto scope = in_.scope("metadata");
+  std::deque<std::string> keys;
+  KeySet seen;
+  for (std::uint64_t i = 0; i < metadata_count_; ++i) {
+    const std::uint64_t at = in_.position();
+    const std::string_view found = text("key");
+    if (found.empty() || found.size() > kMaxKeyBytes) in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
+    if (!is_utf8(found)) in_.fail("key", "it is no UTF-8", at);
+    const std::string& key = keys.emplace_back(found);
+    if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" comes twice", key), at);
+    const auto entry = in_.scope(key);
+    MetadataValue value(*this, in_.position());
+    value.type_ = value_type("type");
+    if (value.type_ == ValueType::array) {
+      value.item_type_ = value_type("item type");
+      value.count_ = count("item count", least_bytes(value.item_type_));
+    }
+    take(key, value);
+    finish(value);
+  }
+}
+
+void HeaderReader::finish(MetadataValue& value) {
+  if (value.is_read_) return;
+  if (value.type_ == ValueType::array) {
+    skip_items(value.item_type_, value.count_, 1);
+  } else {
+    skip(value.type_, 0);
+  }
+}
+
+void HeaderReader::skip(ValueType type, std::size_t depth) {
+  if (type == ValueType::text) {
+    in_.skip(length("length"), "text");
+  } else if (type == ValueType::array) {
+    if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), in_.position());
+    const ValueType item = value_type("item type");
+    skip_items(item, count("item count", least_bytes(item)), depth + 1);
+  } else {
+    in_.skip(kValueBytes[static_cast<std::size_t>(type)], "value");
+  }
+}
+
+void HeaderReader::skip_items(ValueType type, std::uint64_t count, std::size_t depth) {
+  if (is_plain(type)) return in_.skip(count * kValueBytes[static_cast<std::size_t>(type)], "items");
+  for (std::uint64_t i = 0; i < count; ++i) skip(type, depth);
+}
+
+double HeaderReader::number(ValueType type) {
+  switch (type) {
+    case ValueType::u8: return in_.u8("value");
+    case ValueType::i8: return in_.i8("value");
+    case ValueType::u16: return in_.u16("value");
+    case ValueType::i16: return in_.i16("value");
+    case ValueType::u32: return in_.u32("value");
+    case ValueType::i32: return in_.i32("value");
+    case ValueType::f32: return shortest(in_.f32("value"));
+    case ValueType::boolean: return in_.u8("value") != 0 ? 1 : 0;
+    case ValueType::u64: return static_cast<double>(in_.u64("value"));
+    case ValueType::i64: return static_cast<double>(in_.i64("value"));
+    case ValueType::f64: return in_.f64("value");
+    case ValueType::text:
+    case ValueType::array: break;
+  }
+  throw Error(ErrorKind::internal, "gguf: no number");
+}
+
+Value HeaderReader::tree(ValueType type, std::size_t depth) {
+  const std::uint64_t at = in_.position();
+  if (!budget_.take_value()) throw Error(ErrorKind::unsupported, "gguf: the metadata's values take more memory than a model's may", in_.path(), at);
+  switch (type) {
+    case ValueType::text: {
+      const std::string_view found = text("text");
+      if (!budget_.take_text(found.size()))
+        throw Error(ErrorKind::unsupported, "gguf: the metadata's texts take more memory than a model's may", in_.path(), at);
+      return text_value(found);
+    }
+    case ValueType::array: {
+      if (depth == kMaxNesting) in_.fail("array", fmt::format("nested deeper than {}", kMaxNesting), at);
+      const ValueType item = value_type("item type");
+      return items(item, count("item count", least_bytes(item)), depth + 1);
+    }
+    case ValueType::boolean: return in_.u8("value") != 0;
+    case ValueType::f32:
+    case ValueType::f64: return number(type);
+    case ValueType::u64: return in_.u64("value");
+    case ValueType::i64: return in_.i64("value");
+    default: return static_cast<std::int64_t>(number(type));
+  }
+}
+
+Value HeaderReader::items(ValueType type, std::uint64_t count, std::size_t depth) {
+  Value::Array array;
+  for (std::uint64_t i = 0; i < count; ++i) array.push_back(tree(type, depth));
+  return array;
+}
+
+void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
+  for (std::uint64_t i = 0; i < tensor_count_; ++i) {
+    const auto scope = in_.scope("tensor", static_cast<std::int64_t>(i));
+    TensorInfo tensor;
+    tensor.position = in_.position();
+    const std::string_view name = text("name");
+    if (name.empty() || name.size() > kMaxNameBytes)
+      in_.fail("name", fmt::format("{} bytes long, expected 1 to {}", name.size(), kMaxNameBytes), tensor.position);
+    if (!is_utf8(name)) in_.fail("name", "it is no UTF-8", tensor.position);
+    tensor.name = name;
+    const std::uint64_t dimensions_at = in_.position();
+    const std::uint32_t dimensions = in_.u32("dimensions");
+    if (dimensions > kMaxDimensions) in_.fail("dimensions", fmt::format("{} of them, at most {} are allowed", dimensions, kMaxDimensions), dimensions_at);
+    for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(length("dimension"));
+    std::reverse(tensor.shape.begin(), tensor.shape.end());
+    tensor.type = in_.u32("type");
+    tensor.offset = in_.u64("offset");
+    take(std::move(tensor));
+  }
+}
+
+std::optional<std::string_view> MetadataValue::text() {
+  if (type_ != ValueType::text) return std::nullopt;
+  is_read_ = true;
+  return reader_.text("text");
+}
+
+std::optional<std::uint64_t> MetadataValue::unsigned_integer() {
+  if (!is_integer(type_)) return std::nullopt;
+  const Value value = tree();
+  const auto* number = value.get_if<std::uint64_t>();
+  return number == nullptr ? std::nullopt : std::optional(*number);
+}
+
+std::optional<double> MetadataValue::number() {
+  if (!is_plain(type_)) return std::nullopt;
+  is_read_ = true;
+  return reader_.number(type_);
+}
+
+bool MetadataValue::texts(FunctionRef<void(std::string_view text)> take) {
+  if (type_ != ValueType::array || item_type_ != ValueType::text) return false;
+  is_read_ = true;
+  for (std::uint64_t i = 0; i < count_; ++i) take(reader_.text("text"));
+  return true;
+}
+
+bool MetadataValue::numbers(FunctionRef<void(double number)> take) {
+  if (type_ != ValueType::array || !is_plain(item_type_)) return false;
+  is_read_ = true;
+  for (std::uint64_t i = 0; i < count_; ++i) take(reader_.number(item_type_));
+  return true;
+}
+
+Value MetadataValue::tree() {
+  is_read_ = true;
+  return type_ == ValueType::array ? reader_.items(item_type_, count_, 1) : reader_.tree(type_, 0);
+}
+
+}  // namespace poise::gguf

@@ -1,0 +1,116 @@
+// The header of a GGUF file, read from front to back: metadata, then what it says of each tensor.
+//
+//   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... | padding | data
+//
+// Versions 2 and 3 hold counts and lengths in 64 bits, version 1 in 32. All numbers are little-endian, or all big-endian: the version tells, which is
+// small. Source: the GGUF specification of ggml, and ggml's own reader where that says nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <poise/tensor.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/function_ref.hpp"
+#include "syntax/value_budget.hpp"
+
+namespace poise::gguf {
+
+constexpr std::string_view kMagic = "GGUF";
+constexpr std::uint32_t kLastVersion = 3;
+constexpr std::uint64_t kUsualAlignment = 32;
+constexpr std::string_view kAlignmentKey = "general.alignment";
+
+// The types of metadata values, by their numbers.
+enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
+
+class HeaderReader;
+
+// A value, while its header is read. It is asked once, with the kind that it has to have; one that is not asked is passed over.
+class MetadataValue {
+ public:
+  // Where its type is in the file.
+  std::uint64_t position() const { return position_; }
+  ValueType type() const { return type_; }
+  // Of an array.
+  ValueType item_type() const { return item_type_; }
+  std::uint64_t count() const { return count_; }
+
+  // Nothing where the value is of another kind. Text is valid until the next call on the reader.
+  std::optional<std::string_view> text();
+  std::optional<std::uint64_t> unsigned_integer();  // of any integer type
+  std::optional<double> number();                   // of any type but text and arrays; float32 as the double of the same shortest spelling
+  // Calls for each item of an array of such things; false for another kind.
+  bool texts(FunctionRef<void(std::string_view text)> take);
+  bool numbers(FunctionRef<void(double number)> take);
+  // The whole of it. Throws unsupported where values take more than the budget.
+  Value tree();
+
+ private:
+  friend class HeaderReader;
+  MetadataValue(HeaderReader& reader, std::uint64_t position) : reader_(reader), position_(position) {}
+
+  HeaderReader& reader_;
+  std::uint64_t position_;
+  ValueType type_ = ValueType::u8;
+  ValueType item_type_ = ValueType::u8;
+  std::uint64_t count_ = 0;
+  bool is_read_ = false;
+};
+
+// What the header says of a tensor.
+struct TensorInfo {
+  std::string name;
+  Shape shape;  // the outermost dimension first; in the file it comes last
+  std::uint32_t type = 0;
+  std::uint64_t offset = 0;    // from the beginning of the data
+  std::uint64_t position = 0;  // in the file, of what says so
+};
+
+class HeaderReader {
+ public:
+  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the range outlives this.
+  explicit HeaderReader(const ByteRange& range);
+
+  std::uint32_t version() const { return version_; }
+  bool is_big_endian() const { return big_endian_; }
+
+  // Reads all metadata, then all tensors; each is called once, in this order. Throws invalid_file where the file breaks a rule: keys and names come
+  // once, counts fit the bytes that are left, arrays nest no deeper than kMaxNesting.
+  void metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take);
+  void tensors(FunctionRef<void(TensorInfo tensor)> take);
+
+  // Where the header ends. Requires: all of it has been read.
+  std::uint64_t end() const { return in_.position(); }
+
+  [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const { in_.fail(what, problem, offset); }
+
+ private:
+  friend class MetadataValue;
+
+  std::uint64_t length(std::string_view field);
+  // A count of things of at least `least` bytes each.
+  std::uint64_t count(std::string_view field, std::uint64_t least);
+  std::string_view text(std::string_view field);
+  ValueType value_type(std::string_view field);
+  std::uint64_t least_bytes(ValueType type) const;
+  void skip(ValueType type, std::size_t depth);
+  double number(ValueType type);
+  Value tree(ValueType type, std::size_t depth);
+  Value items(ValueType type, std::uint64_t count, std::size_t depth);
+  void skip_items(ValueType type, std::uint64_t count, std::size_t depth);
+  void finish(MetadataValue& value);
+
+  ByteReader in_;
+  std::uint32_t version_ = 0;
+  bool big_endian_ = false;
+  std::uint64_t tensor_count_ = 0;
+  std::uint64_t metadata_count_ = 0;
+  ValueBudget budget_;
+};
+
+}  // namespace poise::gguf

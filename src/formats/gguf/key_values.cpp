@@ -1,0 +1,152 @@
+#include "formats/gguf/key_values.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise::gguf {
+namespace {
+
+constexpr auto kMaxU32 = std::numeric_limits<std::uint32_t>::max();
+constexpr auto kMaxI32 = std::numeric_limits<std::int32_t>::max();
+
+// Does the float whose shortest spelling is that of the number stand for it?
+bool is_f32(double number) {
+  return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
+         (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
+          fmt::format("{}", static_cast<float>(number)) == fmt::format("{}", number));
+}
+
+ValueType type_of(const Value& value) {
+  if (const auto* number = value.get_if<std::uint64_t>()) return *number <= kMaxU32 ? ValueType::u32 : ValueType::u64;
+  if (const auto* number = value.get_if<std::int64_t>()) return *number >= std::numeric_limits<std::int32_t>::min() ? ValueType::i32 : ValueType::i64;
+  if (const auto* number = value.get_if<double>()) return is_f32(*number) ? ValueType::f32 : ValueType::f64;
+  if (value.get_if<bool>() != nullptr) return ValueType::boolean;
+  if (value.get_if<Value::Array>() != nullptr) return ValueType::array;
+  return ValueType::text;
+}
+
+bool is_integer(ValueType type) { return type == ValueType::u32 || type == ValueType::u64 || type == ValueType::i32 || type == ValueType::i64; }
+
+// The one type for all items; nothing where there is none.
+std::optional<ValueType> common_type(const Value::Array& items) {
+  if (items.empty()) return ValueType::i32;
+  ValueType common = type_of(items.front());
+  bool negative = false;
+  bool wide = false;
+  for (const Value& item : items) {
+    const ValueType type = type_of(item);
+    const auto* number = item.get_if<std::uint64_t>();
+    negative = negative || item.get_if<std::int64_t>() != nullptr;
+    wide = wide || type == ValueType::u64 || type == ValueType::i64 || (number != nullptr && *number > static_cast<std::uint64_t>(kMaxI32));
+    if (type == common || (is_integer(type) && is_integer(common))) continue;
+    if ((type == ValueType::f64 && common == ValueType::f32) || (type == ValueType::f32 && common == ValueType::f64)) {
+      common = ValueType::f64;
+      continue;
+    }
+    return std::nullopt;
+  }
+  if (!is_integer(common)) return common;
+  // ggml's own tools make arrays of i32.
+  if (!wide) return ValueType::i32;
+  const bool beyond = std::ranges::any_of(items, [](const Value& item) {
+    const auto* number = item.get_if<std::uint64_t>();
+    return number != nullptr && *number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  });
+  if (beyond) return negative ? std::nullopt : std::optional(ValueType::u64);
+  return ValueType::i64;
+}
+
+std::uint64_t bits_of(const Value& value) {
+  if (const auto* number = value.get_if<std::uint64_t>()) return *number;
+  return static_cast<std::uint64_t>(*value.get_if<std::int64_t>());
+}
+
+std::string text_of(const Value& value) {
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  if (const auto* bytes = value.get_if<Value::Bytes>()) return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+  return to_json(value);
+}
+
+void append(ByteWriter& out, ValueType type, const Value& value) {
+  switch (type) {
+    case ValueType::u32:
+    case ValueType::i32: return out.u32(static_cast<std::uint32_t>(bits_of(value)));
+    case ValueType::u64:
+    case ValueType::i64: return out.u64(bits_of(value));
+    case ValueType::f32: return out.f32(static_cast<float>(*value.get_if<double>()));
+    case ValueType::f64: return out.u64(std::bit_cast<std::uint64_t>(*value.get_if<double>()));
+    case ValueType::boolean: return out.u8(*value.get_if<bool>() ? 1 : 0);
+    default: return KeyValues::append_text(out, text_of(value));
+  }
+}
+
+}  // namespace
+
+void KeyValues::append_text(ByteWriter& out, std::string_view text) {
+  out.u64(text.size());
+  out.text(text);
+}
+
+void KeyValues::begin(std::string_view key, ValueType type) {
+  if (!keys_.emplace(key).second) throw Error(ErrorKind::internal, fmt::format("gguf: the key {} comes twice", key));
+  append_text(out_, key);
+  out_.u32(static_cast<std::uint32_t>(type));
+}
+
+void KeyValues::text(std::string_view key, std::string_view value) {
+  begin(key, ValueType::text);
+  append_text(out_, value);
+}
+
+void KeyValues::u16(std::string_view key, std::uint16_t value) {
+  begin(key, ValueType::u16);
+  out_.u8(static_cast<std::uint8_t>(value & 0xffU));
+  out_.u8(static_cast<std::uint8_t>(value >> 8U));
+}
+
+void KeyValues::u32(std::string_view key, std::uint64_t value) {
+  if (value > kMaxU32) throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
+  begin(key, ValueType::u32);
+  out_.u32(static_cast<std::uint32_t>(value));
+}
+
+void KeyValues::i32(std::string_view key, std::int32_t value) {
+  begin(key, ValueType::i32);
+  out_.i32(value);
+}
+
+void KeyValues::f32(std::string_view key, double value) {
+  begin(key, ValueType::f32);
+  out_.f32(static_cast<float>(value));
+}
+
+void KeyValues::boolean(std::string_view key, bool value) {
+  begin(key, ValueType::boolean);
+  out_.u8(value ? 1 : 0);
+}
+
+ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_t count) {
+  begin(key, ValueType::array);
+  out_.u32(static_cast<std::uint32_t>(items));
+  out_.u64(count);
+  return out_;
+}
+
+void KeyValues::value(std::string_view key, const Value& value) {
+  const auto* items = value.get_if<Value::Array>();
+  const auto type = items == nullptr ? type_of(value) : common_type(*items);
+  if (items != nullptr && type && *type != ValueType::array) {
+    ByteWriter& out = array(key, *type, items->size());
+    for (const Value& item : *items) append(out, *type, item);
+    return;
+  }
+  if (items != nullptr) return text(key, to_json(value));  // items of several types, or arrays: as text
+  begin(key, *type);
+  append(out_, *type, value);
+}
+
+}  // namespace poise::gguf

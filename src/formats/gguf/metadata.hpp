@@ -1,0 +1,63 @@
+// A GGUF file's metadata, and what of it is a model's card, configuration and vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "formats/gguf/architectures.hpp"
+#include "formats/gguf/header.hpp"
+
+namespace poise::gguf {
+
+class Tokens;
+
+// Configuration that GGUF has no key for, as JSON text: keys of config.json.
+inline constexpr std::string_view kConfigKey = "poise.config";
+inline constexpr std::string_view kCreatedKey = "poise.created_at";
+inline constexpr std::string_view kModifiedKey = "poise.last_modified";
+
+// Which of several files this is.
+struct Split {
+  std::uint64_t number = 0;
+  std::uint64_t count = 0;    // 0: the file is whole
+  std::uint64_t tensors = 0;  // of all files; 0: not said
+};
+
+class Metadata {
+ public:
+  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an alignment or a split that cannot be.
+  explicit Metadata(HeaderReader& header);
+
+  std::uint64_t alignment() const { return alignment_; }
+  const Split& split() const { return split_; }
+  // Null: not known. Then tensors keep their names.
+  const Architecture* architecture() const { return architecture_; }
+
+  // Values that nobody took yet. A number is one of 31 bits; those of other kinds are not taken.
+  const Value* find(std::string_view key) const;
+  std::optional<Value> take(std::string_view key);
+  std::optional<std::string> take_text(std::string_view key);
+  std::optional<std::int64_t> take_number(std::string_view key);
+
+  // Gives the model card, configuration and vocabulary, and what is left as attributes. `tied`: there is no matrix of the output.
+  void give_to(Model& model, bool tied, const std::string& path);
+
+ private:
+  Attributes config(bool tied, const std::string& path);
+  void take_rope(Attributes& map, const std::string& prefix);
+  void take_card(Card& card);
+
+  std::uint64_t alignment_ = kUsualAlignment;
+  Split split_;
+  const Architecture* architecture_ = nullptr;
+  std::vector<Attributes::Entry> entries_;
+  std::shared_ptr<Tokens> tokens_;  // the arrays of a vocabulary
+};
+
+}  // namespace poise::gguf

@@ -1,0 +1,17 @@
+// Rows of rotating matrices from llama.cpp's order to that of transformers, and back.
+//
+// In each head of n rows, transformers' row t * n / 2 + j is llama.cpp's row 2 j + t (t: 0 or 1).
+#pragma once
+
+#include <cstdint>
+
+#include <poise/blob.hpp>
+
+namespace poise::gguf {
+
+enum class RowOrderOf : std::uint8_t { llama_cpp, transformers };
+
+// The same rows in the order `to`, given in the other one. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
+HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrderOf to);
+
+}  // namespace poise::gguf

@@ -1,0 +1,13 @@
+// Blocks of big-endian files, as little-endian ones.
+#pragma once
+
+#include <poise/blob.hpp>
+
+#include "codec/block_type.hpp"
+
+namespace poise::gguf {
+
+// Requires: type.swapped; the blob is whole blocks.
+HeldBlob make_swapped_blocks(HeldBlob blob, const BlockType& type);
+
+}  // namespace poise::gguf

@@ -1,0 +1,49 @@
+// A vocabulary in GGUF's metadata: arrays of texts, scores and types, and ids.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "formats/gguf/header.hpp"
+#include "formats/gguf/metadata.hpp"
+
+namespace poise::gguf {
+
+// The keys of vocabularies begin so.
+inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
+
+// tokenizer.ggml.token_type, by TokenType.
+std::int32_t type_number(TokenType type);
+
+// The arrays, as the header is read: they would take many times their memory as values.
+class Tokens {
+ public:
+  // False for another key. Throws invalid_file for an array of another kind.
+  bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
+
+  // Nothing where there is none, or one of a kind that Poise does not read: then give_back() has the arrays. Takes the keys that it understands.
+  // Throws invalid_file where arrays do not fit each other or an id has no token.
+  std::optional<Vocabulary> vocabulary(Metadata& metadata, const std::string& path);
+
+  // Appends arrays that made no vocabulary as values.
+  void give_back(std::vector<Attributes::Entry>& entries);
+
+ private:
+  struct Texts {
+    std::string arena;
+    std::vector<std::uint32_t> ends;
+    std::size_t size() const { return ends.size(); }
+    std::string_view at(std::size_t i) const { return std::string_view(arena).substr(i == 0 ? 0 : ends[i - 1], ends[i] - (i == 0 ? 0 : ends[i - 1])); }
+  };
+  std::optional<Texts> tokens_;
+  std::optional<Texts> merges_;
+  std::optional<std::vector<float>> scores_;
+  std::optional<std::vector<std::int32_t>> types_;
+};
+
+}  // namespace poise::gguf

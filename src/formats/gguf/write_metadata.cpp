@@ -1,0 +1,172 @@
+#include "formats/gguf/write_metadata.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "formats/gguf/limits.hpp"
+#include "formats/gguf/metadata.hpp"
+#include "formats/gguf/vocabulary.hpp"
+#include "formats/metadata.hpp"
+
+namespace poise::gguf {
+namespace {
+
+constexpr std::uint32_t kQuantizationVersion = 2;
+
+// What GGUF makes of config.json by itself: those keys need not be told again.
+constexpr std::array<std::string_view, 3> kImplied = {"tie_word_embeddings", "architectures", "torch_dtype"};
+
+void write_card(const Card& card, KeyValues& out) {
+  const auto write = [&](std::string_view key, const std::string& text) {
+    if (!text.empty() && !out.has(key)) out.text(key, text);
+  };
+  write("general.author", card.author);
+  write("general.license", card.license);
+  write("general.uuid", card.uuid);
+  write(kCreatedKey, card.created_at);
+  write(kModifiedKey, card.last_modified);
+  if (!card.base_model.empty()) write("general.base_model.0.repo_url", "https://huggingface.co/" + card.base_model);
+}
+
+bool is_usual_scaling(const Attributes& scaling) {
+  const Value* type = scaling.find("rope_type") != nullptr ? scaling.find("rope_type") : scaling.find("type");
+  return type != nullptr && (*type == Value("linear") || *type == Value("yarn"));
+}
+
+void write_rope(const Attributes& config, const std::string& prefix, const Config& numbers, KeyValues& out) {
+  const Value* partial = config.find("partial_rotary_factor");
+  const auto* factor = partial == nullptr ? nullptr : partial->get_if<double>();
+  const double turned = static_cast<double>(numbers.head_dim) * (factor == nullptr ? 1.0 : *factor);
+  out.u32(prefix + "rope.dimension_count", static_cast<std::uint64_t>(turned));
+  const Value* value = config.find("rope_scaling");
+  const auto* scaling = value == nullptr ? nullptr : value->get_if<Attributes>();
+  if (scaling == nullptr || !is_usual_scaling(*scaling)) return;
+  out.value(prefix + "rope.scaling.type", *(scaling->find("rope_type") != nullptr ? scaling->find("rope_type") : scaling->find("type")));
+  if (const Value* found = scaling->find("factor")) {
+    const auto* integer = found->get_if<std::uint64_t>();
+    out.f32(prefix + "rope.scaling.factor", integer != nullptr                   ? static_cast<double>(*integer)
+                                            : found->get_if<double>() != nullptr ? *found->get_if<double>()
+                                                                                 : 1.0);
+  }
+  if (const Value* found = scaling->find("original_max_position_embeddings"); found != nullptr && found->get_if<std::uint64_t>() != nullptr) {
+    out.u32(prefix + "rope.scaling.original_context_length", *found->get_if<std::uint64_t>());
+  }
+}
+
+// Keys of config.json that have no key of GGUF's.
+Attributes rest_of(const Attributes& config, std::string_view model_type, const Architecture& architecture) {
+  std::vector<Attributes::Entry> rest;
+  for (const auto& [key, value] : config) {
+    if (std::ranges::find(key_rows(), key, &KeyRow::config) != key_rows().end() && value.get_if<std::nullptr_t>() == nullptr) continue;
+    if (std::ranges::find(kImplied, key) != kImplied.end()) continue;
+    if (key == "model_type" && architecture_named(architecture.name)->model_type == model_type) continue;
+    rest.emplace_back(key, value);
+  }
+  return Attributes::from_unique(std::move(rest));
+}
+
+void write_config(const Model& model, const Architecture& architecture, KeyValues& out) {
+  const Attributes config = whole_config(model);
+  const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
+  const std::string prefix = std::string(architecture.name) + ".";
+  for (const KeyRow& row : key_rows()) {
+    const Value* value = typed.find(row.config) != nullptr ? typed.find(row.config) : config.find(row.config);
+    if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) continue;
+    const std::string key = prefix + std::string(row.gguf);
+    if (const auto* integer = value->get_if<std::uint64_t>(); integer != nullptr && row.is_integer) {
+      if (row.config == "vocab_size" && *integer == 0) continue;
+      out.u32(key, *integer);
+      if (row.config == "head_dim") out.u32(prefix + "attention.value_length", *integer);
+    } else if (const auto* number = value->get_if<double>(); number != nullptr && !row.is_integer) {
+      out.f32(key, *number);
+    }
+  }
+  write_rope(config, prefix, *model.config, out);
+  if (const Attributes rest = rest_of(config, model.card.model_type, architecture); !rest.empty()) out.text(kConfigKey, to_json(rest));
+}
+
+void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
+  const std::string prefix(kTokenizer);
+  const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
+  const std::uint64_t count = vocabulary.size() + padding;
+  out.text(prefix + "model", "llama");
+  if (!out.has(prefix + "pre")) out.text(prefix + "pre", "default");
+  ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) KeyValues::append_text(texts, vocabulary.text(id));
+  for (std::uint64_t i = 0; i < padding; ++i) KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
+  ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) scores.f32(vocabulary.score(id));
+  for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
+  ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) types.i32(type_number(vocabulary.type(id)));
+  for (std::uint64_t i = 0; i < padding; ++i) types.i32(type_number(TokenType::unused));
+  const auto write_id = [&](std::string_view name, std::int32_t id) {
+    if (id >= 0) out.u32(prefix + std::string(name), static_cast<std::uint64_t>(id));
+  };
+  write_id("bos_token_id", vocabulary.bos_id);
+  write_id("eos_token_id", vocabulary.eos_id);
+  write_id("unknown_token_id", vocabulary.unk_id);
+  write_id("padding_token_id", vocabulary.pad_id);
+  out.boolean(prefix + "add_space_prefix", vocabulary.add_dummy_prefix);
+  if (vocabulary.remove_extra_whitespaces) out.boolean(prefix + "remove_extra_whitespaces", true);
+  if (!out.has(prefix + "add_bos_token")) out.boolean(prefix + "add_bos_token", vocabulary.bos_id >= 0);
+  if (!out.has(prefix + "add_eos_token")) out.boolean(prefix + "add_eos_token", false);
+}
+
+bool is_held(const Vocabulary& vocabulary) { return vocabulary.kind == VocabularyKind::sentencepiece_bpe; }
+
+bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
+
+}  // namespace
+
+KeyValues metadata_of(const Model& model, const Architecture* architecture, std::uint32_t file_type, std::uint64_t embeddings) {
+  KeyValues out;
+  if (architecture != nullptr) {
+    out.text("general.architecture", architecture->name);
+  } else if (!model.card.model_type.empty()) {
+    out.text("general.architecture", model.card.model_type);
+  }
+  out.u32("general.file_type", file_type);
+  out.u32("general.quantization_version", kQuantizationVersion);
+  // Whatever a file that was read said beside; what Poise says anew, it says for the model as it is.
+  for (const auto& [key, value] : model.attributes) {
+    if (is_writable_key(key) && !out.has(key) && key != kAlignmentKey) out.value(key, value);
+  }
+  write_card(model.card, out);
+  if (architecture != nullptr && model.config) write_config(model, *architecture, out);
+  if (model.vocabulary && is_held(*model.vocabulary) && !out.has(std::string(kTokenizer) + "tokens")) write_vocabulary(*model.vocabulary, embeddings, out);
+  return out;
+}
+
+std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture) {
+  std::vector<std::string> losses;
+  if (model.vocabulary && !is_held(*model.vocabulary)) losses.emplace_back("gguf cannot hold a vocabulary of this kind yet");
+  if (model.vocabulary && model.vocabulary->normalizer != Vocabulary().normalizer) {
+    losses.push_back(fmt::format("gguf does not hold the vocabulary's normalizer {}", model.vocabulary->normalizer));
+  }
+  if (architecture == nullptr) {
+    losses.push_back(model.card.model_type.empty()
+                         ? std::string("llama.cpp will not run the file: the model does not say what it is")
+                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
+    if (model.config || !model.config_json.empty()) losses.emplace_back("gguf cannot hold the configuration of a family that is not known");
+  }
+  std::vector<std::string> maps;
+  for (const auto& [key, value] : model.attributes) {
+    const auto* items = value.get_if<Value::Array>();
+    const bool nested =
+        items != nullptr && std::ranges::any_of(*items, [&](const Value& item) { return item.storage().index() != items->front().storage().index(); });
+    if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
+      maps.push_back(key);
+  }
+  if (!maps.empty()) losses.push_back(fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
+  return losses;
+}
+
+}  // namespace poise::gguf

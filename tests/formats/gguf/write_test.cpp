@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include <poise/convert.hpp>
+#include <poise/diff.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "formats/format.hpp"
+#include "formats/gguf/gguf.hpp"
+#include "formats/gguf/gguf_file.hpp"
+#include "support/bytes.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
+
+namespace poise {
+namespace {
+
+using namespace gguf_test;
+using testing::HasSubstr;
+
+Tensor tensor(std::string name, Shape shape, DType dtype, std::size_t bytes, char fill = '\0') {
+  return make_dense(std::move(name), std::move(shape), dtype, make_memory_blob(std::vector<std::byte>(bytes, static_cast<std::byte>(fill)), "data"));
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) { return support::to_string(bytes); }
+
+// Laid out by hand from the specification: the same bytes.
+TEST(GgufWriter, WritesWhatTheSpecificationSays) {
+  Model model;
+  model.attributes = {{"a.text", "x"}, {"b.number", 7}, {"c.negative", -1}, {"d.float", 0.5}, {"e.flag", true}, {"f.list", Value::Array{"p", "q"}}};
+  model.add(tensor("m", {2, 3}, DType::f32, 24, 'a'));
+  model.add(tensor("v", {5}, DType::i8, 5, 'b'));
+  const std::string expected = file_of({u32_entry("general.file_type", 0),
+                                        u32_entry("general.quantization_version", 2),
+                                        text_entry("a.text", "x"),
+                                        u32_entry("b.number", 7),
+                                        {"c.negative", kI32, number(0xffffffff, 4)},
+                                        f32_entry("d.float", 0.5F),
+                                        {"e.flag", kBool, "\x01"},
+                                        array_entry("f.list", kText, {text("p"), text("q")})},
+                                       {{"m", {3, 2}, 0, std::string(24, 'a')}, {"v", {5}, 24, std::string(5, 'b')}})
+                                   .bytes();
+  EXPECT_EQ(text_of(support::written(model, kGguf)), expected);
+}
+
+TEST(GgufWriter, AModelComesBackAsItWas) {
+  const Model original = open(source_directory() / "examples/nano-mistral");
+  const Model again = open(support::source(text_of(support::written(original, kGguf)), "nano.gguf"));
+  EXPECT_EQ(again.card, original.card);
+  EXPECT_EQ(*again.config, *original.config);
+  EXPECT_EQ(whole_config(again).find("attention_dropout") != nullptr, whole_config(original).find("attention_dropout") != nullptr);
+  ASSERT_TRUE(again.vocabulary);
+  EXPECT_EQ(again.vocabulary->size(), original.vocabulary->size());
+  EXPECT_EQ(again.vocabulary->add_dummy_prefix, original.vocabulary->add_dummy_prefix);
+  for (std::size_t id = 0; id < original.vocabulary->size(); ++id) {
+    ASSERT_EQ(again.vocabulary->text(id), original.vocabulary->text(id));
+    ASSERT_EQ(again.vocabulary->score(id), original.vocabulary->score(id));
+  }
+  for (const Tensor& tensor : original.tensors()) {
+    const Tensor* other = again.find(tensor.name);
+    ASSERT_NE(other, nullptr) << tensor.name;
+    EXPECT_EQ(other->shape, tensor.shape);
+    if (tensor.shape.size() < 2) continue;  // float32 there
+    EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
+  }
+  // And from there to the same file.
+  EXPECT_EQ(support::written(again, kGguf).size(), support::written(open(support::source(text_of(support::written(again, kGguf)), "x.gguf")), kGguf).size());
+}
+
+TEST(GgufWriter, WhatItCannotHoldIsRefused) {
+  const auto refusal = [](Tensor one) {
+    Model model;
+    model.add(std::move(one));
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.message();
+  };
+  EXPECT_THAT(refusal(tensor("b", {2}, DType::boolean, 2)), HasSubstr("gguf"));
+  EXPECT_THAT(refusal(tensor(std::string(64, 'n'), {1}, DType::f32, 4)), HasSubstr("the name has 64 bytes, llama.cpp takes 63"));
+  EXPECT_THAT(refusal(tensor("r", {1, 1, 1, 1, 1}, DType::f32, 4)), HasSubstr("5 dimensions, at most 4"));
+}
+
+TEST(GgufWriter, PartsAreNamedAsGgufSplitNamesThem) {
+  const support::TemporaryDirectory directory;
+  ConvertOptions options;
+  options.write.shard_size = 500'000;
+  convert(source_directory() / "examples/nano-mistral", directory.path() / "nano.gguf", options);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "nano.gguf"));
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    ++files;
+    EXPECT_THAT(entry.path().filename().string(), testing::ContainsRegex("nano-0000[1-9]-of-0000[1-9].gguf"));
+  }
+  EXPECT_GT(files, 2U);
+  const std::string second = "nano-00002-of-0000" + std::to_string(files) + ".gguf";
+  const Model model = open(directory.path() / second);  // whichever part is opened
+  EXPECT_EQ(model.size(), 39U);
+  EXPECT_EQ(model.origin.files.size(), files);
+  EXPECT_EQ(model.card.model_type, "mistral");
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,131 @@
+// Every rule of GGUF, broken once (the GGUF specification of ggml, and what its own reader checks).
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "formats/gguf/gguf_file.hpp"
+#include "support/hostile_cases.hpp"
+
+namespace poise::hostile {
+namespace {
+
+using namespace gguf_test;
+
+constexpr auto kInvalid = ErrorKind::invalid_file;
+
+const std::string kMatrix = std::string(2 * 3 * 4, '\0');
+const std::string kBlocks = std::string(18, '\0');
+
+// Entries: 0 architecture, 1 a number, 2 an array of texts. Tensors: 0 f32 [2, 3], 1 q4_0 [1, 32].
+std::vector<Entry> entries() {
+  return {text_entry("general.architecture", "none"), u32_entry("a.number", 7), array_entry("a.list", kText, {text("x"), text("y")})};
+}
+std::vector<TensorEntry> tensors() { return {{"a.weight", {3, 2}, 0, kMatrix}, {"b.weight", {32, 1}, 2, kBlocks}}; }
+ByteFile whole() { return file_of(entries(), tensors()); }
+
+ByteFile with(const Entry& entry) {
+  auto all = entries();
+  all.push_back(entry);
+  return file_of(all, tensors());
+}
+
+std::string nested(std::size_t depth) {
+  std::string bytes;
+  for (std::size_t i = 0; i < depth; ++i) bytes += number(kArray, 4) + number(1, 8);
+  return bytes + number(kU8, 4) + number(1, 8) + number(0, 1);
+}
+
+const HostileTable kTable("gguf", [] { return whole().bytes(); });
+
+TEST(HostileGguf, TheFileThatIsBrokenIsSound) { expect_sound("hostile.gguf", whole()); }
+
+TEST(HostileGguf, Start) {
+  expect_refused(
+      "hostile.gguf",
+      std::array{
+          Case{"the magic number is right", [] { return whole().raw("magic", "GGUX"); }, kInvalid, "magic", "magic number: expected \"GGUF\""},
+          Case{"the version is known", [] { return whole().raw("version", number(4, 4)); }, ErrorKind::unsupported, "version", "version 4: 1 to 3 are known"},
+          Case{"the version is not 0", [] { return whole().raw("version", number(0, 4)); }, ErrorKind::unsupported, "version", "version 0"},
+          Case{"the start is whole", [] { return whole().cut("metadata count", 3); }, kInvalid, "metadata count", "metadata count: 8 bytes wanted"},
+          Case{"tensors fit the file", [] { return whole().u64("tensor count", 1000); }, kInvalid, "tensor count", "tensor count: 1000 do not fit"},
+          Case{"their count does not wrap", [] { return whole().u64("tensor count", UINT64_MAX); }, kInvalid, "tensor count", "do not fit"},
+          Case{"metadata fit the file", [] { return whole().u64("metadata count", UINT64_MAX / 2); }, kInvalid, "metadata count", "do not fit"},
+      });
+}
+
+TEST(HostileGguf, Metadata) {
+  expect_refused(
+      "hostile.gguf",
+      std::array{
+          Case{"a key is not empty", [] { return whole().raw("key 1", text("")); }, kInvalid, "key 1", "metadata: key: 0 bytes long"},
+          Case{"a key is UTF-8", [] { return whole().raw("key 1", text("\xff")); }, kInvalid, "key 1", "key: it is no UTF-8"},
+          Case{"a key's length fits", [] { return whole().raw("key 1", number(UINT64_MAX, 8)); }, kInvalid, kAnywhere,
+               "key: 18446744073709551615 bytes wanted"},
+          Case{"a key comes once", [] { return whole().raw("key 1", text("general.architecture")); }, kInvalid, "key 1",
+               "\"general.architecture\" comes twice"},
+          Case{"a type is known", [] { return whole().raw("type 1", number(13, 4)); }, kInvalid, "type 1", "type: expected 0 to 12, found 13"},
+          Case{"a text's length fits", [] { return whole().raw("value 0", number(UINT64_MAX - 3, 8)); }, kInvalid, kAnywhere, "bytes wanted"},
+          Case{"an item's type is known", [] { return whole().raw("value 2", number(99, 4) + number(0, 8)); }, kInvalid, "value 2",
+               "item type: expected 0 to 12, found 99"},
+          Case{"items fit", [] { return whole().raw("value 2", number(kU64, 4) + number(std::uint64_t{1} << 61, 8)); }, kInvalid, kAnywhere, "item count"},
+          Case{"texts fit", [] { return whole().raw("value 2", number(kText, 4) + number(std::uint64_t{1} << 32, 8)); }, kInvalid, kAnywhere, "item count"},
+          Case{"nesting is bounded", [] { return whole().raw("value 2", nested(8)); }, kInvalid, kAnywhere, "nested deeper than 8"},
+          Case{"nesting is bounded however deep", [] { return whole().raw("value 2", nested(100000)); }, kInvalid, kAnywhere, "nested deeper than 8"},
+          Case{"alignment is not 0", [] { return with(u32_entry("general.alignment", 0)); }, kInvalid, kAnywhere, "general.alignment: expected a power of two"},
+          Case{"alignment is a power of two", [] { return with(u32_entry("general.alignment", 48)); }, kInvalid, kAnywhere, "expected a power of two"},
+          Case{"alignment is not huge", [] { return with(u32_entry("general.alignment", 1U << 31U)); }, kInvalid, kAnywhere, "expected a power of two up to"},
+          Case{"alignment is u32",
+               [] {
+                 return with({"general.alignment", kText, text("32")});
+               },
+               kInvalid, kAnywhere, "expected a power of two up to"},
+          Case{"a part is one of the parts",
+               [] {
+                 auto all = entries();
+                 all.push_back({"split.no", kU16, number(2, 2)});
+                 all.push_back({"split.count", kU16, number(2, 2)});
+                 return file_of(all, tensors());
+               },
+               kInvalid, kAnywhere, "split.no: 2 of 2 files"},
+          Case{"tokens are texts", [] { return with(array_entry("tokenizer.ggml.tokens", kU8, {"x"})); }, kInvalid, kAnywhere, "expected an array of texts"},
+          Case{"scores are as many as tokens",
+               [] {
+                 auto all = entries();
+                 all.push_back(array_entry("tokenizer.ggml.tokens", kText, {text("x"), text("y")}));
+                 all.push_back(array_entry("tokenizer.ggml.scores", kF32, {f32(0)}));
+                 return file_of(all, tensors());
+               },
+               kInvalid, kAnywhere, "scores: 1 of them for 2 tokens"},
+      });
+}
+
+TEST(HostileGguf, Tensors) {
+  expect_refused(
+      "hostile.gguf",
+      std::array{
+          Case{"a name is not empty", [] { return whole().raw("name 0", text("")); }, kInvalid, "name 0", "name: 0 bytes long"},
+          Case{"a name is not long", [] { return whole().raw("name 0", text(std::string(1025, 'x'))); }, kInvalid, "name 0", "name: 1025 bytes long"},
+          Case{"a name is UTF-8", [] { return whole().raw("name 0", text("\xc0\x80")); }, kInvalid, "name 0", "name: it is no UTF-8"},
+          Case{"a name comes once", [] { return whole().raw("name 1", text("a.weight")); }, kInvalid, "name 1", "\"a.weight\" comes twice"},
+          Case{"there are four dimensions at most", [] { return whole().raw("rank 0", number(5, 4)); }, kInvalid, "rank 0", "dimensions: 5 of them, at most 4"},
+          Case{"the elements fit 64 bits", [] { return whole().u64("dimension 0.0", std::uint64_t{1} << 63U); }, kInvalid, "name 0",
+               "a.weight: shape [2, 9223372036854775808] overflows"},
+          Case{"the bytes fit 64 bits", [] { return whole().u64("dimension 0.0", std::uint64_t{1} << 62U).u64("dimension 0.1", 1); }, kInvalid, "name 0",
+               "overflows"},
+          Case{"rows are whole blocks", [] { return whole().u64("dimension 1.0", 48); }, kInvalid, "name 1",
+               "rows of 48 elements are no whole blocks of 32 (q4_0)"},
+          Case{"the blocks fit 64 bits", [] { return whole().u64("dimension 1.1", std::uint64_t{1} << 58U); }, kInvalid, "name 1", "b.weight: "},
+          Case{"an offset is aligned", [] { return whole().u64("offset 1", 33); }, kInvalid, "name 1", "offset 33 is no multiple of 32"},
+          Case{"an offset is in the file", [] { return whole().u64("offset 1", 1 << 20U); }, kInvalid, "name 1", "reach beyond the data, which have 64"},
+          Case{"an offset does not wrap", [] { return whole().u64("offset 1", UINT64_MAX - 31); }, kInvalid, "name 1", "reach beyond the data"},
+          Case{"tensors do not overlap", [] { return whole().u64("offset 1", 0); }, kInvalid, kAnywhere, "overlap"},
+          Case{"the data are whole", [] { return whole().cut("data 1", 17); }, kInvalid, "name 1",
+               "18 bytes at offset 32 reach beyond the data, which have 49"},
+          Case{"the header is whole", [] { return whole().cut("offset 1", 4); }, kInvalid, kAnywhere, "tensor 1: offset: 8 bytes wanted"},
+          Case{"an unknown type has a place, too", [] { return whole().raw("tensor type 1", number(1000, 4)).u64("offset 1", 1 << 20U); }, kInvalid, "name 1",
+               "reach beyond"},
+      });
+}
+
+}  // namespace
+}  // namespace poise::hostile
