@@ -26,6 +26,8 @@ struct ConvertOptions {
 
   // Floating-point tensors become codes; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize = {};
+  // Or each matrix becomes the type that a recipe of llama-quantize's gives it: "q4_k_m", ... (docs/quantization.md). Excludes both.
+  std::string recipe = {};
 
   // Dense tensors become sparse_csr (matrices only) or sparse_coo when at least this part of their elements is zero.
   std::optional<Layout> sparse = {};

@@ -1,5 +1,5 @@
 // StoredType: how a tensor's elements are to be stored - as floating-point numbers, as codes with one scale per tensor, or as
-// codes with a scale and a zero point per group.
+// codes with a scale and a zero point per group, or as ggml's blocks.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,20 @@ struct Groups {
 // True for sizes that groups can have: whole 32-bit words of codes, up to 2^20 codes. Requires: bits is 4 or 8.
 bool is_group_size(const Groups& groups);
 
+struct BlockType;  // the library's own: codec/block_type.hpp
+
 struct StoredType {
-  DType dtype = DType::f32;              // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are
+  DType dtype = DType::f32;              // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are; u8 for blocks
   ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
   Groups groups = {};
+  const BlockType* blocks = nullptr;  // ggml's ("q4_k"); null: none
 
   bool grouped() const { return groups.bits != 0; }
-  bool quantized() const { return grouped() || dtype == DType::qint8 || dtype == DType::qint4; }
+  bool quantized() const { return grouped() || blocks != nullptr || dtype == DType::qint8 || dtype == DType::qint4; }
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-// "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64".
+// "f16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64", "q4_k".
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 std::string to_string(const StoredType& type);
 

@@ -4,6 +4,7 @@
 #include <poise/verify.hpp>
 
 #include "capi/handles.hpp"
+#include "ops/block_recipe.hpp"
 
 using namespace poise::capi;
 
@@ -17,7 +18,8 @@ using poise::Value;
 poise::StoredType stored_type(const char* name, const char* parameter) {
   const auto type = poise::stored_type_from_name(name);
   if (!type) {
-    refuse(fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)", parameter, name));
+    refuse(
+        fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or blocks such as q4_k", parameter, name));
   }
   return *type;
 }
@@ -45,7 +47,11 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   poise::ConvertOptions options;
   options.format = optional_text(from.format).value_or("");
   if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = floating_type(from.dtype);
-  if (from.quantize != nullptr) options.quantize = stored_type(from.quantize, "quantize");
+  if (from.quantize != nullptr && poise::is_block_recipe(from.quantize)) {
+    options.recipe = from.quantize;
+  } else if (from.quantize != nullptr) {
+    options.quantize = stored_type(from.quantize, "quantize");
+  }
   if (from.sparse != POISE_DENSE) options.sparse = sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : items(from.keep, from.keep_count, "keep")) {

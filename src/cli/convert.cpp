@@ -15,6 +15,7 @@
 #include "codec/limits.hpp"
 #include "formats/format.hpp"
 #include "model/card.hpp"
+#include "ops/block_recipe.hpp"
 
 namespace poise::cli {
 namespace {
@@ -155,8 +156,16 @@ void run_conversion(Options& options) {
 
 // What the library would say in the names of its own options.
 void require_one_type(const ConvertOptions& options) {
-  if (!options.dtype || !options.quantize) return;
+  if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
   throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
+}
+
+std::vector<std::string_view> written_block_types() {
+  std::vector<std::string_view> names;
+  for (const BlockType& type : block_types()) {
+    if (type.encode != nullptr) names.push_back(type.name);
+  }
+  return names;
 }
 
 // "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
@@ -164,15 +173,21 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type = equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
   if (!type) {
-    refuse("--keep", text, "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE)");
+    refuse("--keep", text, "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type (q4_k, ...)");
   }
   return {text.substr(0, equals), *type};
 }
 
-StoredType parse_quantize(const std::string& text) {
-  const auto type = stored_type_from_name(text);
-  if (!type || !type->quantized()) refuse("--quantize", text, "qint8 or qint4, alone or with :range or :mse, or group8 or group4");
-  return *type;
+void parse_quantize(const std::string& text, ConvertOptions& options) {
+  if (is_block_recipe(text)) {
+    options.recipe = text;
+    return;
+  }
+  options.quantize = stored_type_from_name(text);
+  if (options.quantize && options.quantize->quantized()) return;
+  refuse("--quantize", text,
+         fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",
+                     fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", ")));
 }
 
 std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
@@ -184,13 +199,14 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
 }
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
-  const auto set_quantize = [&options](const std::string& text) { options.quantize = parse_quantize(text); };
+  const auto set_quantize = [&options](const std::string& text) { parse_quantize(text, options); };
   auto* quantize = command
                        .add_option_function<std::string>(
                            "--quantize", set_quantize,
                            "Store matrices as codes. qint8, qint4 (alt, zt): one scale a tensor, by the largest magnitude, from smallest to largest value "
-                           "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. Vectors become f32")
-                       ->type_name("qint8|qint4[:range|:mse]|group8|group4");
+                           "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. q8_0, q4_k, ... (gguf, zt): "
+                           "blocks of ggml's, for every matrix; q4_k_m, ...: as llama-quantize mixes them. Vectors become f32")
+                       ->type_name("TYPE");
   command
       .add_option_function<std::string>(
           "--group-size", [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); },

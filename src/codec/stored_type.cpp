@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "codec/block_type.hpp"
 #include "codec/limits.hpp"
 
 namespace poise {
@@ -43,6 +44,9 @@ std::optional<StoredType> groups_from_name(std::string_view name) {
 bool is_group_size(const Groups& groups) { return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMaxGroupSize; }
 
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
+  if (const BlockType* blocks = block_type_named(name)) {
+    return blocks->encode == nullptr ? std::nullopt : std::optional(StoredType{.dtype = DType::u8, .blocks = blocks});
+  }
   if (name.starts_with(kGroupName)) return groups_from_name(name.substr(kGroupName.size()));
   const std::size_t colon = std::min(name.find(':'), name.size());
   const auto dtype = dtype_from_name(name.substr(0, colon));
@@ -55,6 +59,7 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
 }
 
 std::string to_string(const StoredType& type) {
+  if (type.blocks != nullptr) return std::string(type.blocks->name);
   if (type.grouped()) {
     const std::string size = type.groups.size == Groups().size ? "" : fmt::format(":{}", type.groups.size);
     return fmt::format("{}{}{}", kGroupName, type.groups.bits, size);

@@ -10,8 +10,10 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "model/card.hpp"
+#include "ops/block_recipe.hpp"
 #include "ops/glob.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/block_quantize.hpp"
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
 #include "views/mx.hpp"
@@ -73,18 +75,24 @@ bool holds(const Format& target, const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return target.layouts.affine;
   if (tensor.layout == Layout::quantized_group) return target.layouts.groups;
   if (is_mx(tensor)) return target.layouts.mx;
+  if (tensor.layout.blocks() != nullptr) return target.layouts.blocks || !has_float_elements(tensor);
   return !is_sparse(tensor) || target.layouts.sparse;
 }
 
 // Decides what floating-point tensors become.
 class Types {
  public:
-  Types(const Format& target, const ConvertOptions& options) : target_(target), options_(options), used_(options.keep.size(), false) {
-    if (options.dtype && options.quantize) {
-      throw Error(ErrorKind::bad_argument, "dtype and quantize exclude each other; keep gives some tensors another type");
+  Types(const Model& model, const Format& target, const ConvertOptions& options) : target_(target), options_(options), used_(options.keep.size(), false) {
+    if ((options.dtype ? 1 : 0) + (options.quantize ? 1 : 0) + (options.recipe.empty() ? 0 : 1) > 1) {
+      throw Error(ErrorKind::bad_argument, "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
+    }
+    if (!options.recipe.empty()) {
+      recipe_.emplace(options.recipe, model);
+      if (!target.layouts.blocks) throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target.info.name, options.recipe));
     }
     if (options.quantize && !options.quantize->quantized()) {
-      throw Error(ErrorKind::bad_argument, fmt::format("tensors are quantized to qint8, qint4, group8 or group4, not {}", to_string(options.quantize->dtype)));
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("tensors are quantized to qint8, qint4, group8, group4 or ggml's blocks, not {}", to_string(options.quantize->dtype)));
     }
     if (options.dtype) require_castable(*options.dtype);
     if (options.quantize) require_possible(*options.quantize);
@@ -98,13 +106,13 @@ class Types {
     const auto type = kept ? kept : requested(tensor);
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
-    const StoredType result = type->quantized() && tensor.shape.size() < 2 ? StoredType{} : *type;
+    const StoredType result = type->quantized() && tensor.shape.size() < 2 ? StoredType{} : fitting(tensor, *type);
     return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
 
   // Does it stay as it is although its type was to change?
   bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
-    if (!options_.dtype && !options_.quantize) return false;
+    if (!options_.dtype && !options_.quantize && !recipe_) return false;
     if (is_sparse(tensor)) return wanted && wanted->quantized();
     return tensor.layout == Layout::other && !has_float_elements(tensor);
   }
@@ -122,11 +130,19 @@ class Types {
 
   void require_possible(const StoredType& type) const {
     if (!type.quantized()) return require_castable(type.dtype);
-    if (type.grouped() ? target_.layouts.groups : target_.layouts.affine) return;
+    if (type.blocks != nullptr ? target_.layouts.blocks : type.grouped() ? target_.layouts.groups : target_.layouts.affine) return;
     throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target_.info.name, to_string(type)));
   }
 
+  // For rows that are no whole blocks what llama-quantize takes.
+  static StoredType fitting(const Tensor& tensor, StoredType type) {
+    if (type.blocks == nullptr) return type;
+    type.blocks = block_type_for_rows(*type.blocks, tensor.shape.back());
+    return type.blocks != nullptr ? type : StoredType{DType::f16};
+  }
+
   static bool is_stored_so(const Tensor& tensor, const StoredType& type) {
+    if (tensor.layout.blocks() != nullptr || type.blocks != nullptr) return tensor.layout.blocks() == type.blocks;
     if (tensor.layout == Layout::quantized_group && type.grouped()) {
       if (tensor.layout.groups() == nullptr) return false;
       const GroupScheme& scheme = *tensor.layout.groups();
@@ -148,6 +164,7 @@ class Types {
 
   std::optional<StoredType> requested(const Tensor& tensor) const {
     if (options_.quantize) return options_.quantize;
+    if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(tensor, false)};
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
     const bool dense = tensor.layout == Layout::dense || !holds(target_, tensor);
@@ -157,6 +174,7 @@ class Types {
 
   const Format& target_;
   const ConvertOptions& options_;
+  std::optional<BlockRecipe> recipe_;
   std::vector<bool> used_;
 };
 
@@ -276,7 +294,7 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   read_config_as(result.model, options.card.model_type);
   require_sparse_possible(target, options);
   Selection selection(options);
-  Types types(target, options);
+  Types types(model, target, options);
   std::vector<std::string> untouched;
   std::vector<std::string> bereft;  // of parts
   for (const Tensor& tensor : model.tensors()) {

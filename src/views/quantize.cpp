@@ -7,6 +7,7 @@
 
 #include "codec/affine.hpp"
 #include "codec/quantize_kernels.hpp"
+#include "views/block_quantize.hpp"
 #include "views/counted_blocks.hpp"
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
@@ -138,6 +139,7 @@ QuantizationError QuantizationReport::total() const {
 }
 
 Tensor quantize(const Tensor& tensor, const StoredType& type, std::shared_ptr<QuantizationReport> report) {
+  if (type.blocks != nullptr) return quantize_to_blocks(tensor, *type.blocks, nullptr, std::move(report));
   if (type.grouped()) return quantize_groups(tensor, type.groups, std::move(report));
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);

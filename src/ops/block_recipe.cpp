@@ -1,0 +1,150 @@
+#include "ops/block_recipe.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "family/families.hpp"
+
+namespace poise {
+namespace {
+
+// What a matrix does, as far as recipes care.
+enum class Use : std::uint8_t { output, embedding, values, keys_or_queries, down, attention_output, other };
+
+struct UseRow {
+  std::string_view suffix;
+  Use use;
+};
+constexpr std::array kUses = std::to_array<UseRow>({
+    {"self_attn.v_proj.weight", Use::values},
+    {"attn_v.weight", Use::values},
+    {"self_attn.o_proj.weight", Use::attention_output},
+    {"attn_output.weight", Use::attention_output},
+    {"mlp.down_proj.weight", Use::down},
+    {"ffn_down.weight", Use::down},
+    {"lm_head.weight", Use::output},
+    {"output.weight", Use::output},
+    {"embed_tokens.weight", Use::embedding},
+    {"token_embd.weight", Use::embedding},
+});
+
+Use use_of(std::string_view name) {
+  // attn_output.weight ends as output.weight does: longer endings come first.
+  const auto* row = std::ranges::find_if(kUses, [&](const UseRow& one) { return name.ends_with(one.suffix); });
+  return row == kUses.end() ? Use::other : row->use;
+}
+
+// The first number between dots; -1: none.
+std::int64_t layer_of(std::string_view name) {
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+    std::int64_t number = 0;
+    const auto [stop, error] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
+    if (error == std::errc() && stop != name.data() + name.size() && *stop == '.') return number;
+  }
+  return -1;
+}
+
+// The first and last eighth of the layers, and every third between.
+bool is_weighty(std::int64_t layer, std::int64_t layers) { return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2; }
+
+}  // namespace
+
+// What a recipe gives to a use; empty: the base. `weighty` goes to layers that is_weighty() names, `early` to the first of `early_of`-ths of them.
+struct BlockRecipe::Row {
+  struct Choice {
+    std::string_view all = {};
+    std::string_view weighty = {};
+    std::string_view early = {};
+    std::int64_t early_of = 0;     // of the layers
+    std::int64_t early_first = 0;  // or so many
+  };
+  std::string_view name;
+  std::string_view base;
+  Choice values = {};
+  Choice down = {};
+  std::string_view attention_output = {};
+  std::string_view values_of_many_queries = {};  // where 4 or more queries share a key
+  std::string_view down_with_importance = {};    // of the first eighth of the layers
+};
+
+std::span<const BlockRecipe::Row> BlockRecipe::rows() {
+  static constexpr std::array kRows = std::to_array<Row>({
+      {.name = "q2_k:mix", .base = "q2_k", .values = {.all = "q3_k"}, .down = {.all = "q3_k"}, .attention_output = "q3_k", .values_of_many_queries = "q4_k"},
+      {.name = "q3_k_s", .base = "q3_k"},
+      {.name = "q3_k_m",
+       .base = "q3_k",
+       .values = {.all = "q4_k", .early = "q5_k", .early_first = 2},
+       .down = {.all = "q4_k", .early = "q5_k", .early_of = 16},
+       .attention_output = "q4_k"},
+      {.name = "q3_k_l", .base = "q3_k", .values = {.all = "q5_k"}, .down = {.all = "q5_k"}, .attention_output = "q5_k"},
+      {.name = "q4_0:mix", .base = "q4_0", .down_with_importance = "q4_1"},
+      {.name = "q4_k_s", .base = "q4_k", .values = {.early = "q5_k", .early_first = 4}, .down = {.early = "q5_k", .early_of = 8}},
+      {.name = "q4_k_m", .base = "q4_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}},
+      {.name = "q5_k_s", .base = "q5_k"},
+      {.name = "q5_k_m", .base = "q5_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}},
+      {.name = "q6_k:mix", .base = "q6_k"},
+      {.name = "q8_0:mix", .base = "q8_0"},
+  });
+  return kRows;
+}
+
+std::span<const std::string_view> block_recipe_names() {
+  static const auto names = [] {
+    std::vector<std::string_view> all;
+    for (const BlockRecipe::Row& row : BlockRecipe::rows()) all.push_back(row.name);
+    return all;
+  }();
+  return names;
+}
+
+bool is_block_recipe(std::string_view name) { return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end(); }
+
+BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
+  const auto found = std::ranges::find(rows(), name, &Row::name);
+  if (found == rows().end())
+    throw Error(ErrorKind::bad_argument, fmt::format("there is no recipe {}; there are {}", name, fmt::join(block_recipe_names(), ", ")));
+  row_ = &*found;
+  if (block_type_named(row_->base)->encode == nullptr) throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
+  tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
+  if (!model.config) {
+    for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, layer_of(tensor.name) + 1);
+    return;
+  }
+  const Config& config = *model.config;
+  layers_ = config.num_hidden_layers;
+  if (config.num_key_value_heads > 0) heads_per_key_ = config.num_attention_heads / config.num_key_value_heads;
+  is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's own rule
+}
+
+const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance) const {
+  const Use use = use_of(tensor.name);
+  const std::int64_t layer = layer_of(tensor.name);
+  const auto chosen = [&](const Row::Choice& choice) {
+    const bool early = choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;
+    if (!choice.early.empty() && early) return choice.early;
+    if (!choice.weighty.empty() && is_weighty(layer, layers_)) return choice.weighty;
+    return choice.all;
+  };
+  std::string_view type;
+  if (use == Use::output || (use == Use::embedding && tied_)) {
+    const bool fits = tensor.shape.back() % block_type_named(row_->base)->elements == 0;
+    type = !fits || row_->base == "q8_0" ? "q8_0" : "q6_k";
+  } else if (use == Use::values) {
+    type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries : chosen(row_->values);
+    if (type.empty()) type = row_->base;
+    if (is_70b_ && (type == "q3_k" || type == "q4_k")) type = "q5_k";
+  } else if (use == Use::down) {
+    type = has_importance && !row_->down_with_importance.empty() && layer < layers_ / 8 ? row_->down_with_importance : chosen(row_->down);
+  } else if (use == Use::attention_output) {
+    type = row_->attention_output;
+  }
+  return *block_type_named(type.empty() ? row_->base : type);
+}
+
+}  // namespace poise

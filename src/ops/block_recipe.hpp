@@ -1,0 +1,44 @@
+// Recipes: which of ggml's block types each matrix of a model becomes. Their names and choices are those of llama-quantize.
+//
+// Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/model.hpp>
+
+#include "codec/block_type.hpp"
+
+namespace poise {
+
+// "q4_k_m", "q2_k:mix", ...
+std::span<const std::string_view> block_recipe_names();
+bool is_block_recipe(std::string_view name);
+
+class BlockRecipe {
+ public:
+  // Throws bad_argument for a name that is none.
+  BlockRecipe(std::string_view name, const Model& model);
+
+  // For a matrix of the model: the type, whatever its rows are. `has_importance`: weights for errors are at hand.
+  const BlockType& type_for(const Tensor& tensor, bool has_importance) const;
+
+ private:
+  struct Row;
+  friend std::span<const std::string_view> block_recipe_names();
+  static std::span<const Row> rows();
+
+  const Row* row_;
+  std::int64_t layers_ = 0;
+  std::int64_t heads_per_key_ = 1;
+  bool is_70b_ = false;
+  bool tied_ = false;
+};
+
+}  // namespace poise

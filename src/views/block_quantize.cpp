@@ -1,0 +1,173 @@
+#include "views/block_quantize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "io/read_fully.hpp"
+#include "numeric/scan.hpp"
+#include "tensor/block_layout.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kElements = 32768;  // encoded at a time, about
+
+class BlockEncodedBlob final : public Blob {
+ public:
+  BlockEncodedBlob(const Tensor& tensor, const BlockType& type, Importance importance, std::shared_ptr<QuantizationReport> report)
+      : name_(tensor.name),
+        elements_(dense_blob(tensor, DType::f32)),
+        type_(type),
+        row_(static_cast<std::size_t>(tensor.shape.back())),
+        row_bytes_(row_ / type.elements * type.bytes),
+        rows_(row_ == 0 ? 0 : tensor.elements() / row_),
+        importance_(std::move(importance)),
+        report_(std::move(report)),
+        counted_(report_ ? static_cast<std::size_t>(rows_) : 0) {}
+
+  std::uint64_t size() const override { return rows_ * row_bytes_; }
+  bool seekable() const override { return elements_->seekable(); }
+  std::uint64_t grain() const override { return row_bytes_; }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Rows>(*this); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    Memory memory;
+    std::vector<std::byte> cut;
+    while (!out.empty()) {
+      const std::uint64_t first = offset / row_bytes_;
+      const auto skipped = static_cast<std::size_t>(offset % row_bytes_);
+      const std::size_t wanted = skipped + out.size();
+      const std::size_t count = std::clamp<std::size_t>(wanted / row_bytes_, 1, rows_at_once());
+      const std::size_t made = std::min(out.size(), count * row_bytes_ - skipped);
+      memory.numbers.resize(count * row_);
+      elements_->read(first * row_ * sizeof(float), std::as_writable_bytes(std::span(memory.numbers)));
+      if (skipped == 0 && made == count * row_bytes_) {
+        encode(first, count, memory, out.data());
+      } else {
+        cut.resize(count * row_bytes_);
+        encode(first, count, memory, cut.data());
+        std::copy_n(cut.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
+      }
+      offset += made;
+      out = out.subspan(made);
+    }
+  }
+
+ private:
+  struct Memory {
+    std::vector<float> numbers;
+    std::vector<float> decoded;
+  };
+
+  // Whole rows from front to back: what reads elements in a stream cannot go back for half a row.
+  class Rows final : public BlobStream {
+   public:
+    explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
+
+    std::size_t read(std::span<std::byte> out) override {
+      std::size_t done = 0;
+      while (done < out.size() && (left_ > 0 || row_ < blob_.rows_)) {
+        if (left_ == 0) next_rows();
+        const std::size_t taken = std::min(left_, out.size() - done);
+        std::copy_n(rows_.end() - static_cast<std::ptrdiff_t>(left_), taken, out.begin() + static_cast<std::ptrdiff_t>(done));
+        left_ -= taken;
+        done += taken;
+      }
+      return done;
+    }
+
+   private:
+    void next_rows() {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(blob_.rows_at_once(), blob_.rows_ - row_));
+      memory_.numbers.resize(count * blob_.row_);
+      read_fully(*elements_, std::as_writable_bytes(std::span(memory_.numbers)));
+      rows_.resize(count * blob_.row_bytes_);
+      blob_.encode(row_, count, memory_, rows_.data());
+      left_ = rows_.size();
+      row_ += count;
+    }
+
+    const BlockEncodedBlob& blob_;
+    std::unique_ptr<BlobStream> elements_;
+    Memory memory_;
+    std::vector<std::byte> rows_;
+    std::size_t left_ = 0;  // of rows_, at its end
+    std::uint64_t row_ = 0;
+  };
+
+  std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElements / row_); }
+
+  void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out) const {
+    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
+    if (bad.count > 0) {
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name_, first * row_ + bad.first))
+          .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
+    }
+    type_.encode({memory.numbers.data(), count, row_, importance_ ? importance_->data() : nullptr}, out);
+    if (report_) measure(first, count, memory, out);
+  }
+
+  // Rows that are read again count once.
+  void measure(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
+    QuantizationError error;
+    memory.decoded.resize(row_);
+    for (std::size_t r = 0; r < count; ++r) {
+      if (counted_[static_cast<std::size_t>(first + r)].exchange(1, std::memory_order_relaxed) != 0) continue;
+      type_.decode(blocks + r * row_bytes_, row_ / type_.elements, memory.decoded.data());
+      const float* numbers = memory.numbers.data() + r * row_;
+      double squared_error = 0;
+      double squared_values = 0;
+      float worst = 0;
+      for (std::size_t i = 0; i < row_; ++i) {
+        const float lost = numbers[i] - memory.decoded[i];
+        worst = std::max(worst, std::abs(lost));
+        squared_error += static_cast<double>(lost) * static_cast<double>(lost);
+        squared_values += static_cast<double>(numbers[i]) * static_cast<double>(numbers[i]);
+      }
+      error.merge({row_, static_cast<double>(worst), squared_error, squared_values});
+    }
+    report_->add(error);
+  }
+
+  std::string name_;
+  BlobPtr elements_;
+  const BlockType& type_;
+  std::size_t row_;        // elements
+  std::size_t row_bytes_;  // of its blocks
+  std::uint64_t rows_;
+  Importance importance_;
+  std::shared_ptr<QuantizationReport> report_;
+  mutable std::vector<std::atomic<std::uint8_t>> counted_;  // rows; empty: nobody asks
+};
+
+struct Fallback {
+  std::string_view type;
+  std::string_view instead;
+};
+// llama-quantize's (src/llama-quant.cpp, v0.5.0), for rows that are no multiple of 256.
+constexpr std::array kFallbacks = std::to_array<Fallback>(
+    {{"tq1_0", "q4_0"}, {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"}, {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"}});
+
+}  // namespace
+
+const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {
+  if (row % type.elements == 0) return &type;
+  const auto* fallback = std::ranges::find(kFallbacks, type.name, &Fallback::type);
+  const BlockType* instead = fallback == kFallbacks.end() ? nullptr : block_type_named(fallback->instead);
+  return instead != nullptr && row % instead->elements == 0 ? instead : nullptr;
+}
+
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance, std::shared_ptr<QuantizationReport> report) {
+  return make_blocks(tensor.name, tensor.shape, type, BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance), std::move(report))));
+}
+
+}  // namespace poise

@@ -1,0 +1,25 @@
+// Floating-point tensors as ggml's blocks, encoded row by row when they are read.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <poise/tensor.hpp>
+
+#include "codec/block_type.hpp"
+#include "views/quantize.hpp"
+
+namespace poise {
+
+// A weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's imatrix).
+using Importance = std::shared_ptr<const std::vector<float>>;
+
+// The same elements in blocks. Reading throws unsupported, naming tensor and index, for an element that is not finite. `importance` is null, or has a
+// finite weight of 0 or more for each element of a row; `report` (may be null) learns what reading the blocks lost.
+// Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance, std::shared_ptr<QuantizationReport> report);
+
+// What llama-quantize takes for rows that are no whole blocks of the type; the type itself for those that are. Null: float16.
+const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
+
+}  // namespace poise
