@@ -150,7 +150,12 @@ void Metadata::give_to(Model& model, bool tied, const std::string& path) {
   if (architecture_ != nullptr) {
     take(kArchitecture);
     take_config(model, config(tied, path), path);
+  } else {
+    model.card.model_type = take_text(kArchitecture).value_or("");
   }
+  // Both follow from the tensors.
+  take_number("general.file_type");
+  take_number("general.quantization_version");
   model.vocabulary = tokens_->vocabulary(*this, path);
   tokens_->give_back(entries_);
   model.attributes = Attributes::from_unique(std::move(entries_));

@@ -109,6 +109,14 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   };
   vocabulary.add_dummy_prefix = take_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = take_flag("remove_extra_whitespaces", false);
+  // What writing a vocabulary says by itself.
+  const auto take_usual = [&](std::string_view name, const Value& usual) {
+    const std::string key = std::string(kTokenizer) + std::string(name);
+    if (const Value* value = metadata.find(key); value != nullptr && *value == usual) metadata.take(key);
+  };
+  take_usual("pre", "default");
+  take_usual("add_bos_token", vocabulary.bos_id >= 0);
+  take_usual("add_eos_token", false);
   tokens_.reset();
   scores_.reset();
   types_.reset();
