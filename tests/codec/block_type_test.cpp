@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -71,6 +72,67 @@ std::vector<float> decode(const BlockType& type, const std::vector<std::byte>& b
   return out;
 }
 
+// Uniform numbers add up to a bell: about -2 to 2, in steps of 2^-18.
+float bell(Random& random) {
+  std::int64_t sum = -(1 << 19);
+  for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>(random.bits(18));
+  return std::ldexp(static_cast<float>(sum), -18);
+}
+
+constexpr std::size_t kRows = 12;
+constexpr std::size_t kLength = 1024;
+
+// Rows as models have them, of many scales, and rows of special cases.
+std::vector<float> rows_to_encode() {
+  Random random(1);
+  std::vector<float> values;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t i = 0; i < kLength; ++i) {
+      float x = bell(random);
+      switch (row < 8 ? 0 : 4 * (row - 8) + i / 256 + 1) {
+        case 0: x = std::ldexp(x, -2 * static_cast<int>(row)); break;
+        case 1: x = 0; break;
+        case 2: x = 0.5F; break;
+        case 3: x = i % 256 == 77 ? 1.0F : 0.0F; break;
+        case 4: x = std::abs(x); break;
+        case 5: x = -std::abs(x); break;
+        case 6: x = std::ldexp(x, 20); break;
+        case 7: x = std::ldexp(x, -24); break;
+        case 8: x = std::ldexp(x, -60); break;
+        case 9: x = static_cast<float>(random.bits(2)) - 1; break;
+        case 10: x = (static_cast<float>(random.bits(5)) - 16) / 2; break;
+        case 11: x = i % 32 == 5 ? x * 64 : x / 64; break;
+        case 12: x = x + 8; break;
+        case 13: x = random.bits(1) != 0 ? x : 0.0F; break;
+        case 14: x = std::ldexp(x, static_cast<int>(i / 16 % 16) - 8); break;
+        case 15: x = i % 2 != 0 ? -1.0F : 1.0F; break;
+        default: x = std::ldexp(x, -140); break;
+      }
+      values.push_back(x);
+    }
+  }
+  return values;
+}
+
+std::vector<float> importance() {
+  Random random(2);
+  std::vector<float> weights;
+  for (std::size_t i = 0; i < kLength; ++i) weights.push_back(random.bits(4) != 0 ? std::ldexp(static_cast<float>(random.bits(20)), -20) : 0.0F);
+  return weights;
+}
+
+// Rows of kLength numbers.
+std::vector<std::byte> encode(const BlockType& type, std::span<const float> values, const float* weights) {
+  std::vector<std::byte> blocks(values.size() / type.elements * type.bytes);
+  type.encode({values.data(), values.size() / kLength, kLength, weights}, blocks.data());
+  return blocks;
+}
+
+std::span<const std::byte> row_of(const BlockType& type, const std::vector<std::byte>& blocks, std::size_t row) {
+  const std::size_t bytes = kLength / type.elements * type.bytes;
+  return std::span(blocks).subspan(row * bytes, bytes);
+}
+
 TEST(BlockTypes, AreThoseOfGgml) {
   const auto types = block_types();
   ASSERT_EQ(types.size(), std::size(kGolden));
@@ -80,6 +142,7 @@ TEST(BlockTypes, AreThoseOfGgml) {
     EXPECT_EQ(types[i].elements, kGolden[i].elements) << types[i].name;
     EXPECT_EQ(types[i].bytes, kGolden[i].bytes) << types[i].name;
     EXPECT_EQ(types[i].decode == nullptr, types[i].name == "q8_1");
+    EXPECT_EQ(types[i].encode == nullptr, std::string_view(kGolden[i].encoded).empty()) << types[i].name;
   }
 }
 
@@ -169,6 +232,81 @@ TEST_P(BlockCodecs, DecodeEachBlockByItself) {
     float untouched = 42;
     type.decode(blocks.data(), 0, &untouched);
     EXPECT_EQ(untouched, 42);
+  }
+}
+
+TEST_P(BlockCodecs, EncodeRowsAsGgml) {
+  const std::vector<float> rows = rows_to_encode();
+  const std::vector<float> weights = importance();
+  for (const Golden& golden : kGolden) {
+    const BlockType& type = *block_type_numbered(golden.number);
+    if (type.encode == nullptr) continue;
+    EXPECT_EQ(sha256_hex(encode(type, rows, nullptr)), golden.encoded) << type.name;
+    EXPECT_EQ(sha256_hex(encode(type, rows, weights.data())), golden.encoded_by_importance) << type.name;
+  }
+}
+
+// Threads take some rows each, and vectors what is left of them.
+TEST_P(BlockCodecs, EncodeEachRowByItself) {
+  const std::vector<float> rows = rows_to_encode();
+  const std::vector<float> weights = importance();
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    const std::vector<std::byte> together = encode(type, rows, weights.data());
+    for (std::size_t row = 0; row < kRows; ++row) {
+      const std::vector<std::byte> apart = encode(type, std::span(rows).subspan(row * kLength, kLength), weights.data());
+      EXPECT_TRUE(std::ranges::equal(apart, row_of(type, together, row))) << type.name << " " << row;
+    }
+    // One block to a row.
+    std::vector<std::byte> blocks(3 * type.bytes + 1, std::byte{0xaa});
+    type.encode({rows.data(), 3, type.elements, weights.data()}, blocks.data());
+    std::vector<std::byte> first(type.bytes);
+    type.encode({rows.data(), 1, type.elements, weights.data()}, first.data());
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), blocks.begin())) << type.name;
+    EXPECT_EQ(blocks.back(), std::byte{0xaa}) << type.name;
+  }
+}
+
+TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
+  std::vector<float> rows = rows_to_encode();
+  const std::vector<float> weights = importance();
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::max()}) {
+      std::vector<float> broken = rows;
+      for (std::size_t i = 0; i < kLength; i += 37) broken[3 * kLength + i] = bad;
+      for (const float* const each : {static_cast<const float*>(nullptr), weights.data()}) {
+        const std::vector<std::byte> sound = encode(type, rows, each);
+        const std::vector<std::byte> harmed = encode(type, broken, each);
+        for (std::size_t row = 0; row < kRows; ++row) {
+          if (row == 3) continue;
+          EXPECT_TRUE(std::ranges::equal(row_of(type, sound, row), row_of(type, harmed, row))) << type.name << " " << row << " " << bad;
+        }
+      }
+    }
+  }
+}
+
+// The error that is left is that of even steps from -3 to 3 times the numbers' root mean square: the step / sqrt(12).
+TEST_P(BlockCodecs, LoseLittle) {
+  const std::map<std::string_view, int> kBits = {{"q4_0", 4}, {"q4_1", 4}, {"q5_0", 5},   {"q5_1", 5},   {"q8_0", 8},  {"q2_k", 2},  {"q3_k", 3}, {"q4_k", 4},
+                                                 {"q5_k", 5}, {"q6_k", 6}, {"iq4_nl", 4}, {"iq4_xs", 4}, {"tq1_0", 1}, {"tq2_0", 1}, {"mxfp4", 4}};
+  std::vector<float> rows(4 * kLength);
+  Random random(5);
+  for (float& x : rows) x = bell(random);
+  const std::vector<float> weights(kLength, 1.0F);
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    for (const float* const each : {static_cast<const float*>(nullptr), weights.data()}) {
+      const std::vector<float> decoded = decode(type, encode(type, rows, each));
+      double error = 0;
+      double squares = 0;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        error += std::pow(static_cast<double>(rows[i] - decoded[i]), 2);
+        squares += std::pow(static_cast<double>(rows[i]), 2);
+      }
+      EXPECT_LT(std::sqrt(error / squares), std::ldexp(6 / std::sqrt(12), -kBits.at(type.name)) * 1.04) << type.name;
+    }
   }
 }
 

@@ -45,22 +45,29 @@ def bell(random):
 def rows_to_encode():
     """Rows as models have them, of many scales, and rows of special cases."""
     random = Random(1)
+    special = [
+        lambda i, x: 0.0,
+        lambda i, x: 0.5,
+        lambda i, x: 1.0 if i % 256 == 77 else 0.0,
+        lambda i, x: abs(x),
+        lambda i, x: -abs(x),
+        lambda i, x: x * 2.0**20,  # beyond float16
+        lambda i, x: x * 2.0**-24,
+        lambda i, x: x * 2.0**-60,
+        lambda i, x: float(random.bits(2)) - 1,
+        lambda i, x: (random.bits(5) - 16) / 2,  # halves of codes
+        lambda i, x: x * 64 if i % 32 == 5 else x / 64,
+        lambda i, x: x + 8,
+        lambda i, x: x if random.bits(1) else 0.0,
+        lambda i, x: x * 2.0 ** (i // 16 % 16 - 8),
+        lambda i, x: -1.0 if i % 2 else 1.0,
+        lambda i, x: x * 2.0**-140,
+    ]
     values = array.array("f")
     for row in range(ROWS):
         for i in range(LENGTH):
             x = bell(random)
-            special = i // 256 if row >= 8 else -1
-            if row < 8:
-                x *= 2.0 ** (-2 * row)
-            elif row == 8:  # zeros, constants, a spike, one sign
-                x = [0.0, 0.5, 1.0 if i % 256 == 77 else 0.0, abs(x)][special]
-            elif row == 9:  # the other sign, beyond float16, below it, nearly nothing
-                x = [-abs(x), x * 2.0**20, x * 2.0**-24, x * 2.0**-60][special]
-            elif row == 10:  # few values, halves of codes, one value out of the way of the others, far from zero
-                x = [float(random.bits(2)) - 1, (random.bits(5) - 16) / 2, x * 64 if i % 32 == 5 else x / 64, x + 8][special]
-            else:  # zeros among others, sub-blocks of unlike scales, alternating signs, the smallest numbers
-                x = [x if random.bits(1) else 0.0, x * 2.0 ** (i // 16 % 16 - 8), -1.0 if i % 2 else 1.0, x * 2.0**-140][special]
-            values.append(x)
+            values.append(x * 2.0 ** (-2 * row) if row < 8 else special[4 * (row - 8) + i // 256](i, x))
     return values
 
 

@@ -1,0 +1,141 @@
+// Q4_0 to Q8_0 from numbers: the peak or the range of a block decides the scale or, where importance is given, a search.
+#include "codec/blocks/codecs.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codec/blocks/encode_scaled_codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "codec/blocks/searches-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+constexpr std::size_t kElements = 32;
+
+// Weights of squared errors.
+HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
+  for (std::size_t i = 0; i < kElements; ++i) {
+    const auto x = At(block.x, i);
+    Put(hn::Mul(At(block.importance, i), hn::Sqrt(hn::Add(block.row_means, hn::Mul(x, x)))), weights, i);
+  }
+}
+
+// Codes of four bits, element i beside element 16 + i.
+template <typename Code>
+HWY_INLINE void StoreNibbles(const LaneOutput& out, std::size_t offset, Code code) {
+  StoreBytes(out, offset, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
+}
+
+// Codes of five bits: the fifth ones, then the others.
+template <typename Code>
+HWY_INLINE void StoreFiveBits(const LaneOutput& out, std::size_t offset, Code code) {
+  const auto nibble = SetCode(15);
+  auto fifth = SetCode(0);
+  StoreBytes(out, offset + 4, 16, [&](std::size_t i) HWY_ATTR {
+    const auto low = code(i);
+    const auto high = code(i + 16);
+    fifth = hn::Or(fifth, hn::ShiftLeftSame(hn::And(hn::ShiftRight<4>(low), SetCode(1)), static_cast<int>(i)));
+    fifth = hn::Or(fifth, hn::ShiftLeftSame(hn::And(hn::ShiftRight<4>(high), SetCode(1)), static_cast<int>(i) + 16));
+    return hn::Or(hn::And(low, nibble), hn::ShiftLeft<4>(hn::And(high, nibble)));
+  });
+  out.store_words(fifth, offset);
+}
+
+// Codes from 0 to 2 * kLargest - 1, kLargest for 0.
+template <int kLargest, typename Store>
+HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, Store store) {
+  if (block.importance != nullptr) {
+    HWY_ALIGN float weights[kElements * kMaxLanes];
+    Weigh(block, weights);
+    const auto found = FindSymmetricScale<kElements, kLargest>(block.x, weights);
+    out.store_halves(found.scale, 0);
+    store(out, 2, [&](std::size_t i) HWY_ATTR { return found.template code<kLargest>(At(block.x, i)); });
+    return;
+  }
+  const Peak peak(kElements, [&](std::size_t i) HWY_ATTR { return At(block.x, i); });
+  const auto scale = hn::Div(peak.value, Set(-static_cast<float>(kLargest)));
+  const auto inverse = InverseOrZero(scale);
+  out.store_halves(scale, 0);
+  const auto half = Set(static_cast<float>(kLargest) + 0.5F);
+  const auto last = SetCode(2 * kLargest - 1);
+  store(out, 2, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(At(block.x, i), inverse), half))); });
+}
+
+// Codes from 0 to kLargest, 0 for the least number.
+template <int kLargest, typename Store>
+HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Store store) {
+  if (block.importance != nullptr) {
+    HWY_ALIGN float weights[kElements * kMaxLanes];
+    Weigh(block, weights);
+    const auto found = FindScaleAndMin<kElements, kLargest, true>(block.x, weights, -0.9F, 0.05F, 36);
+    out.store_halves(found.scale, 0);
+    out.store_halves(found.min, 2);
+    store(out, 4, [&](std::size_t i) HWY_ATTR { return found.template code<kLargest>(At(block.x, i)); });
+    return;
+  }
+  auto min = At(block.x, 0);
+  auto max = min;
+  for (std::size_t i = 1; i < kElements; ++i) {
+    const auto x = At(block.x, i);
+    min = hn::IfThenElse(hn::Lt(x, min), x, min);
+    max = hn::IfThenElse(hn::Gt(x, max), x, max);
+  }
+  const auto scale = hn::Div(hn::Sub(max, min), Set(static_cast<float>(kLargest)));
+  const auto inverse = InverseOrZero(scale);
+  out.store_halves(scale, 0);
+  out.store_halves(min, 2);
+  const auto last = SetCode(kLargest);
+  store(out, 4, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F)))); });
+}
+
+void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
+  ForLanes<kElements, 18, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    EncodeSymmetric<8>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreNibbles(at, offset, code); });
+  });
+}
+
+void EncodeQ4_1(const BlockRows& rows, std::byte* out) {
+  ForLanes<kElements, 20, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    EncodeRange<15>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreNibbles(at, offset, code); });
+  });
+}
+
+void EncodeQ5_0(const BlockRows& rows, std::byte* out) {
+  ForLanes<kElements, 22, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    EncodeSymmetric<16>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreFiveBits(at, offset, code); });
+  });
+}
+
+void EncodeQ5_1(const BlockRows& rows, std::byte* out) {
+  ForLanes<kElements, 24, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    EncodeRange<31>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreFiveBits(at, offset, code); });
+  });
+}
+
+void EncodeQ8_0(const BlockRows& rows, std::byte* out) {
+  const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
+  ForLanes<kElements, 34, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
+    auto peak = Zero();
+    for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
+    const auto scale = hn::Div(peak, Set(127));
+    const auto inverse = InverseOrZero(scale);
+    to.store_halves(scale, 0);
+    StoreBytes(to, 2, kElements, [&](std::size_t i) HWY_ATTR { return RoundHalvesAway(hn::Mul(At(block.x, i), inverse)); });
+  });
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+
+POISE_EXPORT_ENCODER(encode_q4_0, EncodeQ4_0)
+POISE_EXPORT_ENCODER(encode_q4_1, EncodeQ4_1)
+POISE_EXPORT_ENCODER(encode_q5_0, EncodeQ5_0)
+POISE_EXPORT_ENCODER(encode_q5_1, EncodeQ5_1)
+POISE_EXPORT_ENCODER(encode_q8_0, EncodeQ8_0)
+
+}  // namespace poise
+#endif

@@ -1,0 +1,262 @@
+// How ggml chooses scales: searches for those that lose least, weighted, once for each kind of processor. Lanes are groups of numbers.
+//
+// The sums are taken in ggml's order, and each of their terms is rounded as there: w * x * code is (w * x) * code.
+#if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_BLOCK_SEARCHES
+#undef POISE_BLOCK_SEARCHES
+#else
+#define POISE_BLOCK_SEARCHES
+#endif
+
+#include <limits>
+
+#include "codec/blocks/lanes-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+constexpr float kNearlyZero = 1e-15F;  // groups of smaller numbers have the scale 0
+
+HWY_INLINE Choice Both(Choice a, Choice b) { return hn::And(a, b); }
+
+// x is about scale * (code - kLargest), with codes up to 2 * kLargest - 1.
+struct SymmetricScale {
+  Numbers scale;
+  Numbers factor;  // code = RoundBetween(factor * x, -kLargest, kLargest - 1) + zero
+  Numbers zero;    // kLargest; 0 where all codes are 0
+
+  template <int kLargest>
+  HWY_INLINE Codes code(Numbers x) const {
+    return hn::ConvertTo(Integers(), hn::Add(RoundBetween(hn::Mul(factor, x), -kLargest, kLargest - 1), zero));
+  }
+};
+
+// The scale of least squares of nineteen about the one that gives the peak the last code.
+template <std::size_t kSize, int kLargest>
+HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
+  const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
+  constexpr auto kTop = static_cast<float>(kLargest);
+  const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
+  auto sum_lx = Zero();
+  auto sum_l2 = Zero();
+  const auto sum = [&](Numbers factor) HWY_ATTR {
+    sum_lx = sum_l2 = Zero();
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const auto value = At(x, i);
+      const auto weight = At(weights, i);
+      const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
+      sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
+      sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+    }
+  };
+  auto factor = hn::Div(Set(-kTop), peak.value);
+  sum(factor);
+  auto scale = hn::IfThenZeroElse(hn::Eq(sum_l2, Zero()), hn::Div(sum_lx, sum_l2));
+  auto best = hn::Mul(scale, sum_lx);
+  for (int step = -9; step <= 9; ++step) {
+    if (step == 0) continue;
+    const auto other = hn::Div(Set(-(kTop + 0.1F * static_cast<float>(step))), peak.value);
+    sum(other);
+    const auto better = Both(hn::Gt(sum_l2, Zero()), hn::Gt(hn::Mul(sum_lx, sum_lx), hn::Mul(best, sum_l2)));
+    scale = hn::IfThenElse(better, hn::Div(sum_lx, sum_l2), scale);
+    best = hn::IfThenElse(better, hn::Mul(scale, sum_lx), best);
+    factor = hn::IfThenElse(better, other, factor);
+  }
+  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, Set(kTop))};
+}
+
+// The same by changing one code after the other, weights being squares: codes go to `codes`, as numbers. Returns the scale.
+template <std::size_t kSize, int kLargest>
+HWY_INLINE Numbers FindCodes(const float* x, float* codes) {
+  const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
+  const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
+  const auto factor = hn::Div(Set(-static_cast<float>(kLargest)), peak.value);
+  auto sum_lx = Zero();
+  auto sum_l2 = Zero();
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const auto value = At(x, i);
+    const auto weight = hn::Mul(value, value);
+    const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
+    Put(code, codes, i);
+    sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
+    sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+  }
+  for (int round = 0; round < 5; ++round) {
+    auto changed = hn::Lt(Zero(), Zero());
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const auto value = At(x, i);
+      const auto weight = hn::Mul(value, value);
+      const auto product = hn::Mul(weight, value);
+      const auto code = At(codes, i);
+      const auto rest_lx = hn::Sub(sum_lx, hn::Mul(product, code));
+      const auto rest_l2 = hn::Sub(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+      const auto other = ToNumbers(RoundAndClamp(hn::Div(hn::Mul(value, rest_l2), rest_lx), -kLargest, kLargest - 1));
+      const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
+      const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
+      const auto differs = Both(hn::Gt(rest_lx, Zero()), hn::Ne(other, code));
+      const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), sum_l2), hn::Mul(hn::Mul(sum_lx, sum_lx), new_l2));
+      const auto better = Both(differs, Both(hn::Gt(new_l2, Zero()), gains));
+      Put(hn::IfThenElse(better, other, code), codes, i);
+      sum_lx = hn::IfThenElse(better, new_lx, sum_lx);
+      sum_l2 = hn::IfThenElse(better, new_l2, sum_l2);
+      changed = hn::Or(changed, better);
+    }
+    if (hn::AllFalse(Floats(), changed)) break;
+  }
+  for (std::size_t i = 0; i < kSize; ++i) {
+    Put(hn::IfThenZeroElse(nothing, hn::Add(At(codes, i), Set(static_cast<float>(kLargest)))), codes, i);
+  }
+  return hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(sum_l2, Zero()))), hn::Div(sum_lx, sum_l2));
+}
+
+// x is about scale * code + min, with codes up to kLargest.
+struct ScaleAndMin {
+  Numbers scale;
+  Numbers min;     // not above 0
+  Numbers factor;  // code = RoundBetween(factor * (x - start), 0, kLargest)
+  Numbers start;
+
+  template <int kLargest>
+  HWY_INLINE Codes code(Numbers x) const {
+    return hn::ConvertTo(Integers(), RoundBetween(hn::Mul(factor, hn::Sub(x, start)), 0, kLargest));
+  }
+};
+
+template <std::size_t kSize, int kLargest, bool kSquares>
+HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, float first_try, float step, int tries) {
+  constexpr auto kTop = static_cast<float>(kLargest);
+  auto min = At(x, 0);
+  auto max = min;
+  auto sum_w = At(weights, 0);
+  auto sum_x = hn::Mul(sum_w, min);
+  for (std::size_t i = 1; i < kSize; ++i) {
+    const auto value = At(x, i);
+    const auto weight = At(weights, i);
+    min = hn::IfThenElse(hn::Lt(value, min), value, min);
+    max = hn::IfThenElse(hn::Gt(value, max), value, max);
+    sum_w = hn::Add(sum_w, weight);
+    sum_x = hn::Add(sum_x, hn::Mul(weight, value));
+  }
+  min = hn::IfThenZeroElse(hn::Gt(min, Zero()), min);
+  const auto nothing = hn::Eq(max, min);
+  const auto only_min = min;
+
+  HWY_ALIGN float codes[kSize * kMaxLanes];
+  const auto error = [&](Numbers scale, Numbers offset) HWY_ATTR {
+    auto sum = Zero();
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const auto difference = hn::Sub(hn::Add(hn::Mul(scale, At(codes, i)), offset), At(x, i));
+      const auto loss = kSquares ? hn::Mul(difference, difference) : hn::Abs(difference);
+      sum = hn::Add(sum, hn::Mul(At(weights, i), loss));
+    }
+    return sum;
+  };
+
+  // A range too small for a factor gives codes of 0, as ggml's way to round makes 0 of infinities.
+  const auto finite = [](Numbers number) HWY_ATTR { return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number); };
+  auto factor = hn::Div(Set(kTop), hn::Sub(max, min));
+  auto scale = hn::Div(Set(1), factor);
+  factor = finite(factor);
+  auto start = min;
+  for (std::size_t i = 0; i < kSize; ++i) Put(RoundBetween(hn::Mul(factor, hn::Sub(At(x, i), start)), 0, kLargest), codes, i);
+  auto best = error(scale, min);
+  for (int i = 0; i <= tries; ++i) {
+    const auto other = finite(hn::Div(Set(first_try + step * static_cast<float>(i) + kTop), hn::Sub(max, min)));
+    auto sum_l = Zero();
+    auto sum_l2 = Zero();
+    auto sum_xl = Zero();
+    for (std::size_t j = 0; j < kSize; ++j) {
+      const auto value = At(x, j);
+      const auto code = RoundBetween(hn::Mul(other, hn::Sub(value, min)), 0, kLargest);
+      Put(code, codes, j);
+      const auto weighted = hn::Mul(At(weights, j), code);
+      sum_l = hn::Add(sum_l, weighted);
+      sum_l2 = hn::Add(sum_l2, hn::Mul(weighted, code));
+      sum_xl = hn::Add(sum_xl, hn::Mul(weighted, value));
+    }
+    const auto determinant = hn::Sub(hn::Mul(sum_w, sum_l2), hn::Mul(sum_l, sum_l));
+    auto new_scale = hn::Div(hn::Sub(hn::Mul(sum_w, sum_xl), hn::Mul(sum_x, sum_l)), determinant);
+    auto new_min = hn::Div(hn::Sub(hn::Mul(sum_l2, sum_x), hn::Mul(sum_l, sum_xl)), determinant);
+    const auto positive = hn::Gt(new_min, Zero());
+    new_scale = hn::IfThenElse(positive, hn::Div(sum_xl, sum_l2), new_scale);
+    new_min = hn::IfThenZeroElse(positive, new_min);
+    const auto loss = error(new_scale, new_min);
+    const auto better = Both(hn::Gt(determinant, Zero()), hn::Lt(loss, best));
+    best = hn::IfThenElse(better, loss, best);
+    scale = hn::IfThenElse(better, new_scale, scale);
+    factor = hn::IfThenElse(better, other, factor);
+    start = hn::IfThenElse(better, min, start);
+    min = hn::IfThenElse(better, new_min, min);
+  }
+  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenElse(nothing, only_min, min), hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
+}
+
+// Codes up to kLargest, which ggml keeps in bytes, for x that is about scale * code. They go to `codes`. Returns the scale.
+template <std::size_t kSize, int kLargest>
+HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
+  constexpr auto kTop = static_cast<float>(kLargest);
+  const auto byte = SetCode(255);
+  const auto largest = SetCode(kLargest);
+  auto max = Zero();
+  for (std::size_t i = 0; i < kSize; ++i) max = hn::IfThenElse(hn::Gt(max, At(x, i)), max, At(x, i));
+  const auto nothing = hn::Lt(max, Set(kNearlyZero));
+  auto factor = hn::Div(Set(kTop), max);
+  const auto loss = [&](Numbers inverse, Numbers scale, bool first) HWY_ATTR {
+    auto sum = Zero();
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const auto rounded = ToNearest(hn::Mul(inverse, At(x, i)));
+      const auto code = first ? hn::And(rounded, byte) : hn::Min(largest, rounded);
+      const auto difference = hn::Sub(At(x, i), hn::Mul(scale, ToNumbers(code)));
+      sum = hn::Add(sum, hn::Mul(hn::Mul(At(weights, i), difference), difference));
+    }
+    return sum;
+  };
+  auto best = loss(factor, hn::Div(Set(1), factor), true);
+  for (int step = -4; step <= 4; ++step) {
+    if (step == 0) continue;
+    const auto other = hn::Div(Set(0.1F * static_cast<float>(step) + kTop), max);
+    const auto sum = loss(other, hn::Div(Set(1), other), false);
+    const auto better = hn::Lt(sum, best);
+    best = hn::IfThenElse(better, sum, best);
+    factor = hn::IfThenElse(better, other, factor);
+  }
+  auto sum_lx = Zero();
+  auto sum_l2 = Zero();
+  for (std::size_t i = 0; i < kSize; ++i) {
+    const auto rounded = hn::Min(largest, ToNearest(hn::Mul(factor, At(x, i))));
+    codes[i] = hn::And(rounded, byte);
+    const auto code = ToNumbers(rounded);
+    const auto weight = At(weights, i);
+    sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, At(x, i)), code));
+    sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+  }
+  for (int round = 0; round < 5; ++round) {
+    auto changed = hn::Lt(Zero(), Zero());
+    for (std::size_t i = 0; i < kSize; ++i) {
+      const auto value = At(x, i);
+      const auto weight = At(weights, i);
+      const auto product = hn::Mul(weight, value);
+      const auto code = ToNumbers(codes[i]);
+      const auto rest_lx = hn::Sub(sum_lx, hn::Mul(product, code));
+      const auto rest_l2 = hn::Sub(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+      const auto rounded = hn::Min(largest, ToNearest(hn::Div(hn::Mul(value, rest_l2), rest_lx)));
+      const auto other = ToNumbers(rounded);
+      const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
+      const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
+      const auto possible = Both(Both(hn::Gt(rest_lx, Zero()), hn::Gt(rest_l2, Zero())), hn::Ne(other, code));
+      const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), sum_l2), hn::Mul(hn::Mul(sum_lx, sum_lx), new_l2));
+      const auto better = Both(possible, gains);
+      codes[i] = hn::IfThenElse(hn::RebindMask(Integers(), better), hn::And(rounded, byte), codes[i]);
+      sum_lx = hn::IfThenElse(better, new_lx, sum_lx);
+      sum_l2 = hn::IfThenElse(better, new_l2, sum_l2);
+      changed = hn::Or(changed, better);
+    }
+    if (hn::AllFalse(Floats(), changed)) break;
+  }
+  for (std::size_t i = 0; i < kSize; ++i) codes[i] = hn::IfThenZeroElse(hn::RebindMask(Integers(), nothing), codes[i]);
+  return hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(sum_l2, Zero()))), hn::Div(sum_lx, sum_l2));
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
