@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "codec/block_type.hpp"
 #include "kernels/stored_type.hpp"
 
 namespace poise {
@@ -31,8 +32,9 @@ void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count,
   decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
 }
 
-std::uint64_t stored_bytes(Storage storage, std::uint64_t elements) {
-  const std::uint64_t bits = stored_type(storage).bits;
+std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements) {
+  if (matrix.blocks != nullptr) return elements / matrix.blocks->elements * matrix.blocks->bytes;
+  const std::uint64_t bits = stored_type(matrix.storage).bits;
   return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 

@@ -6,6 +6,8 @@
 
 namespace poise {
 
+struct BlockType;  // codec/block_type.hpp
+
 // How a weight is stored.
 enum class Storage : std::uint8_t {
   f32,
@@ -19,10 +21,8 @@ enum class Storage : std::uint8_t {
   u4_bytes,
   group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
   group4,  // the same, two codes a byte, the even element in the low nibble
+  blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
-
-// What so many elements of rows without gaps take, without their scales.
-std::uint64_t stored_bytes(Storage storage, std::uint64_t elements);
 
 // A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
 // the columns and is a multiple of 16.
@@ -35,7 +35,11 @@ struct StoredRows {
   std::size_t group_size = 0;         // of group8 and group4
   const std::byte* scales = nullptr;  // one a group, row by row
   const std::byte* zeros = nullptr;
+  const BlockType* blocks = nullptr;  // of blocks
 };
+
+// What so many elements of rows without gaps take, without scales beside them. Requires: whole blocks.
+std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
 
 // Rows [first, first + count) as float32: out [count, columns].
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);

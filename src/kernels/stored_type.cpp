@@ -24,6 +24,7 @@ constexpr std::array kTypes = {
     NamedRow{Storage::u4_bytes, {8, 2, TileForm::two_parts, u4_bytes_kernels}},
     NamedRow{Storage::group8, {8, 2, TileForm::two_parts, group8_kernels}},
     NamedRow{Storage::group4, {4, 4, TileForm::two_parts, group4_kernels}},
+    NamedRow{Storage::blocks, {5, 0, TileForm::two_parts, block_kernels}},
 };
 
 constexpr bool in_order() {

@@ -28,7 +28,7 @@ enum class TileForm : std::uint8_t {
 };
 
 struct StoredTypeRow {
-  std::size_t bits = 0;    // an element takes, without scales
+  std::size_t bits = 0;    // an element takes, without scales beside it; of blocks about, which differ
   std::size_t planes = 0;  // codes in a 16-bit word; 0: they are no codes
   TileForm tiles = TileForm::two_parts;
   const TypeKernels& (*kernels)() = nullptr;  // for the processor that was chosen
@@ -48,5 +48,6 @@ const TypeKernels& i4_bytes_kernels();
 const TypeKernels& u4_bytes_kernels();
 const TypeKernels& group8_kernels();
 const TypeKernels& group4_kernels();
+const TypeKernels& block_kernels();
 
 }  // namespace poise

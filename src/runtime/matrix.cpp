@@ -11,7 +11,9 @@
 #include <poise/error.hpp>
 
 #include "kernels/product.hpp"
+#include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/blocks.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -129,6 +131,10 @@ StoredForm stored_form(const Tensor& tensor) {
   if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
     if (const auto form = group_storage(tensor)) return *form;
   }
+  if (has_decoded_blocks(tensor)) {
+    check_block_parts(tensor);
+    return {{.storage = Storage::blocks, .blocks = tensor.layout.blocks()}, tensor.require("data").blob};
+  }
   if (tensor.layout == Layout::dense) {
     const Part& data = tensor.require("data");
     const auto* const form = std::ranges::find(kFloatForms, data.dtype, &FloatForm::dtype);
@@ -144,7 +150,7 @@ StoredForm stored_form(const Tensor& tensor) {
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   const StoredForm form = stored_form(tensor);
-  const std::uint64_t needed = stored_bytes(form.rows.storage, tensor.elements());
+  const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
   if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
   return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
