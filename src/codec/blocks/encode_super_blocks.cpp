@@ -237,8 +237,11 @@ class SymmetricGroups {
     Put(found.scale, scales_, group);
     for (std::size_t i = 0; i < kSize; ++i) Put(ToNumbers(found.template code<kLargest>(At(x, i))), codes_, kSize * group + i);
   }
-  HWY_INLINE void find_codes(std::size_t group) {
-    Put(FindCodes<kSize, kLargest>(Group<kSize>(x_, group), codes_ + kSize * group * hn::Lanes(Floats())), scales_, group);
+  template <std::size_t kTogether>
+  HWY_INLINE void find_codes(std::size_t first_group) {
+    const std::size_t lanes = hn::Lanes(Floats());
+    float* const codes = codes_ + kSize * first_group * lanes;
+    FindCodes<kSize, kLargest, kTogether>(Group<kSize>(x_, first_group), codes, scales_ + first_group * lanes);
   }
   HWY_INLINE const float* scales() const { return scales_; }
 
@@ -274,7 +277,8 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
       scale = found.scale;
       for (std::size_t g = 0; g < Groups::kGroups; ++g) scales[g] = found.code<32>(At(groups.scales(), g));
     } else {
-      for (std::size_t g = 0; g < Groups::kGroups; ++g) groups.find_codes(g);
+      constexpr std::size_t kTogether = 4;
+      for (std::size_t g = 0; g < Groups::kGroups; g += kTogether) groups.find_codes<kTogether>(g);
       const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
       const auto none = hn::Eq(peak.value, Zero());
       const auto inverse = hn::Div(Set(-32), peak.value);

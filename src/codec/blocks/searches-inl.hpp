@@ -65,48 +65,65 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
   return {hn::IfThenZeroElse(nothing, scale), hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// The same by changing one code after the other, weights being squares: codes go to `codes`, as numbers. Returns the scale.
-template <std::size_t kSize, int kLargest>
-HWY_INLINE Numbers FindCodes(const float* x, float* codes) {
-  const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
-  const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
-  const auto factor = hn::Div(Set(-static_cast<float>(kLargest)), peak.value);
-  auto sum_lx = Zero();
-  auto sum_l2 = Zero();
-  for (std::size_t i = 0; i < kSize; ++i) {
-    const auto value = At(x, i);
-    const auto weight = hn::Mul(value, value);
-    const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
-    Put(code, codes, i);
-    sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
-    sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+// The same by changing one code after the other, weights being squares, for groups of kSize numbers one after the other: each step of a
+// group waits for the step before, and the steps of some groups go side by side. Codes go to `codes`, as numbers, scales to `scales`.
+template <std::size_t kSize, int kLargest, std::size_t kTogether>
+HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
+  struct State {
+    Numbers sum_lx, sum_l2, nothing;
+  };
+  State states[kTogether];
+  for (std::size_t g = 0; g < kTogether; ++g) {
+    const Peak peak(kSize, [&](std::size_t i) HWY_ATTR { return At(x, kSize * g + i); });
+    const auto factor = hn::Div(Set(-static_cast<float>(kLargest)), peak.value);
+    auto sum_lx = Zero();
+    auto sum_l2 = Zero();
+    for (std::size_t i = kSize * g; i < kSize * (g + 1); ++i) {
+      const auto value = At(x, i);
+      const auto weight = hn::Mul(value, value);
+      const auto code = RoundBetween(hn::Mul(factor, value), -kLargest, kLargest - 1);
+      Put(code, codes, i);
+      sum_lx = hn::Add(sum_lx, hn::Mul(hn::Mul(weight, value), code));
+      sum_l2 = hn::Add(sum_l2, hn::Mul(hn::Mul(weight, code), code));
+    }
+    states[g].sum_lx = sum_lx;
+    states[g].sum_l2 = sum_l2;
+    states[g].nothing = hn::VecFromMask(Floats(), hn::Lt(peak.magnitude, Set(kNearlyZero)));
   }
   for (int round = 0; round < 5; ++round) {
     auto changed = hn::Lt(Zero(), Zero());
-    for (std::size_t i = 0; i < kSize; ++i) {
-      const auto value = At(x, i);
-      const auto weight = hn::Mul(value, value);
-      const auto product = hn::Mul(weight, value);
-      const auto code = At(codes, i);
-      const auto rest_lx = hn::Sub(sum_lx, hn::Mul(product, code));
-      const auto rest_l2 = hn::Sub(sum_l2, hn::Mul(hn::Mul(weight, code), code));
-      const auto other = ToNumbers(RoundAndClamp(hn::Div(hn::Mul(value, rest_l2), rest_lx), -kLargest, kLargest - 1));
-      const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
-      const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
-      const auto differs = Both(hn::Gt(rest_lx, Zero()), hn::Ne(other, code));
-      const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), sum_l2), hn::Mul(hn::Mul(sum_lx, sum_lx), new_l2));
-      const auto better = Both(differs, Both(hn::Gt(new_l2, Zero()), gains));
-      Put(hn::IfThenElse(better, other, code), codes, i);
-      sum_lx = hn::IfThenElse(better, new_lx, sum_lx);
-      sum_l2 = hn::IfThenElse(better, new_l2, sum_l2);
-      changed = hn::Or(changed, better);
+    for (std::size_t j = 0; j < kSize; ++j) {
+      for (std::size_t g = 0; g < kTogether; ++g) {
+        State& state = states[g];
+        const std::size_t i = kSize * g + j;
+        const auto value = At(x, i);
+        const auto weight = hn::Mul(value, value);
+        const auto product = hn::Mul(weight, value);
+        const auto code = At(codes, i);
+        const auto rest_lx = hn::Sub(state.sum_lx, hn::Mul(product, code));
+        const auto rest_l2 = hn::Sub(state.sum_l2, hn::Mul(hn::Mul(weight, code), code));
+        const auto other = ToNumbers(RoundAndClamp(hn::Div(hn::Mul(value, rest_l2), rest_lx), -kLargest, kLargest - 1));
+        const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
+        const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
+        const auto differs = Both(hn::Gt(rest_lx, Zero()), hn::Ne(other, code));
+        const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), state.sum_l2), hn::Mul(hn::Mul(state.sum_lx, state.sum_lx), new_l2));
+        const auto better = Both(differs, Both(hn::Gt(new_l2, Zero()), gains));
+        Put(hn::IfThenElse(better, other, code), codes, i);
+        state.sum_lx = hn::IfThenElse(better, new_lx, state.sum_lx);
+        state.sum_l2 = hn::IfThenElse(better, new_l2, state.sum_l2);
+        changed = hn::Or(changed, better);
+      }
     }
     if (hn::AllFalse(Floats(), changed)) break;
   }
-  for (std::size_t i = 0; i < kSize; ++i) {
-    Put(hn::IfThenZeroElse(nothing, hn::Add(At(codes, i), Set(static_cast<float>(kLargest)))), codes, i);
+  for (std::size_t g = 0; g < kTogether; ++g) {
+    const auto nothing = hn::MaskFromVec(states[g].nothing);
+    for (std::size_t i = kSize * g; i < kSize * (g + 1); ++i) {
+      Put(hn::IfThenZeroElse(nothing, hn::Add(At(codes, i), Set(static_cast<float>(kLargest)))), codes, i);
+    }
+    const auto scale = hn::Div(states[g].sum_lx, states[g].sum_l2);
+    Put(hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(states[g].sum_l2, Zero()))), scale), scales, g);
   }
-  return hn::IfThenZeroElse(hn::Or(nothing, hn::Not(hn::Gt(sum_l2, Zero()))), hn::Div(sum_lx, sum_l2));
 }
 
 // x is about scale * code + min, with codes up to kLargest.
