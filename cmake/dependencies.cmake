@@ -9,6 +9,7 @@ pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
 # Header-only, and packaged without targets of their own in some releases.
 foreach(header IN ITEMS CLI/CLI.hpp)
@@ -20,4 +21,4 @@ endif()
 
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
-  PkgConfig::simdjson PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc)
+  PkgConfig::simdjson PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc PkgConfig::pcre2)

@@ -277,7 +277,8 @@ poise_status poise_model_attributes(const poise_model* model, const poise_attrib
 typedef enum poise_vocabulary_kind POISE_ENUM {
   POISE_SENTENCEPIECE_BPE = 0,      // merges by score over characters
   POISE_SENTENCEPIECE_UNIGRAM = 1,  // listed; Poise does not encode with it
-  POISE_BYTE_PAIR = 2               // merges by rank over bytes
+  POISE_BYTE_PAIR = 2,              // merges by rank over bytes
+  POISE_PIPELINE = 3                // as tokenizer.json has it; poise_writer_set_vocabulary makes none
 } poise_vocabulary_kind;
 
 typedef struct poise_vocabulary {
@@ -291,7 +292,7 @@ typedef struct poise_vocabulary {
   int32_t add_dummy_prefix;          // 0 or 1
   int32_t remove_extra_whitespaces;  // 0 or 1
   size_t tokens;
-  size_t merges;          // of POISE_BYTE_PAIR
+  size_t merges;          // of POISE_BYTE_PAIR and POISE_PIPELINE
   poise_text normalizer;  // "identity"
 } poise_vocabulary;
 #define POISE_VOCABULARY_INIT                                                                           \

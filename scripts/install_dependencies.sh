@@ -5,7 +5,7 @@
 set -eu
 
 # What the command and the library are made with.
-build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libzstd-dev libssl-dev libxxhash-dev
+build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev libssl-dev libxxhash-dev
   libtbb-dev libhwy-dev"
 test="$build git python3 python3-numpy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"
 clang="$test clang-14 clang-format-14 libclang-rt-14-dev llvm-14"

@@ -69,6 +69,7 @@ enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
   sentencepiece_unigram,  // listed and stored; Poise does not encode with it
   byte_pair,              // Tiny Llama: merges by rank over bytes, within words
+  pipeline,               // as tokenizer.json has it: `pipeline` says how
 };
 
 // Tokens by id. Text is kept in one arena, so that 32000 tokens are one allocation.
@@ -86,8 +87,14 @@ class Vocabulary {
   bool remove_extra_whitespaces = false;
   std::string normalizer = "identity";
 
-  // VocabularyKind::byte_pair: left and right text, in rank order.
+  // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
   std::vector<std::pair<std::string, std::string>> merges;
+
+  // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md): "normalizer",
+  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer" alone.
+  Attributes pipeline;
+  // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
+  Value chat_template;
 
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::string_view text, float score, TokenType type);

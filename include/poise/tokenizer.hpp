@@ -2,23 +2,34 @@
 //
 // For SentencePiece vocabularies the ids and the text are those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
-// ("<s>") is never matched in a prompt. A const Tokenizer is safe to use from many threads.
+// ("<s>") is never matched in a prompt. For vocabularies of tokenizer.json they are those of Hugging Face's library, which
+// does find the texts of added tokens in a prompt (docs/tokenizers.md). A const Tokenizer is safe to use from many threads.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <poise/model.hpp>
+#include <poise/source.hpp>
 
 namespace poise {
 
 class TextDecoder;
 
+// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory that holds some. Nothing where there is
+// none of them, whatever else there is. Throws io, and invalid_file and unsupported for a file that is none or holds what Poise does not know.
+std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
+
 using TokenId = std::int32_t;
+
+// What decoding makes of BOS, EOS and other control tokens.
+enum class SpecialTokens { hidden, shown };
 
 class Tokenizer {
  public:
@@ -28,13 +39,20 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for unigram vocabularies, for
-  // normalizers other than identity, and for a character when there are neither byte tokens nor an unknown token.
+  // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for unigram vocabularies of
+  // SentencePiece, for normalizers of theirs other than identity, for a character when there are neither byte tokens nor an
+  // unknown token, and for a regular expression of the vocabulary that takes longer on this text than any should.
   std::vector<TokenId> encode(std::string_view text) const;
+  // The same with the special tokens that belong around it: those of the vocabulary's post-processor, else BOS in front
+  // where there is one.
+  std::vector<TokenId> encode_with_special(std::string_view text) const;
 
-  // The text of ids; valid UTF-8 if the vocabulary is. Control tokens are invisible, the space that encode() puts in
-  // front is taken away. Throws bad_argument for an id outside the vocabulary.
-  std::string decode(std::span<const TokenId> tokens) const;
+  // The text of ids; valid UTF-8 if the vocabulary is. The space that encode() puts in front is taken away. Throws
+  // bad_argument for an id outside the vocabulary.
+  std::string decode(std::span<const TokenId> tokens, SpecialTokens special = SpecialTokens::hidden) const;
+
+  // A token as the vocabulary spells it. Throws bad_argument for an id outside the vocabulary.
+  std::string_view piece(TokenId token) const;
 
   const Vocabulary& vocabulary() const;
 
@@ -48,7 +66,7 @@ class Tokenizer {
 // ends where a character ends. Requires: the tokenizer outlives the stream.
 class TextStream {
  public:
-  explicit TextStream(const Tokenizer& tokenizer);
+  explicit TextStream(const Tokenizer& tokenizer, SpecialTokens special = SpecialTokens::hidden);
   ~TextStream();
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;

@@ -9,6 +9,14 @@
 
 namespace poise {
 
+std::uint64_t hash_seed() {
+  static const std::uint64_t seed = [] {
+    std::random_device device;
+    return std::uint64_t{device()} << 32 | device();
+  }();
+  return seed;
+}
+
 void TextTable::reserve(std::size_t texts) {
   constexpr std::size_t kLeast = 16;
   const std::size_t wanted = std::bit_ceil(std::max(2 * texts, kLeast));
@@ -28,12 +36,6 @@ void TextTable::clear() {
   size_ = 0;
 }
 
-std::uint32_t TextTable::hash(std::string_view text) {
-  static const std::uint64_t seed = [] {
-    std::random_device device;
-    return std::uint64_t{device()} << 32 | device();
-  }();
-  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
-}
+std::uint32_t TextTable::hash(std::string_view text) { return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), hash_seed())); }
 
 }  // namespace poise

@@ -9,7 +9,10 @@
 
 namespace poise {
 
-// Open addressing. The hash has a seed that each process draws, so that a file whose texts all collide is not easily made.
+// Drawn once by each process, so that no file can be made whose keys collide in a table.
+std::uint64_t hash_seed();
+
+// Open addressing. The hash has that seed.
 // `text_at(position)` gives the text that was put in with a position.
 class TextTable {
  public:

@@ -13,7 +13,7 @@ static_assert(static_cast<int>(TokenType::normal) == POISE_TOKEN_NORMAL && stati
               static_cast<int>(TokenType::user_defined) == POISE_TOKEN_USER_DEFINED);
 static_assert(static_cast<int>(VocabularyKind::sentencepiece_bpe) == POISE_SENTENCEPIECE_BPE &&
               static_cast<int>(VocabularyKind::sentencepiece_unigram) == POISE_SENTENCEPIECE_UNIGRAM &&
-              static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR);
+              static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR && static_cast<int>(VocabularyKind::pipeline) == POISE_PIPELINE);
 
 // Bytes that belong to the caller.
 class BorrowedSource final : public poise::Source {

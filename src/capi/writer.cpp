@@ -209,7 +209,8 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
     const poise_vocabulary usual = POISE_VOCABULARY_INIT;
     const poise_vocabulary from = taken(at(vocabulary, "vocabulary"), usual);
     if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
-      refuse(fmt::format("vocabulary->kind is {}, which is no kind", static_cast<int>(from.kind)));
+      refuse(fmt::format("vocabulary->kind is {}, which is no kind{}", static_cast<int>(from.kind),
+                         from.kind == POISE_PIPELINE ? " that this call can make" : ""));
     poise::Vocabulary made;
     made.kind = static_cast<poise::VocabularyKind>(from.kind);
     made.bos_id = from.bos_id;

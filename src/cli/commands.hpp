@@ -18,5 +18,6 @@ void add_hash(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
+void add_tokenize(CLI::App& app);
 
 }  // namespace poise::cli

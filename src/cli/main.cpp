@@ -116,6 +116,7 @@ int run(int argc, char** argv) {
   poise::cli::add_diff(app);
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
+  poise::cli::add_tokenize(app);
   require_known_command(app, argc, argv);
   int code = 0;
   try {

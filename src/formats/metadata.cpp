@@ -37,8 +37,8 @@ std::string encode_text(std::string_view text) {
   throw Error(ErrorKind::invalid_file, fmt::format("attribute {}: {}", attribute, problem), model.origin.path.string());
 }
 
-std::string decode_text(const Model& model, const std::string& text) {
-  if (!text.starts_with('\0')) return text;
+std::string decode_text(const Model& model, std::string_view text) {
+  if (!text.starts_with('\0')) return std::string(text);
   const auto digit = [&](char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -87,37 +87,56 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
     for (const auto& [left, right] : vocabulary.merges) merges.push_back(Value::Array{encode_text(left), encode_text(right)});
     map.set("merges", std::move(merges));
   }
+  if (!vocabulary.pipeline.empty()) map.set("pipeline", vocabulary.pipeline);
+  if (vocabulary.chat_template != Value()) map.set("chat_template", vocabulary.chat_template);
   return map;
 }
 
+// Tokens, scores, types and merges are read one by one as the text is parsed: as values they would take many times its size.
 class VocabularyReader {
  public:
-  VocabularyReader(const Model& model, const Attributes& map) : model_(model), map_(map) {}
+  explicit VocabularyReader(const Model& model) : model_(model) {}
 
-  Vocabulary read() const {
-    Vocabulary vocabulary;
-    vocabulary.kind = kind();
-    vocabulary.bos_id = id("bos_id");
-    vocabulary.eos_id = id("eos_id");
-    vocabulary.pad_id = id("pad_id");
-    vocabulary.unk_id = id("unk_id");
-    vocabulary.max_length = id("max_length");
-    vocabulary.add_dummy_prefix = get<bool>("add_dummy_prefix");
-    vocabulary.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
-    vocabulary.normalizer = get<std::string>("normalizer");
-    const auto& tokens = get<Value::Array>("tokens");
-    const auto& scores = get<Value::Array>("scores");
-    const auto& types = get<Value::Array>("types");
-    if (scores.size() != tokens.size() || types.size() != tokens.size()) {
-      fail(model_, kVocabulary, fmt::format("{} tokens, {} scores and {} types: expected equal numbers", tokens.size(), scores.size(), types.size()));
+  Vocabulary read(std::string_view json, const std::string& name) {
+    std::vector<Attributes::Entry> fields;
+    walk_json_object(JsonText(json), name, 0, [&](std::string_view key, JsonValue& value) {
+      if (std::ranges::find(fields, key, &Attributes::Entry::first) != fields.end()) fail_repeated_key(key, name, value.position());
+      if (fields.size() == kMaxKeys) fail(model_, kVocabulary, "too many keys");
+      const auto* list = std::ranges::find(kLists, key, &List::key);
+      fields.emplace_back(key, Value(Value::Array()));
+      if (list == kLists.end() || !value.items([&](JsonValue& item) { (this->*list->add)(item); })) fields.back().second = value.tree();
+    });
+    map_ = Attributes::from_unique(std::move(fields));
+    read_fields();
+    for (const std::string_view list : {"tokens", "scores", "types"}) (void)get<Value::Array>(list);
+    if (map_.find("merges") != nullptr) (void)get<Value::Array>("merges");
+    if (scores_.size() != ends_.size() || types_.size() != ends_.size()) {
+      fail(model_, kVocabulary, fmt::format("{} tokens, {} scores and {} types: expected equal numbers", ends_.size(), scores_.size(), types_.size()));
     }
-    if (tokens.size() > kMaxTokens) fail(model_, kVocabulary, fmt::format("more than {} tokens", kMaxTokens));
-    for (std::size_t i = 0; i < tokens.size(); ++i) vocabulary.add(text(tokens[i]), score(scores[i]), type(types[i]));
-    if (map_.find("merges") != nullptr) read_merges(vocabulary);
-    return vocabulary;
+    vocabulary_.reserve(ends_.size(), texts_.size());
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < ends_.size(); ++i) {
+      vocabulary_.add(std::string_view(texts_).substr(begin, ends_[i] - begin), scores_[i], types_[i]);
+      begin = ends_[i];
+    }
+    return std::move(vocabulary_);
   }
 
  private:
+  void read_fields() {
+    vocabulary_.kind = kind();
+    vocabulary_.bos_id = id("bos_id");
+    vocabulary_.eos_id = id("eos_id");
+    vocabulary_.pad_id = id("pad_id");
+    vocabulary_.unk_id = id("unk_id");
+    vocabulary_.max_length = id("max_length");
+    vocabulary_.add_dummy_prefix = get<bool>("add_dummy_prefix");
+    vocabulary_.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
+    vocabulary_.normalizer = get<std::string>("normalizer");
+    if (map_.find("pipeline") != nullptr) vocabulary_.pipeline = get<Attributes>("pipeline");
+    if (const Value* chat_template = map_.find("chat_template")) vocabulary_.chat_template = *chat_template;
+  }
+
   template <typename T>
   const T& get(std::string_view key) const {
     const Value* value = map_.find(key);
@@ -143,10 +162,27 @@ class VocabularyReader {
     fail(model_, kVocabulary, fmt::format("kind \"{}\" is not known", name));
   }
 
-  std::string text(const Value& value) const {
-    const auto* encoded = value.get_if<std::string>();
-    if (encoded == nullptr) fail(model_, kVocabulary, "a token is no text");
+  std::string text(JsonValue& item) const {
+    const auto encoded = item.text();
+    if (!encoded) fail(model_, kVocabulary, "a token is no text");
     return decode_text(model_, *encoded);
+  }
+
+  // A list, and what takes its items.
+  struct List {
+    std::string_view key;
+    void (VocabularyReader::*add)(JsonValue& item);
+  };
+  static const std::array<List, 4> kLists;
+  static constexpr std::size_t kMaxKeys = 64;
+
+  void add_score(JsonValue& item) { scores_.push_back(score(item.tree())); }
+  void add_type(JsonValue& item) { types_.push_back(type(item.tree())); }
+
+  void add_token(JsonValue& item) {
+    if (ends_.size() == kMaxTokens) fail(model_, kVocabulary, fmt::format("more than {} tokens", kMaxTokens));
+    texts_ += text(item);
+    ends_.push_back(texts_.size());
   }
 
   float score(const Value& value) const {
@@ -165,18 +201,31 @@ class VocabularyReader {
     return static_cast<TokenType>(*number);
   }
 
-  void read_merges(Vocabulary& vocabulary) const {
-    if (get<Value::Array>("merges").size() > kMaxMerges) fail(model_, kVocabulary, fmt::format("more than {} merges", kMaxMerges));
-    for (const Value& item : get<Value::Array>("merges")) {
-      const auto* pair = item.get_if<Value::Array>();
-      if (pair == nullptr || pair->size() != 2) fail(model_, kVocabulary, "merges: expected pairs of texts");
-      vocabulary.merges.emplace_back(text((*pair)[0]), text((*pair)[1]));
-    }
+  void add_merge(JsonValue& item) {
+    if (vocabulary_.merges.size() == kMaxMerges) fail(model_, kVocabulary, fmt::format("more than {} merges", kMaxMerges));
+    std::array<std::string, 2> parts;
+    std::size_t count = 0;
+    const bool list = item.items([&](JsonValue& part) {
+      if (count < parts.size()) parts[count] = text(part);
+      ++count;
+    });
+    if (!list || count != parts.size()) fail(model_, kVocabulary, "merges: expected pairs of texts");
+    vocabulary_.merges.emplace_back(std::move(parts[0]), std::move(parts[1]));
   }
 
   const Model& model_;
-  const Attributes& map_;
+  Attributes map_;  // lists are empty in it
+  Vocabulary vocabulary_;
+  std::string texts_;  // of all tokens
+  std::vector<std::size_t> ends_;
+  std::vector<float> scores_;
+  std::vector<TokenType> types_;
 };
+
+const std::array<VocabularyReader::List, 4> VocabularyReader::kLists = {{{"tokens", &VocabularyReader::add_token},
+                                                                         {"scores", &VocabularyReader::add_score},
+                                                                         {"types", &VocabularyReader::add_type},
+                                                                         {"merges", &VocabularyReader::add_merge}}};
 
 Card card_from(const Model& model, const Attributes& map) {
   const auto text = [&](std::string_view key) -> std::string {
@@ -189,15 +238,22 @@ Card card_from(const Model& model, const Attributes& map) {
   return {text("model_type"), text("base_model"), text("author"), text("created_at"), text("last_modified"), text("license"), text("uuid")};
 }
 
-// The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
-std::optional<Attributes> take_json(Model& model, std::string_view key) {
+// Poise's attribute of that key, if it is there; throws unless it is text.
+const std::string* json_text(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr) return nullptr;
   const auto* text = value->get_if<std::string>();
   if (text == nullptr) fail(model, key, "expected JSON text");
-  // A vocabulary has three values a token and three a merge.
-  const ValueBudget budget = key == kVocabulary ? ValueBudget::for_values(3 * (kMaxTokens + kMaxMerges) + 100) : ValueBudget(text->size());
-  Value json = parse_json(*text, fmt::format("{}: attribute {}", model.origin.path.string(), key), budget);
+  return text;
+}
+
+std::string name_of(const Model& model, std::string_view key) { return fmt::format("{}: attribute {}", model.origin.path.string(), key); }
+
+// The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
+std::optional<Attributes> take_json(Model& model, std::string_view key) {
+  const std::string* text = json_text(model, key);
+  if (text == nullptr) return std::nullopt;
+  Value json = parse_json(*text, name_of(model, key));
   if (json.get_if<Attributes>() == nullptr) fail(model, key, "expected a JSON object");
   model.attributes.erase(key);
   return std::move(json).take<Attributes>();
@@ -260,7 +316,10 @@ Attributes metadata_attributes(const Model& model) {
 void take_text_attributes(Model& model) {
   if (const auto map = take_json(model, kCard)) model.card = card_from(model, *map);
   if (auto map = take_json(model, kConfig)) take_config(model, std::move(*map), model.origin.path.string());
-  if (const auto map = take_json(model, kVocabulary)) model.vocabulary = VocabularyReader(model, *map).read();
+  if (const std::string* text = json_text(model, kVocabulary)) {
+    model.vocabulary = VocabularyReader(model).read(*text, name_of(model, kVocabulary));
+    model.attributes.erase(kVocabulary);
+  }
 }
 
 }  // namespace poise

@@ -11,8 +11,8 @@ inline constexpr std::size_t kMaxParts = 4'000'000;  // of all tensors
 inline constexpr std::size_t kMaxRank = 64;          // PyTorch's own limit, and that of zTensor 2
 
 // Vocabularies.
-inline constexpr std::size_t kMaxTokens = 300'000;
-inline constexpr std::size_t kMaxMerges = 500'000;
+inline constexpr std::size_t kMaxTokens = 500'000;
+inline constexpr std::size_t kMaxMerges = 1'000'000;
 
 // Configurations.
 inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits

@@ -87,6 +87,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0, right.remove_extra_whitespaces ? 1 : 0);
   if (left.merges != right.merges)
     out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()), fmt::format("{}, not all the same", right.merges.size())});
+  if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
+  if (left.chat_template != right.chat_template) out.push_back({"vocabulary.chat_template", "differs", "differs"});
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
     if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) || left.type(id) != right.type(id)) ++different;

@@ -145,11 +145,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 bool Session::has_tokenizer() const { return state_->weights().has_tokenizer(); }
 const Tokenizer& Session::tokenizer() const { return state_->weights().tokenizer(); }
 
-std::vector<TokenId> Session::prompt(std::string_view text) const {
-  std::vector<TokenId> tokens = tokenizer().encode(text);
-  if (const TokenId bos = tokenizer().vocabulary().bos_id; bos >= 0) tokens.insert(tokens.begin(), bos);
-  return tokens;
-}
+std::vector<TokenId> Session::prompt(std::string_view text) const { return tokenizer().encode_with_special(text); }
 
 std::size_t Session::vocabulary_size() const { return state_->vocabulary_size(); }
 std::size_t Session::context() const { return state_->context(); }

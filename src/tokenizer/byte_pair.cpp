@@ -25,22 +25,24 @@ char normalize(char byte) {
 // The texts of the tokens; control tokens are invisible.
 class BytePairDecoder final : public TextDecoder {
  public:
-  BytePairDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces) : vocabulary_(vocabulary), surfaces_(surfaces) {}
+  BytePairDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces, SpecialTokens special)
+      : vocabulary_(vocabulary), surfaces_(surfaces), special_(special) {}
 
   void add(TokenId token, std::string& text) override {
     const auto id = static_cast<std::size_t>(token);
-    if (surfaces_[id] != Surface::invisible) text += vocabulary_.text(id);
+    if (surfaces_[id] != Surface::invisible || special_ == SpecialTokens::shown) text += vocabulary_.text(id);
   }
   void finish(std::string&) override {}
 
  private:
   const Vocabulary& vocabulary_;
   const std::vector<Surface>& surfaces_;
+  SpecialTokens special_;
 };
 
-class BytePair final : public TokenScheme {
+class BytePair final : public PlainScheme {
  public:
-  explicit BytePair(const Vocabulary& vocabulary) : vocabulary_(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary) {
+  explicit BytePair(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.add(static_cast<TokenId>(id));
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
@@ -71,7 +73,7 @@ class BytePair final : public TokenScheme {
     return tokens;
   }
 
-  std::unique_ptr<TextDecoder> decoder() const override { return std::make_unique<BytePairDecoder>(vocabulary_, surfaces_); }
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override { return std::make_unique<BytePairDecoder>(vocabulary_, surfaces_, special); }
 
  private:
   using Pair = std::pair<std::string_view, std::string_view>;
@@ -94,7 +96,6 @@ class BytePair final : public TokenScheme {
     return id;
   }
 
-  const Vocabulary& vocabulary_;
   std::vector<Surface> surfaces_;
   TokenIndex ids_;
   std::unordered_map<Pair, double, Hash> ranks_;

@@ -14,6 +14,7 @@ constexpr std::array kKinds = std::to_array<TokenKind>({
     {VocabularyKind::sentencepiece_bpe, "sentencepiece_bpe", make_sentencepiece_bpe},
     {VocabularyKind::sentencepiece_unigram, "sentencepiece_unigram", make_sentencepiece_unigram},
     {VocabularyKind::byte_pair, "byte_pair", make_byte_pair},
+    {VocabularyKind::pipeline, "pipeline", make_pipeline},
 });
 
 }  // namespace

@@ -28,5 +28,6 @@ inline std::string_view kind_name(VocabularyKind kind) { return token_kind(kind)
 std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary);
 std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary);
 std::unique_ptr<const TokenScheme> make_byte_pair(const Vocabulary& vocabulary);
+std::unique_ptr<const TokenScheme> make_pipeline(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -27,8 +27,27 @@ class TokenScheme {
 
   // As Tokenizer::encode() has it.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  // A text's tokens with the special ones around them: with BOS in front, unless the kind says otherwise.
+  virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
+  // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
+  virtual std::string_view piece(TokenId token) const = 0;
   // Requires: the scheme outlives the decoder.
-  virtual std::unique_ptr<TextDecoder> decoder() const = 0;
+  virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
+};
+
+// A scheme whose special tokens are BOS alone.
+class PlainScheme : public TokenScheme {
+ public:
+  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const final {
+    if (vocabulary_.bos_id >= 0) tokens.insert(tokens.begin(), vocabulary_.bos_id);
+    return tokens;
+  }
+  std::string_view piece(TokenId token) const final { return vocabulary_.text(static_cast<std::size_t>(token)); }
+
+ protected:
+  const Vocabulary& vocabulary_;
 };
 
 // Throws unsupported when a text has to be changed before it is cut into tokens.

@@ -21,7 +21,8 @@ void append_with_spaces(std::string_view text, std::string& out) {
 
 class SentencePieceDecoder final : public TextDecoder {
  public:
-  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces) : vocabulary_(vocabulary), surfaces_(surfaces) {}
+  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces, SpecialTokens special)
+      : vocabulary_(vocabulary), surfaces_(surfaces), special_(special) {}
 
   void add(TokenId token, std::string& text) override {
     const auto id = static_cast<std::size_t>(token);
@@ -34,7 +35,10 @@ class SentencePieceDecoder final : public TextDecoder {
     append_bytes(true, text);
     if (space_taken_ || any_text_) at_start_ = false;
     space_taken_ = false;
-    if (surface == Surface::invisible) return;
+    if (surface == Surface::invisible) {
+      if (special_ == SpecialTokens::shown) text += vocabulary_.text(id);
+      return;
+    }
     if (surface == Surface::unknown) {
       text += kUnknownSurface;
       any_text_ = true;
@@ -75,6 +79,7 @@ class SentencePieceDecoder final : public TextDecoder {
 
   const Vocabulary& vocabulary_;
   const std::vector<Surface>& surfaces_;
+  SpecialTokens special_;
   std::string bytes_;         // byte tokens that do not make up a character yet
   bool any_text_ = false;     // has any text been decoded?
   bool at_start_ = true;      // may the next token lose its leading space?
@@ -83,7 +88,7 @@ class SentencePieceDecoder final : public TextDecoder {
 
 }  // namespace
 
-SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), surfaces_(surfaces_of(vocabulary)) {
+SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)) {
   // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -94,6 +99,8 @@ SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : vocabul
   }
 }
 
-std::unique_ptr<TextDecoder> SentencePieceScheme::decoder() const { return std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_); }
+std::unique_ptr<TextDecoder> SentencePieceScheme::decoder(SpecialTokens special) const {
+  return std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_, special);
+}
 
 }  // namespace poise

@@ -16,14 +16,11 @@ namespace poise {
 inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
 
 // A scheme that decodes as SentencePiece does.
-class SentencePieceScheme : public TokenScheme {
+class SentencePieceScheme : public PlainScheme {
  public:
   explicit SentencePieceScheme(const Vocabulary& vocabulary);
 
-  std::unique_ptr<TextDecoder> decoder() const final;
-
- protected:
-  const Vocabulary& vocabulary_;
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const final;
 
  private:
   std::vector<Surface> surfaces_;

@@ -16,6 +16,8 @@ class TokenIndex {
   // Requires: the vocabulary outlives this.
   explicit TokenIndex(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
+  void reserve(std::size_t tokens) { table_.reserve(tokens); }
+
   // Of tokens with one text the first is found.
   void add(TokenId id) {
     table_.insert(text_at(static_cast<std::uint32_t>(id)), static_cast<std::uint32_t>(id), [this](std::uint32_t at) { return text_at(at); });

@@ -41,14 +41,21 @@ const Vocabulary& Tokenizer::vocabulary() const { return tables_->vocabulary; }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const { return tables_->scheme->encode(text); }
 
-std::string Tokenizer::decode(std::span<const TokenId> tokens) const {
-  TextStream stream(*this);
+std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const { return tables_->scheme->with_special(encode(text)); }
+
+std::string_view Tokenizer::piece(TokenId token) const {
+  tables_->require_known(token);
+  return tables_->scheme->piece(token);
+}
+
+std::string Tokenizer::decode(std::span<const TokenId> tokens, SpecialTokens special) const {
+  TextStream stream(*this, special);
   std::string text;
   for (const TokenId token : tokens) text += stream.add(token);
   return text += stream.finish();
 }
 
-TextStream::TextStream(const Tokenizer& tokenizer) : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->decoder()) {}
+TextStream::TextStream(const Tokenizer& tokenizer, SpecialTokens special) : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->decoder(special)) {}
 TextStream::~TextStream() = default;
 TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;

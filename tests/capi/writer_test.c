@@ -249,7 +249,7 @@ static void refuses_what_makes_no_sense(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_set_config(writer, "[]", &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_set_config(writer, "{", &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_set_attributes(writer, "{\"a\":1,\"a\":2}", &error));
-  vocabulary.kind = (poise_vocabulary_kind)3;
+  vocabulary.kind = (poise_vocabulary_kind)4;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_set_vocabulary(writer, &vocabulary, &error));
   vocabulary.kind = POISE_SENTENCEPIECE_BPE;
   vocabulary.bos_id = 5;

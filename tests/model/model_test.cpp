@@ -56,7 +56,7 @@ TEST(Model, HasNoMoreThanItsLimits) {
 TEST(Vocabulary, HasNoMoreTokensThanTheLimit) {
   Vocabulary vocabulary;
   for (std::size_t i = 0; i < kMaxTokens; ++i) vocabulary.add("a", 0, TokenType::normal);
-  EXPECT_THAT(refusal([&] { vocabulary.add("a", 0, TokenType::normal); }), HasSubstr("more than 300000 tokens"));
+  EXPECT_THAT(refusal([&] { vocabulary.add("a", 0, TokenType::normal); }), HasSubstr("more than 500000 tokens"));
 }
 
 }  // namespace

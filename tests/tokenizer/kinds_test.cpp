@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST(TokenKinds, EachHasARowThatItsNameFinds) {
-  for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram, VocabularyKind::byte_pair}) {
+  for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
     const TokenKind& row = token_kind(kind);
     EXPECT_EQ(row.kind, kind);
     EXPECT_EQ(find_token_kind(row.name), &row) << row.name;
@@ -25,6 +25,7 @@ TEST(TokenKinds, NamesAreThoseOfTheFiles) {
   EXPECT_EQ(kind_name(VocabularyKind::sentencepiece_bpe), "sentencepiece_bpe");
   EXPECT_EQ(kind_name(VocabularyKind::sentencepiece_unigram), "sentencepiece_unigram");
   EXPECT_EQ(kind_name(VocabularyKind::byte_pair), "byte_pair");
+  EXPECT_EQ(kind_name(VocabularyKind::pipeline), "pipeline");
 }
 
 TEST(TokenKinds, AKindWithoutARowIsABug) { EXPECT_THROW(token_kind(static_cast<VocabularyKind>(99)), Error); }

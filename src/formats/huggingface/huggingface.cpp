@@ -3,7 +3,8 @@
 //   config.json                     hyperparameters
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
-//   tokenizer.model                 SentencePiece vocabulary
+//   tokenizer.model                 SentencePiece vocabulary, or
+//   tokenizer.json, ...             another one (tokenizer/files.hpp)
 //   README.md                       model card; license and base_model in its front matter
 #include "formats/huggingface/huggingface.hpp"
 
@@ -27,7 +28,7 @@
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/files.hpp"
 
 namespace poise {
 namespace {
@@ -39,7 +40,6 @@ constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the
 constexpr std::string_view kConfig = "config.json";
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr std::string_view kTokenizer = "tokenizer.model";
 constexpr std::string_view kReadme = "README.md";
 
 bool is_there(const fs::path& path) {
@@ -228,12 +228,13 @@ void set_vocab_size(Model& model) {
 }
 
 void read_vocabulary(Model& model, Directory& directory) {
-  if (!is_there(directory.path() / kTokenizer)) {
+  const std::vector<std::string> names = tokenizer_file_names();
+  if (std::ranges::none_of(names, [&](const std::string& name) { return is_there(directory.path() / name); })) {
     model.warnings.push_back(
-        {Severity::warning, fmt::format("{} is missing: the model has no vocabulary", kTokenizer), directory.path().string(), std::nullopt});
+        {Severity::warning, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")), directory.path().string(), std::nullopt});
     return;
   }
-  model.vocabulary = read_sentencepiece(*directory.open(kTokenizer));
+  model.vocabulary = read_tokenizer_files(directory.path(), [&](std::string_view name) { return directory.open(name); });
   if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
 

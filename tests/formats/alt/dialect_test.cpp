@@ -321,7 +321,7 @@ TEST(AltErrors, NameFieldOffsetExpectedAndFound) {
       {32, 0x1234, "section_marker: expected a section or the end marker 0xfffffff, found 0x1234", 32},
       {192, static_cast<std::int32_t>(0xCAFEBABE), "section_marker: the general section comes twice or too late", 192},
       {304, 290000, "tokenizer: vocab_size: 290000 tokens need at least 12 bytes each", 304},
-      {304, 1000000, "tokenizer: vocab_size: 1000000 tokens, at most 300000 are allowed", 304},
+      {304, 1000000, "tokenizer: vocab_size: 1000000 tokens, at most 500000 are allowed", 304},
       {0x1a0 + 16, 13, "tensors: tensor 12: max: 4 bytes wanted, 2 left", 0x6a6},
       {0x1a0 + 24, 22, "tensors: shape_count: the tensors have 21 dimensions, found 22", 0x1a0 + 24},
       {0x1a0 + 32, 2, "tensors: block_count: the tensors belong to 1 layers, found 2", 0x1a0 + 32},

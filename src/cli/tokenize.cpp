@@ -1,0 +1,141 @@
+// poise tokenize: a text in, its tokens out.
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/text.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct Options {
+  std::string path;
+  std::string text = "-";
+  ReadOptions read;
+  TokenizerFiles tokenizer;
+  bool json = false;
+  bool lines = false;
+  bool no_special = false;
+};
+
+// Standard input, piece by piece.
+class Input {
+ public:
+  std::string all() {
+    std::string text;
+    while (fill()) text += std::exchange(buffer_, {});
+    return text;
+  }
+
+  // The next line, without its end; false behind the last one.
+  bool line(std::string& line) {
+    std::size_t looked = 0;
+    std::size_t end = buffer_.find('\n');
+    while (end == std::string::npos) {
+      looked = buffer_.size();
+      if (!fill()) break;
+      end = buffer_.find('\n', looked);
+    }
+    if (buffer_.empty()) return false;
+    line = buffer_.substr(0, end);
+    buffer_.erase(0, end == std::string::npos ? end : end + 1);
+    return true;
+  }
+
+ private:
+  bool fill() {
+    const std::size_t before = buffer_.size();
+    buffer_.resize(before + kChunk);
+    const std::size_t read = std::fread(buffer_.data() + before, 1, kChunk, stdin);
+    buffer_.resize(before + read);
+    if (std::ferror(stdin) != 0) throw std::system_error(errno, std::generic_category(), "standard input");
+    return read > 0;
+  }
+
+  static constexpr std::size_t kChunk = 1 << 20;
+  std::string buffer_;
+};
+
+class Tokenize {
+ public:
+  explicit Tokenize(const Options& options) : options_(options), tokenizer_(vocabulary()) {}
+
+  void execute() {
+    if (options_.lines) return print_lines();
+    const std::string text = options_.text == "-" ? Input().all() : options_.text;
+    if (options_.json) return print(json(text) + "\n");
+    print_table(text);
+  }
+
+ private:
+  Vocabulary vocabulary() const {
+    if (auto given = options_.tokenizer.read()) return *std::move(given);
+    if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
+    Model model = open(options_.path, options_.read);
+    if (!model.vocabulary) throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
+    return *std::move(model.vocabulary);
+  }
+
+  std::vector<TokenId> encode(std::string_view text) const { return options_.no_special ? tokenizer_.encode(text) : tokenizer_.encode_with_special(text); }
+
+  std::string json(std::string_view text) const {
+    const std::vector<TokenId> ids = encode(text);
+    Value::Array pieces;
+    for (const TokenId id : ids) pieces.emplace_back(tokenizer_.piece(id));
+    return to_json(
+        Attributes{{"ids", Value::Array(ids.begin(), ids.end())}, {"pieces", std::move(pieces)}, {"text", tokenizer_.decode(ids, SpecialTokens::shown)}});
+  }
+
+  void print_table(std::string_view text) const {
+    Table table({"id", "piece"}, {true, false});
+    for (const TokenId id : encode(text)) table.add({std::to_string(id), printable(tokenizer_.piece(id))});
+    print(table.text());
+  }
+
+  void print_lines() const {
+    Input input;
+    std::string line;
+    for (std::size_t number = 1; input.line(line); ++number) {
+      const Value value = parse_json(line, fmt::format("line {} of the input", number));
+      const auto* text = value.get_if<std::string>();
+      if (text == nullptr) throw Error(ErrorKind::invalid_file, "expected a JSON string", fmt::format("line {} of the input", number));
+      print(json(*text) + "\n");
+    }
+  }
+
+  static void print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw std::system_error(errno, std::generic_category());
+  }
+
+  const Options& options_;
+  Tokenizer tokenizer_;
+};
+
+}  // namespace
+
+void add_tokenize(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
+  command->add_option("PATH", options->path, "A model, a directory with tokenizer files, or one such file: tokenizer.json, tokenizer.model, ...")->required();
+  auto* text = command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
+  auto* json = command->add_flag("--json", options->json, "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
+  command->add_flag("--jsonl", options->lines, "Read a JSON string a line from standard input, and print such an object a line for each")
+      ->excludes(json)
+      ->excludes(text);
+  command->add_flag("--no-special", options->no_special, "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
+  add_tokenizer_options(*command, options->tokenizer);
+  add_io_option(*command, options->read);
+  command->callback([options] { Tokenize(*options).execute(); });
+}
+
+}  // namespace poise::cli

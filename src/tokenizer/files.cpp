@@ -1,0 +1,107 @@
+#include "tokenizer/files.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "io/source_text.hpp"
+#include "syntax/json.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/tokenizer_json.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
+
+// Some files of one directory.
+class Files {
+ public:
+  Files(fs::path directory, const OpenFile& open) : directory_(std::move(directory)), open_(open) {}
+
+  bool has(std::string_view name) const {
+    std::error_code ignored;
+    return fs::is_regular_file(directory_ / name, ignored);
+  }
+  SourcePtr open(std::string_view name) const { return open_(name); }
+
+  std::string text(std::string_view name) const {
+    const SourcePtr source = open(name);
+    if (source->size() > kMaxConfigBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
+    return read_text(*source, source->size());
+  }
+
+  // Empty where the file is not there.
+  Attributes object(std::string_view name) const {
+    if (!has(name)) return {};
+    const std::string path = (directory_ / name).string();
+    Value value = parse_json(text(name), path);
+    if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", path);
+    return std::move(value).take<Attributes>();
+  }
+
+ private:
+  fs::path directory_;
+  const OpenFile& open_;
+};
+
+// What is beside the tokens: tokenizer_config.json, and newer models' chat_template.jinja.
+void take_config(Vocabulary& vocabulary, const Files& files) {
+  take_tokenizer_config(vocabulary, files.object("tokenizer_config.json"));
+  if (files.has("chat_template.jinja")) vocabulary.chat_template = files.text("chat_template.jinja");
+}
+
+Vocabulary sentencepiece(const Files& files, std::string_view name) { return read_sentencepiece(*files.open(name)); }
+
+Vocabulary tokenizer_json(const Files& files, std::string_view name) {
+  Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
+  take_config(vocabulary, files);
+  return vocabulary;
+}
+
+struct Row {
+  std::string_view name;
+  std::string_view ending;  // of other names such a file may have
+  Vocabulary (*read)(const Files& files, std::string_view name);
+};
+
+constexpr std::array kRows = std::to_array<Row>({
+    {"tokenizer.model", ".model", sentencepiece},
+    {"tokenizer.json", "tokenizer.json", tokenizer_json},
+});
+
+}  // namespace
+
+std::vector<std::string> tokenizer_file_names() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.emplace_back(row.name);
+  return names;
+}
+
+std::optional<Vocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open) {
+  const Files files(directory, open);
+  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return files.has(of.name); });
+  if (row == kRows.end()) return std::nullopt;
+  return row->read(files, row->name);
+}
+
+std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
+  std::error_code ignored;
+  const bool directory = fs::is_directory(path, ignored);
+  const fs::path folder = directory ? path : path.parent_path();
+  const OpenFile open = [&](std::string_view name) { return Source::open(folder / name, io); };
+  if (directory) return read_tokenizer_files(path, open);
+  const std::string name = path.filename().string();
+  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
+  if (row == kRows.end() || !fs::exists(path, ignored)) return std::nullopt;
+  return row->read(Files(folder, open), name);
+}
+
+}  // namespace poise

@@ -1,0 +1,25 @@
+// Tokenizer files of a directory, by their names: a row for each kind in files.cpp. Where there are several, the first row's count.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/source.hpp>
+
+namespace poise {
+
+// Opens a file of the directory.
+using OpenFile = std::function<SourcePtr(std::string_view name)>;
+
+// The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
+std::vector<std::string> tokenizer_file_names();
+
+// Nothing where the directory has none of them. Throws what opening and reading them throws.
+std::optional<Vocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open);
+
+}  // namespace poise

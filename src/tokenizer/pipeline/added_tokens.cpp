@@ -1,0 +1,92 @@
+#include "tokenizer/pipeline/added_tokens.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/pipeline/unicode.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kLongest = 1024;  // so that looking for tokens takes no more steps at any place
+
+std::size_t last_character(std::string_view text) {
+  std::size_t at = text.size() - 1;
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
+bool ends_with_word(std::string_view text) { return !text.empty() && unicode::is_word(unicode::at(text, last_character(text)).code); }
+bool starts_with_word(std::string_view text) { return !text.empty() && unicode::is_word(unicode::at(text, 0).code); }
+
+// Where the white space at the end begins, but not before `from`.
+std::size_t space_at_end(std::string_view text, std::size_t from) {
+  std::size_t end = text.size();
+  while (end > from) {
+    const std::size_t at = last_character(text.substr(0, end));
+    if (at < from || !unicode::is_white_space(unicode::at(text, at).code)) break;
+    end = at;
+  }
+  return end;
+}
+
+std::size_t space_at_start(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const auto next = unicode::at(text, length);
+    if (!unicode::is_white_space(next.code)) break;
+    length += next.bytes;
+  }
+  return length;
+}
+
+}  // namespace
+
+std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size) {
+  std::vector<AddedToken> tokens;
+  for (const Fields& item : pipeline.list("added_tokens", true)) {
+    const std::uint64_t id = item.number("id", UINT64_MAX);
+    if (id >= vocabulary_size) item.fail("id", fmt::format("expected the id of one of the {} tokens", vocabulary_size));
+    AddedToken token{.id = static_cast<TokenId>(id),
+                     .content = item.required_text("content"),
+                     .single_word = item.boolean("single_word", false),
+                     .lstrip = item.boolean("lstrip", false),
+                     .rstrip = item.boolean("rstrip", false),
+                     .special = item.boolean("special", false)};
+    token.normalized = item.boolean("normalized", !token.special);
+    if (token.content.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: more than {} bytes", item.where(), kLongest));
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized, const Normalizer* normalizer) : tokens_(tokens) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].normalized != normalized || tokens[i].content.empty()) continue;
+    const std::string text = normalizer == nullptr ? tokens[i].content : normalizer->apply(unicode::well_formed(tokens[i].content));
+    if (text.empty()) continue;
+    if (text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
+    trie_.add(text, static_cast<std::int32_t>(i));
+    any_ = true;
+  }
+}
+
+bool AddedTokenFinder::find(std::string_view text, std::size_t& at) const {
+  if (!any_) return false;
+  while (at < text.size() && trie_.step(PrefixTrie::kRoot, text[at]) == PrefixTrie::kNone) ++at;
+  return at < text.size();
+}
+
+AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done) const {
+  const auto match = trie_.longest(text.substr(at));
+  if (match.value < 0) return {.next = at + 1};
+  const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];
+  Found found{.id = token.id, .begin = at, .end = at + match.length, .next = at + match.length};
+  if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(found.end)))) found.id = -1;
+  if (token.lstrip) found.begin = space_at_end(text.substr(0, at), done);
+  if (token.rstrip) found.end += space_at_start(text.substr(found.end));
+  return found;
+}
+
+}  // namespace poise

@@ -1,0 +1,69 @@
+// Added tokens: texts that are tokens wherever they stand, found before a text is cut, the longest first at the leftmost place.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/pipeline/normalizers.hpp"
+#include "tokenizer/prefix_trie.hpp"
+
+namespace poise {
+
+struct AddedToken {
+  TokenId id = -1;
+  std::string content;
+  bool single_word = false;  // not inside a word
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // and behind it
+  bool normalized = false;   // looked for in the normalized text
+  bool special = false;
+};
+
+// Those that "added_tokens" lists. Throws invalid_file for an id that the vocabulary does not have, and unsupported for one of more than 1024 bytes.
+std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size);
+
+// Finds some of them.
+class AddedTokenFinder {
+ public:
+  // `normalizer` is applied to the tokens' texts first; may be null. Requires: the tokens outlive this.
+  AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized, const Normalizer* normalizer);
+
+  // Calls visit(run, id) for all of the text, from front to back; -1 for what is between tokens.
+  template <typename Visit>
+  void for_each(std::string_view text, Visit&& visit) const {
+    std::size_t done = 0;
+    for (std::size_t at = 0; find(text, at);) {
+      const Found found = found_at(text, at, done);
+      at = found.next;
+      if (found.id < 0) continue;
+      if (done < found.begin) visit(text.substr(done, found.begin - done), TokenId{-1});
+      visit(text.substr(found.begin, found.end - found.begin), found.id);
+      done = found.end;
+      at = std::max(at, done);
+    }
+    if (done < text.size()) visit(text.substr(done), TokenId{-1});
+  }
+
+ private:
+  struct Found {
+    TokenId id = -1;  // none after all
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::size_t next = 0;  // where to go on
+  };
+  // Moves `at` to the next place where a token may begin; false: there is none.
+  bool find(std::string_view text, std::size_t& at) const;
+  Found found_at(std::string_view text, std::size_t at, std::size_t done) const;
+
+  const std::vector<AddedToken>& tokens_;
+  PrefixTrie trie_;
+  bool any_ = false;
+};
+
+}  // namespace poise

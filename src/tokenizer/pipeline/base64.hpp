@@ -1,0 +1,15 @@
+// Base64 (RFC 4648), with padding.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+std::string to_base64(std::string_view bytes);
+
+// Nothing for text that is none.
+std::optional<std::string> base64_decoded(std::string_view text);
+
+}  // namespace poise

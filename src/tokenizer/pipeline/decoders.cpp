@@ -1,0 +1,488 @@
+#include "tokenizer/pipeline/decoders.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/pipeline/byte_level.hpp"
+#include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+
+namespace poise {
+namespace {
+
+using Made = std::unique_ptr<const Decoder>;
+
+// A step that wants whole tokens.
+class WholeTokens : public DecodeSink {
+ public:
+  explicit WholeTokens(DecodeSink& next) : next_(next) {}
+
+  void take(std::string_view text, bool begins, bool ends) final {
+    if (begins && ends) return token(text);
+    if (begins) part_.clear();
+    part_ += text;
+    if (ends) token(part_);
+  }
+  void finish() override { next_.finish(); }
+
+ protected:
+  virtual void token(std::string_view text) = 0;
+  void give(std::string_view text) { next_.take(text, true, true); }
+  DecodeSink& next_;
+
+ private:
+  std::string part_;
+};
+
+class ReplaceStep final : public WholeTokens {
+ public:
+  ReplaceStep(const Pattern& pattern, const std::string& content, DecodeSink& next) : WholeTokens(next), matcher_(pattern), content_(content) {}
+
+ private:
+  void token(std::string_view text) override {
+    result_.clear();
+    matcher_.allow(text.size());
+    matcher_.for_each(text, [&](std::string_view run, bool match) { result_ += match ? std::string_view(content_) : run; });
+    give(result_);
+  }
+
+  PatternMatcher matcher_;
+  const std::string& content_;
+  std::string result_;
+};
+
+class Replace final : public Decoder {
+ public:
+  explicit Replace(const Fields& fields) : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
+  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<ReplaceStep>(pattern_, content_, next); }
+
+ private:
+  Pattern pattern_;
+  std::string content_;
+};
+
+// A step without fields of its own, or with those that it copies.
+template <typename Step>
+class Plain final : public Decoder {
+ public:
+  explicit Plain(const Fields& fields) : options_(fields) {}
+  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<Step>(options_, next); }
+
+ private:
+  typename Step::Options options_;
+};
+
+struct None {
+  explicit None(const Fields&) {}
+};
+
+// "<0x0A>" is a byte. A run of bytes that is no text is as many U+FFFD.
+class ByteFallback final : public WholeTokens {
+ public:
+  using Options = None;
+  ByteFallback(const Options&, DecodeSink& next) : WholeTokens(next) {}
+  void finish() override {
+    flush();
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    if (const auto byte = byte_of(text)) {
+      bytes_ += *byte;
+    } else {
+      flush();
+      give(text);
+    }
+  }
+
+  static std::optional<char> byte_of(std::string_view text) {
+    if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+    const auto value = [](char c) {
+      if (c >= '0' && c <= '9') return c - '0';
+      if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+      return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    };
+    const int high = value(text[3]);
+    const int low = value(text[4]);
+    if (high < 0 || low < 0) return std::nullopt;
+    return static_cast<char>(static_cast<unsigned char>(high * 16 + low));
+  }
+
+  void flush() {
+    if (bytes_.empty()) return;
+    const std::string bytes = std::exchange(bytes_, {});
+    if (is_utf8(bytes)) return give(bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i) give(kReplacementCharacter);
+  }
+
+  std::string bytes_;
+};
+
+// All tokens become one.
+class Fuse final : public DecodeSink {
+ public:
+  using Options = None;
+  Fuse(const Options&, DecodeSink& next) : next_(next) {}
+  void take(std::string_view text, bool, bool) override {
+    next_.take(text, !begun_, false);
+    begun_ = true;
+  }
+  void finish() override {
+    if (begun_) next_.take({}, false, true);
+    begun_ = false;
+    next_.finish();
+  }
+
+ private:
+  DecodeSink& next_;
+  bool begun_ = false;
+};
+
+// Takes up to so many of one character from both ends of each token.
+class Strip final : public DecodeSink {
+ public:
+  struct Options {
+    explicit Options(const Fields& fields) : content(fields.text("content", " ")), start(fields.number("start", 0)), stop(fields.number("stop", 0)) {
+      if (content.empty()) fields.fail("content", "is empty");
+    }
+    std::string content;
+    std::uint64_t start;
+    std::uint64_t stop;
+  };
+  Strip(const Options& options, DecodeSink& next) : options_(options), next_(next) {}
+
+  void take(std::string_view text, bool begins, bool ends) override {
+    const std::string& content = options_.content;
+    if (begins) {
+      left_ = options_.start;
+      held_ = 0;
+      begun_ = false;
+    }
+    for (; left_ > 0 && text.starts_with(content); --left_) text.remove_prefix(content.size());
+    if (!text.empty()) left_ = 0;
+    // What may be the end is held back.
+    std::uint64_t tail = 0;
+    std::string_view front = text;
+    while (tail < options_.stop && front.ends_with(content)) {
+      front.remove_suffix(content.size());
+      ++tail;
+    }
+    std::string out;
+    if (!front.empty()) {
+      for (; held_ > 0; --held_) out += content;
+      out += front;
+    }
+    held_ += tail;
+    for (; held_ > options_.stop; --held_) out += content;
+    next_.take(out, !begun_, ends);
+    begun_ = true;
+    if (ends) held_ = 0;
+  }
+  void finish() override { next_.finish(); }
+
+ private:
+  Options options_;
+  DecodeSink& next_;
+  std::uint64_t left_ = 0;  // that may yet be taken from the front
+  std::uint64_t held_ = 0;
+  bool begun_ = false;
+};
+
+// Characters are bytes; what is no text reads as U+FFFD.
+class ByteLevel final : public DecodeSink {
+ public:
+  using Options = None;
+  ByteLevel(const Options&, DecodeSink& next) : whole_(*this), next_(next) {}
+  void take(std::string_view text, bool begins, bool ends) override { whole_.take(text, begins, ends); }
+  void finish() override {
+    std::string text;
+    unicode::append_lossy(text, bytes_, true);
+    bytes_.clear();
+    if (begun_ || !text.empty()) next_.take(text, !begun_, true);
+    begun_ = false;
+    next_.finish();
+  }
+
+ private:
+  class Whole final : public WholeTokens {
+   public:
+    explicit Whole(ByteLevel& of) : WholeTokens(of), of_(of) {}
+
+   private:
+    void token(std::string_view text) override { of_.token(text); }
+    ByteLevel& of_;
+  };
+
+  // A token with a character that is no byte stands for itself.
+  void token(std::string_view text) {
+    const std::size_t before = bytes_.size();
+    bool plain = false;
+    unicode::for_each(text, [&](char32_t code, std::string_view) {
+      const int byte = byte_level::byte_of(code);
+      plain = plain || byte < 0;
+      bytes_ += static_cast<char>(static_cast<unsigned char>(byte & 0xFF));
+    });
+    if (plain) bytes_.replace(before, std::string::npos, text);
+    std::string out;
+    const std::size_t held = unicode::append_lossy(out, bytes_, false);
+    bytes_.erase(0, bytes_.size() - held);
+    next_.take(out, !begun_, false);
+    begun_ = true;
+  }
+
+  Whole whole_;
+  DecodeSink& next_;
+  std::string bytes_;  // that make up no character yet
+  bool begun_ = false;
+};
+
+// U+2581 is a space; those of the first token are none.
+class Metaspace final : public WholeTokens {
+ public:
+  struct Options {
+    explicit Options(const Fields& fields)
+        : replacement(fields.text("replacement", "\xe2\x96\x81")),
+          prefixed(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never") != "never") {
+      if (replacement.empty()) fields.fail("replacement", "is empty");
+    }
+    std::string replacement;
+    bool prefixed;
+  };
+  Metaspace(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
+  void finish() override {
+    first_ = true;
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    std::string out;
+    for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos; at = text.find(options_.replacement)) {
+      out += text.substr(0, at);
+      if (!first_ || !options_.prefixed) out += ' ';
+      text.remove_prefix(at + options_.replacement.size());
+    }
+    out += text;
+    first_ = false;
+    give(out);
+  }
+
+  Options options_;
+  bool first_ = true;
+};
+
+std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
+  std::string result;
+  for (std::size_t at = text.find(what); at != std::string_view::npos; at = text.find(what)) {
+    (result += text.substr(0, at)) += with;
+    text.remove_prefix(at + what.size());
+  }
+  return result += text;
+}
+
+// The spaces that a tokenizer of English words puts where none belong.
+std::string without_odd_spaces(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{{" .", "."},
+                                                                                     {" ?", "?"},
+                                                                                     {" !", "!"},
+                                                                                     {" ,", ","},
+                                                                                     {" ' ", "'"},
+                                                                                     {" n't", "n't"},
+                                                                                     {" 'm", "'m"},
+                                                                                     {" do not", " don't"},
+                                                                                     {" 's", "'s"},
+                                                                                     {" 've", "'ve"},
+                                                                                     {" 're", "'re"}}};
+  for (const auto& [what, with] : kRules) text = replaced(text, what, with);
+  return text;
+}
+
+class WordPiece final : public WholeTokens {
+ public:
+  struct Options {
+    explicit Options(const Fields& fields) : prefix(fields.text("prefix", "##")), cleanup(fields.boolean("cleanup", true)) {}
+    std::string prefix;
+    bool cleanup;
+  };
+  WordPiece(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
+  void finish() override {
+    first_ = true;
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    std::string out;
+    if (first_) {
+      out = text;
+    } else if (text.starts_with(options_.prefix)) {
+      out = text.substr(options_.prefix.size());
+    } else {
+      (out = " ") += text;
+    }
+    first_ = false;
+    give(options_.cleanup ? without_odd_spaces(std::move(out)) : out);
+  }
+
+  Options options_;
+  bool first_ = true;
+};
+
+// The suffix is the end of a word: a space, but for the last token.
+class Bpe final : public WholeTokens {
+ public:
+  struct Options {
+    explicit Options(const Fields& fields) : suffix(fields.text("suffix", "</w>")) {
+      if (suffix.empty()) fields.fail("suffix", "is empty");
+    }
+    std::string suffix;
+  };
+  Bpe(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
+  void finish() override {
+    if (held_) give(replaced(*held_, options_.suffix, ""));
+    held_.reset();
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    if (held_) give(replaced(*held_, options_.suffix, " "));
+    held_ = text;
+  }
+
+  Options options_;
+  std::optional<std::string> held_;  // may be the last
+};
+
+class Ctc final : public WholeTokens {
+ public:
+  struct Options {
+    explicit Options(const Fields& fields)
+        : pad(fields.text("pad_token", "<pad>")), delimiter(fields.text("word_delimiter_token", "|")), cleanup(fields.boolean("cleanup", true)) {
+      if (delimiter.empty()) fields.fail("word_delimiter_token", "is empty");
+    }
+    std::string pad;
+    std::string delimiter;
+    bool cleanup;
+  };
+  Ctc(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
+  void finish() override {
+    last_.reset();
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    if (last_ == text) return;
+    last_ = text;
+    std::string out = options_.pad.empty() ? std::string(text) : replaced(text, options_.pad, "");
+    if (options_.cleanup) out = replaced(without_odd_spaces(std::move(out)), options_.delimiter, " ");
+    if (!out.empty()) give(out);
+  }
+
+  Options options_;
+  std::optional<std::string> last_;
+};
+
+class SpaceBetween final : public WholeTokens {
+ public:
+  explicit SpaceBetween(DecodeSink& next) : WholeTokens(next) {}
+  void finish() override {
+    first_ = true;
+    next_.finish();
+  }
+
+ private:
+  void token(std::string_view text) override {
+    give(first_ ? std::string(text) : " " + std::string(text));
+    first_ = false;
+  }
+  bool first_ = true;
+};
+
+class SpacesBetween final : public Decoder {
+ public:
+  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<SpaceBetween>(next); }
+};
+
+class Sequence final : public Decoder {
+ public:
+  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
+
+  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override {
+    auto chain = std::make_unique<Chain>(next);
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) chain->add(**step);
+    return chain;
+  }
+
+ private:
+  class Chain final : public DecodeSink {
+   public:
+    explicit Chain(DecodeSink& next) : first_(&next) {}
+    void add(const Decoder& step) {
+      sinks_.push_back(step.start(*first_));
+      first_ = sinks_.back().get();
+    }
+    void take(std::string_view text, bool begins, bool ends) override { first_->take(text, begins, ends); }
+    void finish() override { first_->finish(); }
+
+   private:
+    std::vector<std::unique_ptr<DecodeSink>> sinks_;  // the last one first
+    DecodeSink* first_;
+  };
+
+  std::vector<Made> steps_;
+};
+
+struct Row {
+  std::string_view type;
+  Made (*make)(const Fields& fields, StepCount& steps);
+};
+
+Made made(const Fields& fields, StepCount& steps);
+
+template <typename Kind>
+Made make(const Fields& fields, StepCount&) {
+  return std::make_unique<Kind>(fields);
+}
+
+Made sequence(const Fields& fields, StepCount& steps) {
+  std::vector<Made> all;
+  for (const Fields& step : fields.list("decoders")) all.push_back(made(step, steps));
+  return std::make_unique<Sequence>(std::move(all));
+}
+
+constexpr std::array kRows = std::to_array<Row>({
+    {"Sequence", sequence},
+    {"ByteLevel", make<Plain<ByteLevel>>},
+    {"Replace", make<Replace>},
+    {"ByteFallback", make<Plain<ByteFallback>>},
+    {"Fuse", make<Plain<Fuse>>},
+    {"Strip", make<Plain<Strip>>},
+    {"Metaspace", make<Plain<Metaspace>>},
+    {"WordPiece", make<Plain<WordPiece>>},
+    {"BPEDecoder", make<Plain<Bpe>>},
+    {"CTC", make<Plain<Ctc>>},
+});
+
+Made made(const Fields& fields, StepCount& steps) {
+  steps.add(fields);
+  return row_of(kRows, fields).make(fields, steps);
+}
+
+}  // namespace
+
+std::unique_ptr<const Decoder> make_decoder(const Fields& fields) {
+  StepCount steps;
+  return made(fields, steps);
+}
+
+std::unique_ptr<const Decoder> spaces_between_tokens() { return std::make_unique<SpacesBetween>(); }
+
+}  // namespace poise

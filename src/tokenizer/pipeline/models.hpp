@@ -1,0 +1,48 @@
+// Models: what makes token ids of the pieces that a text was cut into.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+
+// A model at work, with memory of its own.
+class PieceEncoder {
+ public:
+  virtual ~PieceEncoder() = default;
+  // Appends the piece's ids. Requires: well-formed UTF-8 that is not empty.
+  virtual void encode(std::string_view piece, std::vector<TokenId>& tokens) = 0;
+};
+
+class PieceModel {
+ public:
+  virtual ~PieceModel() = default;
+  // Requires: this outlives it.
+  virtual std::unique_ptr<PieceEncoder> start() const = 0;
+};
+
+// What models are made of.
+struct ModelContext {
+  const Vocabulary& vocabulary;
+  const TokenIndex& ids;  // of those tokens that the model knows
+};
+
+// A row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts outlive it.
+std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context);
+
+std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context);
+std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const ModelContext& context);
+std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context);
+std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context);
+
+// The id of the token that a field names. Throws invalid_file for one that the vocabulary does not have.
+TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context);
+
+}  // namespace poise

@@ -1,0 +1,259 @@
+#include "tokenizer/pipeline/normalizers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/pipeline/byte_level.hpp"
+#include "tokenizer/pipeline/charsmap.hpp"
+#include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+
+namespace poise {
+namespace {
+
+using Made = std::unique_ptr<const Normalizer>;
+
+// A text that steps make so many times longer is a trap.
+constexpr std::size_t kMostGrowth = 64;
+constexpr std::size_t kAlwaysAllowed = 1 << 20;
+
+class Sequence final : public Normalizer {
+ public:
+  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
+  std::string apply(std::string text) const override {
+    const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
+    for (const Made& step : steps_) {
+      text = step->apply(std::move(text));
+      if (text.size() > most) throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+    }
+    return text;
+  }
+
+ private:
+  std::vector<Made> steps_;
+};
+
+// A normalizer that is a function.
+class Simple final : public Normalizer {
+ public:
+  using Function = std::string (*)(std::string text);
+  explicit Simple(Function function) : function_(function) {}
+  std::string apply(std::string text) const override { return function_(std::move(text)); }
+
+ private:
+  Function function_;
+};
+
+template <typename Keep>
+std::string filtered(std::string_view text, Keep&& keep) {
+  std::string result;
+  result.reserve(text.size());
+  unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+    if (keep(code)) result += bytes;
+  });
+  return result;
+}
+
+class Bert final : public Normalizer {
+ public:
+  explicit Bert(const Fields& fields)
+      : clean_(fields.boolean("clean_text", true)),
+        chinese_(fields.boolean("handle_chinese_chars", true)),
+        lower_(fields.boolean("lowercase", true)),
+        strip_(fields.boolean("strip_accents", lower_)) {}
+
+  std::string apply(std::string text) const override {
+    if (clean_) text = clean(text);
+    if (chinese_) text = apart(text);
+    if (strip_)
+      text = filtered(unicode::normal_form(text, unicode::Form::nfd), [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
+    if (lower_) text = unicode::lower_case(text);
+    return text;
+  }
+
+ private:
+  static std::string clean(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+      if (unicode::is_white_space(code) && (code == '\t' || code == '\n' || code == '\r' || !unicode::is_other(code))) {
+        result += ' ';
+      } else if (code != 0xFFFD && !unicode::is_other(code)) {
+        result += bytes;
+      }
+    });
+    return result;
+  }
+
+  // Spaces around ideographs.
+  static std::string apart(std::string_view text) {
+    std::string result;
+    result.reserve(text.size());
+    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+      if (unicode::is_ideograph(code)) {
+        (result += ' ').append(bytes) += ' ';
+      } else {
+        result += bytes;
+      }
+    });
+    return result;
+  }
+
+  bool clean_;
+  bool chinese_;
+  bool lower_;
+  bool strip_;
+};
+
+class Strip final : public Normalizer {
+ public:
+  explicit Strip(const Fields& fields) : left_(fields.boolean("strip_left", true)), right_(fields.boolean("strip_right", true)) {}
+  std::string apply(std::string text) const override {
+    std::size_t begin = SIZE_MAX;
+    std::size_t end = 0;
+    std::size_t at = 0;
+    unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+      if (!unicode::is_white_space(code)) {
+        begin = std::min(begin, at);
+        end = at + bytes.size();
+      }
+      at += bytes.size();
+    });
+    if (begin == SIZE_MAX) begin = end = left_ ? text.size() : 0;
+    if (right_) text.resize(std::max(begin, end));
+    if (left_) text.erase(0, begin);
+    return text;
+  }
+
+ private:
+  bool left_;
+  bool right_;
+};
+
+class Prepend final : public Normalizer {
+ public:
+  explicit Prepend(const Fields& fields) : prefix_(fields.required_text("prepend")) {}
+  std::string apply(std::string text) const override { return text.empty() ? text : prefix_ + text; }
+
+ private:
+  std::string prefix_;
+};
+
+class Replace final : public Normalizer {
+ public:
+  explicit Replace(const Fields& fields) : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
+  std::string apply(std::string text) const override {
+    const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
+    std::string result;
+    result.reserve(text.size() + text.size() / 2);
+    PatternMatcher matcher(pattern_);
+    matcher.allow(text.size());
+    matcher.for_each(text, [&](std::string_view run, bool match) {
+      result += match ? std::string_view(content_) : run;
+      if (result.size() > most) throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+    });
+    return result;
+  }
+
+ private:
+  Pattern pattern_;
+  std::string content_;
+};
+
+class Precompiled final : public Normalizer {
+ public:
+  explicit Precompiled(const Fields& fields) : map_(CharsMap::from_base64(fields.text("precompiled_charsmap", ""))) {}
+  std::string apply(std::string text) const override { return map_.apply_to_graphemes(text); }
+
+ private:
+  CharsMap map_;
+};
+
+std::string nmt(std::string text) {
+  const auto is_gone = [](char32_t code) {
+    return (code >= 0x01 && code <= 0x08) || code == 0x0B || (code >= 0x0E && code <= 0x1F) || code == 0x7F || code == 0x8F || code == 0x9F;
+  };
+  const auto is_space = [](char32_t code) {
+    return code == 0x09 || code == 0x0A || code == 0x0C || code == 0x0D || code == 0x1680 || (code >= 0x200B && code <= 0x200F) || code == 0x2028 ||
+           code == 0x2029 || code == 0x2581 || code == 0xFEFF || code == 0xFFFD;
+  };
+  std::string result;
+  result.reserve(text.size());
+  unicode::for_each(text, [&](char32_t code, std::string_view bytes) {
+    if (!is_gone(code)) result += is_space(code) ? std::string_view(" ") : bytes;
+  });
+  return result;
+}
+
+struct Row {
+  std::string_view type;
+  Made (*make)(const Fields& fields, StepCount& steps);
+};
+
+Made made(const Fields& fields, StepCount& steps);
+
+template <typename Kind>
+Made make(const Fields& fields, StepCount&) {
+  return std::make_unique<Kind>(fields);
+}
+
+template <Simple::Function kFunction>
+Made simple(const Fields&, StepCount&) {
+  return std::make_unique<Simple>(kFunction);
+}
+
+template <unicode::Form kForm>
+std::string to_form(std::string text) {
+  return unicode::normal_form(text, kForm);
+}
+std::string lower(std::string text) { return unicode::lower_case(text); }
+std::string strip_accents(std::string text) {
+  return filtered(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
+}
+std::string to_byte_level(std::string text) {
+  std::string result;
+  byte_level::append(result, text);
+  return result;
+}
+
+Made sequence(const Fields& fields, StepCount& steps) {
+  std::vector<Made> all;
+  for (const Fields& step : fields.list("normalizers")) all.push_back(made(step, steps));
+  return std::make_unique<Sequence>(std::move(all));
+}
+
+constexpr std::array kRows = std::to_array<Row>({
+    {"Sequence", sequence},
+    {"BertNormalizer", make<Bert>},
+    {"NFC", simple<to_form<unicode::Form::nfc>>},
+    {"NFD", simple<to_form<unicode::Form::nfd>>},
+    {"NFKC", simple<to_form<unicode::Form::nfkc>>},
+    {"NFKD", simple<to_form<unicode::Form::nfkd>>},
+    {"Lowercase", simple<lower>},
+    {"Strip", make<Strip>},
+    {"StripAccents", simple<strip_accents>},
+    {"Prepend", make<Prepend>},
+    {"Replace", make<Replace>},
+    {"ByteLevel", simple<to_byte_level>},
+    {"Nmt", simple<nmt>},
+    {"Precompiled", make<Precompiled>},
+});
+
+Made made(const Fields& fields, StepCount& steps) {
+  steps.add(fields);
+  return row_of(kRows, fields).make(fields, steps);
+}
+
+}  // namespace
+
+std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
+  StepCount steps;
+  return made(fields, steps);
+}
+
+}  // namespace poise

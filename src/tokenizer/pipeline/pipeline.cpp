@@ -1,0 +1,200 @@
+// A pipeline, as tokenizer.json has it, built once from the vocabulary's data:
+//
+//   text -> added tokens cut out -> normalizer -> added tokens that look for normalized text cut out -> pre-tokenizer -> model -> post-processor
+//   ids -> texts of tokens -> decoder
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/kinds.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/decoders.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/normalizers.hpp"
+#include "tokenizer/pipeline/post_processors.hpp"
+#include "tokenizer/pipeline/pre_tokenizers.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+namespace {
+
+// What encoding needs memory for. It goes from text to text, so that what it remembers of words stays.
+class Worker final : public PieceSink {
+ public:
+  Worker(const PieceModel& model, const PreTokenizer* pre_tokenizer) : encoder_(model.start()) {
+    if (pre_tokenizer != nullptr) cutter_ = pre_tokenizer->start(*this);
+  }
+
+  void begin(std::size_t bytes) {
+    tokens_.clear();
+    if (cutter_) cutter_->allow(bytes);
+  }
+  void add(TokenId token) { tokens_.push_back(token); }
+  void add(Piece piece) { cutter_ ? cutter_->take(piece) : take(piece); }
+  std::vector<TokenId> finish() { return std::vector<TokenId>(tokens_); }
+
+  void take(Piece piece) override { encoder_->encode(piece.text, tokens_); }
+
+ private:
+  std::unique_ptr<PieceEncoder> encoder_;
+  std::unique_ptr<Cutter> cutter_;  // null: pieces are taken as they come
+  std::vector<TokenId> tokens_;
+};
+
+// Workers that wait for the next text, of any thread.
+class Workers {
+ public:
+  std::unique_ptr<Worker> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    auto worker = std::move(idle_.back());
+    idle_.pop_back();
+    return worker;
+  }
+  void give_back(std::unique_ptr<Worker> worker) {
+    constexpr std::size_t kMost = 8;
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() < kMost) idle_.push_back(std::move(worker));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+};
+
+template <typename Make>
+auto made_of(const Fields& pipeline, std::string_view key, Make&& make) -> decltype(make(pipeline)) {
+  const auto fields = pipeline.map(key);
+  if (!fields) return nullptr;
+  return make(*fields);
+}
+
+class Pipeline final : public TokenScheme {
+ public:
+  explicit Pipeline(const Vocabulary& vocabulary) : Pipeline(vocabulary, Fields(vocabulary.pipeline, "")) {}
+
+  std::vector<TokenId> encode(std::string_view text) const override {
+    if (is_utf8(text)) return encode_well_formed(text);
+    return encode_well_formed(unicode::well_formed(text));
+  }
+
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override { return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens; }
+
+  std::string_view piece(TokenId token) const override {
+    const auto added = by_id_.find(token);
+    return added == by_id_.end() ? vocabulary_.text(static_cast<std::size_t>(token)) : std::string_view(added->second->content);
+  }
+
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override { return std::make_unique<At>(*this, special); }
+
+ private:
+  Pipeline(const Vocabulary& vocabulary, const Fields& fields)
+      : vocabulary_(vocabulary),
+        ids_(known_to_model(vocabulary, fields)),
+        added_(read_added_tokens(fields, vocabulary.size())),
+        normalizer_(made_of(fields, "normalizer", make_normalizer)),
+        raw_(added_, false, nullptr),
+        normalized_(added_, true, normalizer_.get()),
+        pre_tokenizer_(made_of(fields, "pre_tokenizer", make_pre_tokenizer)),
+        model_(made_of(fields, "model",
+                       [&](const Fields& model) {
+                         return make_piece_model(model, {vocabulary_, ids_});
+                       })),
+        post_processor_(made_of(fields, "post_processor", [&](const Fields& post) { return make_post_processor(post, vocabulary.size()); })),
+        decoder_(made_of(fields, "decoder", make_decoder)) {
+    if (!model_) fields.fail("model", "is missing");
+    if (!decoder_) decoder_ = spaces_between_tokens();
+    for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
+  }
+
+  // All tokens but "added_only", which the model was made without.
+  static TokenIndex known_to_model(const Vocabulary& vocabulary, const Fields& fields) {
+    std::vector<bool> unknown(vocabulary.size());
+    const auto model = fields.map("model");
+    if (const Value* list = model ? model->find("added_only") : nullptr) {
+      const auto* ids = list->get_if<Value::Array>();
+      if (ids == nullptr) model->fail("added_only", "expected a list");
+      for (const Value& item : *ids) {
+        const auto* id = item.get_if<std::uint64_t>();
+        if (id == nullptr || *id >= vocabulary.size()) model->fail("added_only", "expected ids of tokens");
+        unknown[*id] = true;
+      }
+    }
+    TokenIndex index(vocabulary);
+    index.reserve(vocabulary.size());
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+      if (!unknown[id]) index.add(static_cast<TokenId>(id));
+    }
+    return index;
+  }
+
+  std::vector<TokenId> encode_well_formed(std::string_view text) const {
+    auto worker = workers_.take();
+    if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_.get());
+    worker->begin(text.size());
+    raw_.for_each(text, [&](std::string_view run, TokenId id) {
+      if (id >= 0) return worker->add(id);
+      const bool at_start = run.data() == text.data();
+      if (!normalizer_) return encode_normalized(run, at_start, *worker);
+      encode_normalized(normalizer_->apply(std::string(run)), at_start, *worker);
+    });
+    std::vector<TokenId> tokens = worker->finish();
+    workers_.give_back(std::move(worker));
+    return tokens;
+  }
+
+  void encode_normalized(std::string_view text, bool at_start, Worker& worker) const {
+    normalized_.for_each(text, [&](std::string_view run, TokenId id) {
+      if (id >= 0) return worker.add(id);
+      worker.add(Piece{run, at_start && run.data() == text.data()});
+    });
+  }
+
+  class At final : public TextDecoder, private DecodeSink {
+   public:
+    At(const Pipeline& of, SpecialTokens special) : of_(of), special_(special), first_(of.decoder_->start(*this)) {}
+
+    void add(TokenId token, std::string& text) override {
+      const auto added = of_.by_id_.find(token);
+      if (special_ == SpecialTokens::hidden && added != of_.by_id_.end() && added->second->special) return;
+      out_ = &text;
+      first_->take(of_.piece(token), true, true);
+    }
+    void finish(std::string& text) override {
+      out_ = &text;
+      first_->finish();
+    }
+
+   private:
+    void take(std::string_view text, bool, bool) override { *out_ += text; }
+    void finish() override {}
+
+    const Pipeline& of_;
+    SpecialTokens special_;
+    std::unique_ptr<DecodeSink> first_;
+    std::string* out_ = nullptr;
+  };
+
+  const Vocabulary& vocabulary_;
+  TokenIndex ids_;
+  std::vector<AddedToken> added_;
+  std::unordered_map<TokenId, const AddedToken*> by_id_;
+  std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
+  AddedTokenFinder raw_;
+  AddedTokenFinder normalized_;
+  std::unique_ptr<const PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<const PieceModel> model_;
+  std::unique_ptr<const PostProcessor> post_processor_;
+  std::unique_ptr<const Decoder> decoder_;
+  mutable Workers workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<const TokenScheme> make_pipeline(const Vocabulary& vocabulary) { return std::make_unique<Pipeline>(vocabulary); }
+
+}  // namespace poise

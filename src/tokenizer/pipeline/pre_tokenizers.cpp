@@ -1,0 +1,429 @@
+#include "tokenizer/pipeline/pre_tokenizers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/pipeline/byte_level.hpp"
+#include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+
+namespace poise {
+namespace {
+
+using Made = std::unique_ptr<const PreTokenizer>;
+
+// What becomes of the runs that match.
+enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
+struct BehaviorRow {
+  std::string_view name;
+  Behavior behavior;
+};
+constexpr std::array kBehaviors = std::to_array<BehaviorRow>({
+    {"Removed", Behavior::removed},
+    {"Isolated", Behavior::isolated},
+    {"MergedWithPrevious", Behavior::merged_with_previous},
+    {"MergedWithNext", Behavior::merged_with_next},
+    {"Contiguous", Behavior::contiguous},
+});
+
+Behavior behavior_of(const Fields& fields, std::string_view missing) {
+  const std::string name = fields.text("behavior", missing);
+  const auto* row = std::ranges::find(kBehaviors, name, &BehaviorRow::name);
+  if (row == kBehaviors.end()) fields.fail("behavior", "expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  return row->behavior;
+}
+
+// Puts runs of one text together as a behavior says. Runs lie behind each other.
+class Joiner {
+ public:
+  Joiner(Behavior behavior, PieceSink& next) : behavior_(behavior), next_(next) {}
+
+  void begin(Piece whole) {
+    whole_ = whole;
+    held_ = {};
+    matched_ = false;
+  }
+
+  void run(std::string_view text, bool match) {
+    switch (behavior_) {
+      case Behavior::removed:
+        if (!match) give(text);
+        return;
+      case Behavior::isolated: return give(text);
+      case Behavior::merged_with_previous:
+        if (match && !matched_) {
+          append(text);
+        } else {
+          flush();
+          held_ = text;
+        }
+        break;
+      case Behavior::merged_with_next:
+        if (!match && matched_) {
+          append(text);
+        } else {
+          flush();
+          held_ = text;
+        }
+        break;
+      case Behavior::contiguous:
+        if (!held_.empty() && match == matched_) {
+          append(text);
+        } else {
+          flush();
+          held_ = text;
+        }
+        break;
+    }
+    matched_ = match;
+  }
+
+  void end() { flush(); }
+
+ private:
+  void append(std::string_view text) { held_ = held_.empty() ? text : std::string_view(held_.data(), held_.size() + text.size()); }
+  void flush() {
+    if (!held_.empty()) give(held_);
+    held_ = {};
+  }
+  void give(std::string_view text) {
+    if (!text.empty()) next_.take({text, whole_.at_start && text.data() == whole_.text.data()});
+  }
+
+  Behavior behavior_;
+  PieceSink& next_;
+  Piece whole_;
+  std::string_view held_;  // until it is known what is added to it
+  bool matched_ = false;   // was the run before a match?
+};
+
+// Cuts at what a pattern matches.
+class PatternCutter final : public Cutter {
+ public:
+  PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next) : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
+  void allow(std::size_t bytes) override { matcher_.allow(bytes); }
+  void take(Piece piece) override {
+    joiner_.begin(piece);
+    matcher_.for_each(piece.text, [&](std::string_view run, bool match) { joiner_.run(run, match != invert_); });
+    joiner_.end();
+  }
+
+ private:
+  PatternMatcher matcher_;
+  bool invert_;
+  Joiner joiner_;
+};
+
+class Split final : public PreTokenizer {
+ public:
+  explicit Split(const Fields& fields)
+      : pattern_(Pattern::from(fields, "pattern")), behavior_(behavior_of(fields, "Isolated")), invert_(fields.boolean("invert", false)) {}
+  Split(Pattern pattern, Behavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<PatternCutter>(pattern_, behavior_, invert_, next); }
+
+ private:
+  Pattern pattern_;
+  Behavior behavior_;
+  bool invert_;
+};
+
+// Cuts at characters of a kind, each a match of its own.
+class CharacterSplit final : public PreTokenizer {
+ public:
+  using Is = bool (*)(char32_t code);
+  CharacterSplit(Is is, Behavior behavior) : is_(is), behavior_(behavior) {}
+
+  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(is_, behavior_, next); }
+
+ private:
+  class At final : public Cutter {
+   public:
+    At(Is is, Behavior behavior, PieceSink& next) : is_(is), joiner_(behavior, next) {}
+    void allow(std::size_t) override {}
+    void take(Piece piece) override {
+      joiner_.begin(piece);
+      std::size_t begin = 0;
+      std::size_t at = 0;
+      unicode::for_each(piece.text, [&](char32_t code, std::string_view bytes) {
+        if (is_(code)) {
+          if (begin < at) joiner_.run(piece.text.substr(begin, at - begin), false);
+          joiner_.run(bytes, true);
+          begin = at + bytes.size();
+        }
+        at += bytes.size();
+      });
+      if (begin < at) joiner_.run(piece.text.substr(begin), false);
+      joiner_.end();
+    }
+
+   private:
+    Is is_;
+    Joiner joiner_;
+  };
+
+  Is is_;
+  Behavior behavior_;
+};
+
+// Several, one behind the other.
+class Sequence final : public PreTokenizer {
+ public:
+  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
+
+  std::unique_ptr<Cutter> start(PieceSink& next) const override {
+    auto chain = std::make_unique<Chain>(next);
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) chain->add(**step);
+    return chain;
+  }
+
+ private:
+  class Chain final : public Cutter {
+   public:
+    explicit Chain(PieceSink& next) : first_(&next) {}
+    void add(const PreTokenizer& step) {
+      cutters_.push_back(step.start(*first_));
+      first_ = cutters_.back().get();
+    }
+    void allow(std::size_t bytes) override {
+      for (const auto& cutter : cutters_) cutter->allow(bytes);
+    }
+    void take(Piece piece) override { first_->take(piece); }
+
+   private:
+    std::vector<std::unique_ptr<Cutter>> cutters_;  // the last one first
+    PieceSink* first_;
+  };
+
+  std::vector<Made> steps_;
+};
+
+// GPT-2's expression.
+constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// Bytes become characters.
+class ByteMapper final : public Cutter {
+ public:
+  explicit ByteMapper(PieceSink& next) : next_(next) {}
+  void allow(std::size_t) override {}
+  void take(Piece piece) override {
+    buffer_.clear();
+    byte_level::append(buffer_, piece.text);
+    next_.take({buffer_, piece.at_start});
+  }
+
+ private:
+  PieceSink& next_;
+  std::string buffer_;
+};
+
+class ByteLevel final : public PreTokenizer {
+ public:
+  explicit ByteLevel(const Fields& fields) : add_prefix_space_(fields.boolean("add_prefix_space", true)) {
+    if (fields.boolean("use_regex", true)) pattern_.emplace(Pattern::regex(kGpt2, fields.where()));
+  }
+  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(*this, next); }
+
+ private:
+  class At final : public Cutter {
+   public:
+    At(const ByteLevel& of, PieceSink& next) : add_prefix_space_(of.add_prefix_space_), mapper_(next) {
+      if (of.pattern_) cutter_.emplace(*of.pattern_, Behavior::isolated, false, mapper_);
+    }
+    void allow(std::size_t bytes) override {
+      if (cutter_) cutter_->allow(bytes);
+    }
+    void take(Piece piece) override {
+      if (add_prefix_space_ && !piece.text.starts_with(' ')) {
+        prefixed_ = " ";
+        prefixed_ += piece.text;
+        piece.text = prefixed_;
+      }
+      cutter_ ? cutter_->take(piece) : mapper_.take(piece);
+    }
+
+   private:
+    bool add_prefix_space_;
+    ByteMapper mapper_;
+    std::optional<PatternCutter> cutter_;
+    std::string prefixed_;
+  };
+
+  bool add_prefix_space_;
+  std::optional<Pattern> pattern_;
+};
+
+class Metaspace final : public PreTokenizer {
+ public:
+  explicit Metaspace(const Fields& fields) : replacement_(fields.text("replacement", "\xe2\x96\x81")), split_(fields.boolean("split", true)) {
+    // Older files say add_prefix_space.
+    const std::string scheme = fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
+    const auto* row = std::ranges::find(kSchemes, scheme, &SchemeRow::name);
+    if (row == kSchemes.end()) fields.fail("prepend_scheme", "expected always, never or first");
+    scheme_ = row->scheme;
+    if (replacement_.empty()) fields.fail("replacement", "is empty");
+  }
+  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(*this, next); }
+
+ private:
+  enum class Scheme { always, never, first };
+  struct SchemeRow {
+    std::string_view name;
+    Scheme scheme;
+  };
+  static constexpr std::array<SchemeRow, 3> kSchemes = {{{"always", Scheme::always}, {"never", Scheme::never}, {"first", Scheme::first}}};
+
+  class At final : public Cutter {
+   public:
+    At(const Metaspace& of, PieceSink& next) : of_(of), next_(next) {}
+    void allow(std::size_t) override {}
+    void take(Piece piece) override {
+      const std::string& mark = of_.replacement_;
+      buffer_.clear();
+      const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
+      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.at_start))) buffer_ = mark;
+      for (std::string_view rest = piece.text; !rest.empty();) {
+        const std::size_t space = std::min(rest.find(' '), rest.size());
+        buffer_ += rest.substr(0, space);
+        if (space == rest.size()) break;
+        buffer_ += mark;
+        rest.remove_prefix(space + 1);
+      }
+      if (!of_.split_) return next_.take({buffer_, piece.at_start});
+      // Each mark begins a piece.
+      const std::string_view text = buffer_;
+      for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
+        next_.take({text.substr(begin, end - begin), piece.at_start && begin == 0});
+        begin = end;
+      }
+    }
+
+   private:
+    const Metaspace& of_;
+    PieceSink& next_;
+    std::string buffer_;
+  };
+
+  std::string replacement_;
+  bool split_;
+  Scheme scheme_ = Scheme::always;
+};
+
+class FixedLength final : public PreTokenizer {
+ public:
+  explicit FixedLength(const Fields& fields) : length_(fields.number("length", 5)) {
+    if (length_ == 0) fields.fail("length", "is 0");
+  }
+  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(length_, next); }
+
+ private:
+  class At final : public Cutter {
+   public:
+    At(std::uint64_t length, PieceSink& next) : length_(length), next_(next) {}
+    void allow(std::size_t) override {}
+    void take(Piece piece) override {
+      std::uint64_t characters = 0;
+      std::size_t begin = 0;
+      std::size_t at = 0;
+      unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
+        at += bytes.size();
+        if (++characters < length_) return;
+        give(piece, begin, at);
+        begin = at;
+        characters = 0;
+      });
+      if (begin < at) give(piece, begin, at);
+    }
+
+   private:
+    void give(Piece piece, std::size_t begin, std::size_t end) { next_.take({piece.text.substr(begin, end - begin), piece.at_start && begin == 0}); }
+
+    std::uint64_t length_;
+    PieceSink& next_;
+  };
+
+  std::uint64_t length_;
+};
+
+bool is_bert_punctuation(char32_t code) {
+  if (code < 0x80) return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') || (code >= '{' && code <= '~');
+  return unicode::is_punctuation(code);
+}
+
+struct Row {
+  std::string_view type;
+  Made (*make)(const Fields& fields, StepCount& steps);
+};
+
+Made made(const Fields& fields, StepCount& steps);
+
+template <typename Kind>
+Made make(const Fields& fields, StepCount&) {
+  return std::make_unique<Kind>(fields);
+}
+
+Made sequence(const Fields& fields, StepCount& steps) {
+  std::vector<Made> all;
+  for (const Fields& step : fields.list("pretokenizers")) all.push_back(made(step, steps));
+  return std::make_unique<Sequence>(std::move(all));
+}
+
+Made digits(const Fields& fields, StepCount&) {
+  const bool individual = fields.boolean("individual_digits", false);
+  return std::make_unique<CharacterSplit>(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
+}
+
+Made punctuation(const Fields& fields, StepCount&) { return std::make_unique<CharacterSplit>(is_bert_punctuation, behavior_of(fields, "Isolated")); }
+
+Made whitespace_split(const Fields&, StepCount&) { return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed); }
+
+// Words, and what is neither word nor space.
+Made whitespace(const Fields& fields, StepCount&) {
+  constexpr std::string_view kExpression = R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
+  return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
+}
+
+Made bert(const Fields&, StepCount&) {
+  std::vector<Made> all;
+  all.push_back(std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed));
+  all.push_back(std::make_unique<CharacterSplit>(is_bert_punctuation, Behavior::isolated));
+  return std::make_unique<Sequence>(std::move(all));
+}
+
+Made delimiter(const Fields& fields, StepCount&) {
+  if (fields.required_text("delimiter").empty()) fields.fail("delimiter", "is empty");
+  return std::make_unique<Split>(Pattern::from(fields, "delimiter"), Behavior::removed, false);
+}
+
+constexpr std::array kRows = std::to_array<Row>({
+    {"Sequence", sequence},
+    {"ByteLevel", make<ByteLevel>},
+    {"Split", make<Split>},
+    {"Metaspace", make<Metaspace>},
+    {"Whitespace", whitespace},
+    {"WhitespaceSplit", whitespace_split},
+    {"Punctuation", punctuation},
+    {"Digits", digits},
+    {"BertPreTokenizer", bert},
+    {"CharDelimiterSplit", delimiter},
+    {"FixedLength", make<FixedLength>},
+});
+
+Made made(const Fields& fields, StepCount& steps) {
+  steps.add(fields);
+  return row_of(kRows, fields).make(fields, steps);
+}
+
+}  // namespace
+
+std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
+  StepCount steps;
+  return made(fields, steps);
+}
+
+}  // namespace poise

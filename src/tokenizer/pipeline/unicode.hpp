@@ -1,0 +1,55 @@
+// What Unicode says of characters, and normal forms. Texts here are well-formed UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace poise::unicode {
+
+// The character at `at`, and its bytes. Requires: a well-formed one begins there.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 0;
+};
+Character at(std::string_view text, std::size_t at);
+
+void append(std::string& text, char32_t code);
+
+// Calls visit(code, bytes_of_it) for each character.
+template <typename Visit>
+void for_each(std::string_view text, Visit&& visit) {
+  for (std::size_t i = 0; i < text.size();) {
+    const Character next = at(text, i);
+    visit(next.code, text.substr(i, next.bytes));
+    i += next.bytes;
+  }
+}
+
+// `text` with U+FFFD for what is no UTF-8: one for each such byte, as SentencePiece has it.
+std::string well_formed(std::string_view text);
+
+// Appends bytes as text: U+FFFD for each longest run that begins a character and does not end it. Returns how many bytes at the end may yet
+// become a character; they are left out. `at_end`: nothing follows, and they are none.
+std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
+
+bool is_white_space(char32_t code);      // the property White_Space
+bool is_number(char32_t code);           // N
+bool is_punctuation(char32_t code);      // P
+bool is_mark(char32_t code);             // M
+bool is_nonspacing_mark(char32_t code);  // Mn
+bool is_other(char32_t code);            // Cc, Cf, Co
+bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
+bool is_ideograph(char32_t code);        // of the blocks that BERT takes for Chinese
+
+// The characters' own lower case, whatever stands around them.
+std::string lower_case(std::string_view text);
+
+enum class Form { nfc, nfd, nfkc, nfkd };
+// O(n log n).
+std::string normal_form(std::string_view text, Form form);
+
+// The bytes of the grapheme cluster that `text` begins with. Requires: text is not empty.
+std::size_t grapheme_length(std::string_view text);
+
+}  // namespace poise::unicode

@@ -1,0 +1,165 @@
+// Unigram: of all ways to cut a piece into tokens, the one whose scores have the largest sum.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/prefix_trie.hpp"
+
+namespace poise {
+namespace {
+
+constexpr double kUnknownPenalty = 10;  // below the worst token
+
+class Unigram final : public PieceModel {
+ public:
+  Unigram(const Fields& fields, const ModelContext& context) : byte_fallback_(fields.boolean("byte_fallback", false)), ids_(context.ids) {
+    const Vocabulary& vocabulary = context.vocabulary;
+    read_scores(fields, vocabulary);
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+      const std::string_view text = vocabulary.text(id);
+      if (text.empty() || context.ids.find(text) != static_cast<TokenId>(id)) continue;
+      tokens_.add(text, static_cast<TokenId>(id));
+      least = std::min(least, scores_[id]);
+    }
+    unknown_score_ = least - kUnknownPenalty;
+    if (fields.find("unk_id") != nullptr) {
+      const std::uint64_t id = fields.number("unk_id", 0);
+      if (id >= vocabulary.size()) fields.fail("unk_id", fmt::format("{}, but the vocabulary has {} tokens", id, vocabulary.size()));
+      unknown_ = static_cast<TokenId>(id);
+    }
+    bytes_.fill(-1);
+    for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = context.ids.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+  }
+
+  std::unique_ptr<PieceEncoder> start() const override;
+
+ private:
+  class AtWork;
+
+  // "scores" has those that the vocabulary's type of number cannot hold.
+  void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
+    const Value* value = fields.find("scores");
+    if (value == nullptr) return;
+    const auto* list = value->get_if<Value::Array>();
+    if (list == nullptr || list->size() > vocabulary.size()) fields.fail("scores", "expected a list with a number for each token");
+    for (std::size_t id = 0; id < list->size(); ++id) {
+      const auto* number = (*list)[id].get_if<double>();
+      if (number == nullptr) fields.fail("scores", "expected numbers");
+      scores_[id] = *number;
+    }
+  }
+
+  bool byte_fallback_;
+  const TokenIndex& ids_;
+  std::vector<double> scores_;
+  PrefixTrie tokens_;
+  double unknown_score_ = 0;
+  TokenId unknown_ = -1;
+  std::array<TokenId, 256> bytes_{};
+};
+
+class Unigram::AtWork final : public PieceEncoder {
+ public:
+  explicit AtWork(const Unigram& of) : of_(of) {}
+
+  void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
+    const bool short_piece = piece.size() <= WordCache::kLongestWord;
+    if (short_piece) {
+      if (const auto known = cache_.find(piece); !known.empty()) {
+        tokens.insert(tokens.end(), known.begin(), known.end());
+        return;
+      }
+    }
+    const std::size_t before = tokens.size();
+    find_best(piece);
+    read_back(piece, tokens);
+    if (short_piece) cache_.keep(piece, std::span(tokens).subspan(before));
+  }
+
+ private:
+  // The best way to get to a place.
+  struct Place {
+    double score = 0;
+    std::uint32_t from = UINT32_MAX;  // not reached
+    TokenId id = -1;
+  };
+
+  void find_best(std::string_view piece) {
+    if (piece.size() >= UINT32_MAX) throw Error(ErrorKind::unsupported, "the text is too long");
+    places_.assign(piece.size() + 1, {});
+    for (std::size_t at = 0; at < piece.size();) {
+      const double here = places_[at].score;
+      const std::size_t character = unicode::at(piece, at).bytes;
+      bool alone = false;  // is the character a token by itself?
+      const auto reach = [&](std::size_t length, double score, TokenId id) {
+        Place& place = places_[at + length];
+        if (place.from == UINT32_MAX || here + score > place.score) place = {here + score, static_cast<std::uint32_t>(at), id};
+      };
+      of_.tokens_.for_each_prefix(piece.substr(at), [&](std::size_t length, TokenId id) {
+        alone = alone || length == character;
+        reach(length, of_.scores_[static_cast<std::size_t>(id)], id);
+      });
+      if (!alone) {
+        if (of_.unknown_ < 0) {
+          throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece.substr(at, character)));
+        }
+        reach(character, of_.unknown_score_, of_.unknown_);
+      }
+      at += character;
+    }
+  }
+
+  // From the end to the front; runs of the unknown token are one.
+  void read_back(std::string_view piece, std::vector<TokenId>& tokens) {
+    cuts_.clear();
+    for (std::size_t end = piece.size(); end > 0;) {
+      const Place& place = places_[end];
+      const std::size_t begin = place.from;
+      if (place.id == of_.unknown_ && !cuts_.empty() && cuts_.back().id == of_.unknown_) {
+        cuts_.back().begin = begin;
+      } else {
+        cuts_.push_back({begin, end, place.id});
+      }
+      end = begin;
+    }
+    for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
+  }
+
+  // An unknown run may be the text of a token that was not among the choices.
+  void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
+    if (id != of_.unknown_) return tokens.push_back(id);
+    if (const auto found = of_.ids_.find(text)) return tokens.push_back(*found);
+    const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
+    if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; })) return tokens.push_back(id);
+    for (const char byte : text) tokens.push_back(token(byte));
+  }
+
+  struct Cut {
+    std::size_t begin;
+    std::size_t end;
+    TokenId id;
+  };
+
+  const Unigram& of_;
+  WordCache cache_;
+  std::vector<Place> places_;
+  std::vector<Cut> cuts_;
+};
+
+std::unique_ptr<PieceEncoder> Unigram::start() const { return std::make_unique<AtWork>(*this); }
+
+}  // namespace
+
+std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const ModelContext& context) { return std::make_unique<Unigram>(fields, context); }
+
+}  // namespace poise

@@ -1,0 +1,95 @@
+// WordPiece and WordLevel: words from a list.
+#include <algorithm>
+
+#include <poise/error.hpp>
+
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/prefix_trie.hpp"
+
+namespace poise {
+namespace {
+
+// The longest token first, then the longest that goes on, and so on; a word that leaves a rest is unknown as a whole.
+class WordPiece final : public PieceModel {
+ public:
+  WordPiece(const Fields& fields, const ModelContext& context)
+      : prefix_(fields.text("continuing_subword_prefix", "##")),
+        most_characters_(fields.number("max_input_chars_per_word", 100)),
+        unknown_(token_named(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
+    for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
+      const std::string_view text = context.vocabulary.text(id);
+      if (context.ids.find(text) == static_cast<TokenId>(id)) tokens_.add(text, static_cast<TokenId>(id));
+    }
+    inside_ = tokens_.walk(PrefixTrie::kRoot, prefix_);
+  }
+
+  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<AtWork>(*this); }
+
+ private:
+  class AtWork final : public PieceEncoder {
+   public:
+    explicit AtWork(const WordPiece& of) : of_(of) {}
+    void encode(std::string_view piece, std::vector<TokenId>& tokens) override { of_.run(piece, tokens); }
+
+   private:
+    const WordPiece& of_;
+  };
+
+  void run(std::string_view piece, std::vector<TokenId>& tokens) const {
+    std::uint64_t characters = 0;
+    unicode::for_each(piece, [&](char32_t, std::string_view) { ++characters; });
+    if (characters > most_characters_) return tokens.push_back(unknown_);
+    const std::size_t before = tokens.size();
+    bool first = true;
+    while (!piece.empty()) {
+      const auto match = first ? tokens_.longest(piece) : inside_ == PrefixTrie::kNone ? PrefixTrie::Match{} : tokens_.longest(piece, inside_);
+      if (match.value < 0 || match.length == 0) {
+        tokens.resize(before);
+        return tokens.push_back(unknown_);
+      }
+      tokens.push_back(match.value);
+      piece.remove_prefix(match.length);
+      first = false;
+    }
+  }
+
+  std::string prefix_;
+  std::uint64_t most_characters_;
+  TokenId unknown_;
+  PrefixTrie tokens_;
+  PrefixTrie::Node inside_ = PrefixTrie::kNone;  // where tokens that go on begin
+};
+
+class WordLevel final : public PieceModel {
+ public:
+  WordLevel(const Fields& fields, const ModelContext& context) : ids_(context.ids) {
+    if (const auto unknown = context.ids.find(fields.text("unk_token", "<unk>"))) unknown_ = *unknown;
+  }
+
+  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<AtWork>(*this); }
+
+ private:
+  class AtWork final : public PieceEncoder {
+   public:
+    explicit AtWork(const WordLevel& of) : of_(of) {}
+    void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
+      const TokenId id = of_.ids_.find(piece).value_or(of_.unknown_);
+      if (id < 0) throw Error(ErrorKind::unsupported, "a word of the text is no token, and the vocabulary has no unknown token");
+      tokens.push_back(id);
+    }
+
+   private:
+    const WordLevel& of_;
+  };
+
+  const TokenIndex& ids_;
+  TokenId unknown_ = -1;
+};
+
+}  // namespace
+
+std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context) { return std::make_unique<WordPiece>(fields, context); }
+std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context) { return std::make_unique<WordLevel>(fields, context); }
+
+}  // namespace poise

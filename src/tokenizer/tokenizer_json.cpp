@@ -1,0 +1,285 @@
+#include "tokenizer/tokenizer_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/text_table.hpp"
+#include "io/source_text.hpp"
+#include "model/limits.hpp"
+#include "syntax/json.hpp"
+#include "tokenizer/byte_piece.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+constexpr std::size_t kMaxKeys = 64;
+constexpr std::uint64_t kSpareIds = 4096;  // that no token has: memory has to be justified by the file
+
+class Reader {
+ public:
+  explicit Reader(const Source& source) : name_(source.name()) {
+    if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    text_ = read_text(source, source.size());
+  }
+
+  Vocabulary read() {
+    std::vector<Attributes::Entry> root;
+    walk_json_object(JsonText(text_), name_, 0, [&](std::string_view key, JsonValue& value) {
+      if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end()) fail_repeated_key(key, name_, value.position());
+      if (root.size() == kMaxKeys) fail("too many keys", value.position());
+      root.emplace_back(key, Value());
+      if (key != "model") {
+        root.back().second = value.tree();
+      } else if (!value.members([this](std::string_view name, JsonValue& field) { take_model_field(name, field); })) {
+        fail("model: expected an object", value.position());
+      }
+    });
+    vocabulary_.kind = VocabularyKind::pipeline;
+    vocabulary_.add_dummy_prefix = false;
+    vocabulary_.pipeline = Attributes::from_unique(std::move(root));
+    if (!has_vocab_) fail("model.vocab: expected the tokens", 0);
+    settle_type();
+    settle_tokens();
+    vocabulary_.pipeline.set("model", std::move(model_));
+    return std::move(vocabulary_);
+  }
+
+ private:
+  struct Token {
+    std::string text;
+    std::uint64_t id;
+    double score;
+  };
+
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("tokenizer.json: {}", problem), name_, offset);
+  }
+
+  void take_model_field(std::string_view key, JsonValue& value) {
+    if (key == "vocab") return take_vocab(value);
+    if (key != "merges") return model_.set(std::string(key), value.tree());
+    has_merges_ = true;
+    if (!value.items([this](JsonValue& item) { take_merge(item); })) fail("model.merges: expected a list", value.position());
+  }
+
+  // {"token": id}, or [["token", score]]
+  void take_vocab(JsonValue& value) {
+    has_vocab_ = true;
+    const bool by_id = value.members([this](std::string_view text, JsonValue& item) {
+      const auto id = item.unsigned_integer();
+      if (!id) fail("model.vocab: expected a token and its id", item.position());
+      add_token(text, *id, 0, item.position());
+    });
+    if (by_id) return;
+    scored_ = value.items([this](JsonValue& item) {
+      const std::uint64_t position = item.position();
+      std::optional<std::string_view> text;
+      std::optional<double> score;
+      std::size_t count = 0;
+      const bool pair = item.items([&](JsonValue& part) {
+        if (count == 0) text = part.text();
+        if (count == 1) score = number(part.tree());
+        ++count;
+      });
+      if (!pair || count != 2 || !text || !score) fail("model.vocab: expected a token and its score", position);
+      add_token(*text, tokens_.size(), *score, position);
+    });
+    if (!scored_) fail("model.vocab: expected the tokens", value.position());
+  }
+
+  void add_token(std::string_view text, std::uint64_t id, double score, std::uint64_t position) {
+    if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
+    tokens_.push_back({std::string(text), id, score});
+  }
+
+  static std::optional<double> number(const Value& value) {
+    if (const auto* real = value.get_if<double>()) return *real;
+    if (const auto* whole = value.get_if<std::uint64_t>()) return static_cast<double>(*whole);
+    if (const auto* whole = value.get_if<std::int64_t>()) return static_cast<double>(*whole);
+    return std::nullopt;
+  }
+
+  // "a b", or ["a", "b"]
+  void take_merge(JsonValue& item) {
+    auto& merges = vocabulary_.merges;
+    const std::uint64_t position = item.position();
+    if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
+    if (const auto line = item.text()) {
+      const std::size_t space = line->find(' ');
+      if (space == std::string_view::npos || line->find(' ', space + 1) != std::string_view::npos) {
+        fail("model.merges: expected two tokens with a space between them", position);
+      }
+      merges.emplace_back(line->substr(0, space), line->substr(space + 1));
+      return;
+    }
+    std::optional<std::string_view> left;
+    std::optional<std::string_view> right;
+    std::size_t count = 0;
+    const bool list = item.items([&](JsonValue& part) {
+      if (count < 2) (count == 0 ? left : right) = part.text();
+      ++count;
+    });
+    if (!list || count != 2 || !left || !right) fail("model.merges: expected two tokens", position);
+    merges.emplace_back(*left, *right);
+  }
+
+  // Old files do not say which model theirs is.
+  void settle_type() {
+    const Value* type = model_.find("type");
+    if (type != nullptr && type->get_if<std::nullptr_t>() == nullptr) return;
+    const char* name = "WordLevel";
+    if (scored_) {
+      name = "Unigram";
+    } else if (has_merges_) {
+      name = "BPE";
+    } else if (model_.find("max_input_chars_per_word") != nullptr || model_.find("continuing_subword_prefix") != nullptr) {
+      name = "WordPiece";
+    }
+    model_.set("type", name);
+  }
+
+  struct Added {
+    std::uint64_t id;
+    std::string_view text;
+    bool special;
+  };
+
+  std::vector<Added> added_tokens() const {
+    std::vector<Added> added;
+    const Value* value = vocabulary_.pipeline.find("added_tokens");
+    if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return added;
+    const auto* list = value->get_if<Value::Array>();
+    if (list == nullptr) fail("added_tokens: expected a list", 0);
+    if (list->size() > kMaxTokens) fail(fmt::format("added_tokens: more than {} tokens", kMaxTokens), 0);
+    for (const Value& item : *list) {
+      const auto* map = item.get_if<Attributes>();
+      const Value* id = map == nullptr ? nullptr : map->find("id");
+      const Value* content = map == nullptr ? nullptr : map->find("content");
+      const auto* number = id == nullptr ? nullptr : id->get_if<std::uint64_t>();
+      const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+      if (text == nullptr || number == nullptr) fail("added_tokens: expected \"id\" and \"content\"", 0);
+      const Value* special = map->find("special");
+      const auto* flag = special == nullptr ? nullptr : special->get_if<bool>();
+      added.push_back({*number, *text, flag != nullptr && *flag});
+    }
+    return added;
+  }
+
+  void settle_tokens() {
+    const std::vector<Added> added = added_tokens();
+    std::uint64_t size = 0;
+    for (const Token& token : tokens_) size = std::max(size, token.id == UINT64_MAX ? token.id : token.id + 1);
+    for (const Added& token : added) size = std::max(size, token.id == UINT64_MAX ? token.id : token.id + 1);
+    if (size > kMaxTokens) fail(fmt::format("an id is {}, at most {} tokens are allowed", size - 1, kMaxTokens), 0);
+    if (size > 16 * (tokens_.size() + added.size()) + kSpareIds) fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
+    constexpr std::uint32_t kNone = UINT32_MAX;
+    std::vector<std::uint32_t> by_id(size, kNone);
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      std::uint32_t& place = by_id[tokens_[i].id];
+      if (place != kNone) fail(fmt::format("model.vocab: two tokens have the id {}", tokens_[i].id), 0);
+      place = static_cast<std::uint32_t>(i);
+      bytes += tokens_[i].text.size();
+    }
+    std::vector<const Added*> added_by_id(size);
+    for (const Added& token : added) {
+      added_by_id[token.id] = &token;
+      bytes += token.text.size();
+    }
+    vocabulary_.reserve(size, bytes);
+    Value::Array added_only;
+    const bool byte_fallback = flag("byte_fallback");
+    for (std::uint64_t id = 0; id < size; ++id) {
+      const Added* also = added_by_id[id];
+      const TokenType type = also == nullptr ? TokenType::normal : also->special ? TokenType::control : TokenType::user_defined;
+      if (by_id[id] != kNone) {
+        const Token& token = tokens_[by_id[id]];
+        const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(token.text);
+        vocabulary_.add(token.text, static_cast<float>(token.score), byte ? TokenType::byte : type);
+        continue;
+      }
+      vocabulary_.add(also == nullptr ? std::string_view() : also->text, 0, also == nullptr ? TokenType::unused : type);
+      added_only.emplace_back(id);
+    }
+    if (!added_only.empty()) model_.set("added_only", std::move(added_only));
+    settle_scores();
+    settle_unknown();
+  }
+
+  bool flag(std::string_view key) const {
+    const Value* value = model_.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    return found != nullptr && *found;
+  }
+
+  // A vocabulary has scores of 32 bits.
+  void settle_scores() {
+    const auto fits = [](const Token& token) { return static_cast<double>(static_cast<float>(token.score)) == token.score; };
+    if (std::ranges::all_of(tokens_, fits)) return;
+    Value::Array scores;
+    for (const Token& token : tokens_) scores.emplace_back(token.score);
+    model_.set("scores", std::move(scores));
+  }
+
+  void settle_unknown() {
+    if (const Value* id = model_.find("unk_id"); id != nullptr) {
+      const auto* number = id->get_if<std::uint64_t>();
+      if (number != nullptr && *number < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*number);
+    }
+    const Value* unknown = model_.find("unk_token");
+    const auto* text = unknown == nullptr ? nullptr : unknown->get_if<std::string>();
+    if (text == nullptr) return;
+    for (std::size_t id = 0; id < vocabulary_.size() && vocabulary_.unk_id < 0; ++id) {
+      if (vocabulary_.text(id) == *text) vocabulary_.unk_id = static_cast<std::int32_t>(id);
+    }
+  }
+
+  std::string name_;
+  std::string text_;
+  std::vector<Token> tokens_;
+  bool has_vocab_ = false;
+  bool has_merges_ = false;
+  bool scored_ = false;  // are tokens listed with scores?
+  Attributes model_;
+  Vocabulary vocabulary_;
+};
+
+// "<s>", or {"content": "<s>", ...}
+std::optional<std::string_view> token_text(const Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (const auto* text = value->get_if<std::string>()) return *text;
+  const auto* map = value->get_if<Attributes>();
+  const Value* content = map == nullptr ? nullptr : map->find("content");
+  const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
+}
+
+}  // namespace
+
+Vocabulary read_tokenizer_json(const Source& source) { return Reader(source).read(); }
+
+void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
+  struct Named {
+    std::string_view key;
+    std::int32_t* id;
+  };
+  const std::array named = std::to_array<Named>(
+      {{"bos_token", &vocabulary.bos_id}, {"eos_token", &vocabulary.eos_id}, {"pad_token", &vocabulary.pad_id}, {"unk_token", &vocabulary.unk_id}});
+  std::array<std::optional<std::string_view>, named.size()> texts;
+  for (std::size_t i = 0; i < named.size(); ++i) texts[i] = token_text(config.find(named[i].key));
+  for (std::size_t id = vocabulary.size(); id-- > 0;) {
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      if (texts[i] && vocabulary.text(id) == *texts[i]) *named[i].id = static_cast<std::int32_t>(id);
+    }
+  }
+  if (const Value* chat_template = config.find("chat_template")) vocabulary.chat_template = *chat_template;
+}
+
+}  // namespace poise

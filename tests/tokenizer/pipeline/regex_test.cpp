@@ -1,0 +1,59 @@
+#include "tokenizer/pipeline/regex.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> matches(std::string_view expression, std::string_view text) {
+  const Regex regex(expression, "test");
+  RegexMatcher matcher(regex);
+  matcher.allow(text.size());
+  matcher.begin(text);
+  std::vector<std::string> found;
+  for (std::size_t begin = 0, end = 0; matcher.next(begin, end);) found.emplace_back(text.substr(begin, end - begin));
+  return found;
+}
+
+// What Oniguruma means, by its documentation (doc/RE), where PCRE2 would mean something else.
+TEST(Regex, MeansWhatOnigurumaMeans) {
+  EXPECT_THAT(matches(R"(\s)", "a\u180e\u0085\u3000"), ElementsAre("\u0085", "\u3000"));
+  EXPECT_THAT(matches(R"([^\s])", "\u180e\u0085"), ElementsAre("\u180e"));
+  EXPECT_THAT(matches(R"(\w+)", "e\u0301\u203f-x"), ElementsAre("e\u0301\u203f", "x"));
+  EXPECT_THAT(matches(R"(\h+)", "xyzBEEF "), ElementsAre("BEEF"));
+  EXPECT_THAT(matches(R"([a-z&&[^m-o]]+)", "almost"), ElementsAre("al", "st"));
+  EXPECT_THAT(matches(R"([\p{L}&&[^\p{Han}]]+)", "ab\u4e00cd"), ElementsAre("ab", "cd"));
+  EXPECT_THAT(matches(R"(\u4e00)", "\u4e00"), ElementsAre("\u4e00"));
+  EXPECT_THAT(matches("^a$", "a\nba\na"), ElementsAre("a", "a"));
+  EXPECT_THAT(matches("a{1,2}+b", "aaaaab"), ElementsAre("aaaaab"));
+  EXPECT_THAT(matches("x{,2}", "xxx"), ElementsAre("xx", "x"));
+}
+
+TEST(Regex, EmptyMatchesMoveOn) {
+  EXPECT_THAT(matches(R"((?=(\d{3})+(?!\d)))", "1234567"), ElementsAre("", ""));
+  EXPECT_THAT(matches("a*", "ba"), ElementsAre("", "a"));
+}
+
+// Matches far from where the search begins are found window by window.
+TEST(Regex, FindsWhatIsFarAway) {
+  const std::string text = std::string(100'000, '-') + "x" + std::string(100'000, '-') + "x";
+  EXPECT_THAT(matches("x", text), ElementsAre("x", "x"));
+  EXPECT_EQ(matches("-+", text).size(), 2U);
+}
+
+TEST(Regex, WhatCostsTooMuchIsAnError) {
+  EXPECT_THROW(matches("(a+)+b", std::string(100, 'a')), Error);
+  EXPECT_THROW(Regex(std::string(100'000, 'a'), "test"), Error);
+  EXPECT_THROW(Regex("[a", "test"), Error);
+}
+
+}  // namespace
+}  // namespace poise

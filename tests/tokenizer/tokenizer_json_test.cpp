@@ -1,0 +1,211 @@
+// Tokenizers of tokenizer.json: real ones against what Hugging Face's library says of them, and small ones for each rule.
+#include "tokenizer/tokenizer_json.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "support/directories.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string content_of(const fs::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+SourcePtr source_of(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return Source::from_memory({bytes.begin(), bytes.end()}, "tokenizer.json");
+}
+
+std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
+  std::vector<TokenId> ids;
+  for (const Value& id : *expected.find(key)->get_if<Value::Array>()) ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
+  return ids;
+}
+
+std::string text_of(const Attributes& expected, std::string_view key) { return *expected.find(key)->get_if<std::string>(); }
+
+class RealTokenizer : public testing::TestWithParam<const char*> {};
+
+// ../shared/data/tokenizers/README.md tells where the expected values are from.
+TEST_P(RealTokenizer, DoesAsHuggingFacesLibrary) {
+  const fs::path folder = shared_directory() / "data" / "tokenizers" / GetParam();
+  if (!fs::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const auto vocabulary = read_vocabulary(folder);
+  ASSERT_TRUE(vocabulary);
+  const Tokenizer tokenizer(*vocabulary);
+  const Value expected = parse_json(content_of(folder / "expected.json"), "expected.json");
+  std::size_t texts = 0;
+  for (const Value& item : *expected.get_if<Value::Array>()) {
+    const Attributes& one = *item.get_if<Attributes>();
+    const std::string text = text_of(one, "text");
+    const auto ids = tokenizer.encode(text);
+    EXPECT_EQ(ids, ids_of(one, "ids")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(one, "ids_special")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), text_of(one, "decoded")) << text.substr(0, 200);
+    ++texts;
+  }
+  EXPECT_EQ(texts, 40U);
+}
+
+INSTANTIATE_TEST_SUITE_P(TokenizerJson, RealTokenizer, testing::Values("gpt2", "qwen2_5", "mistral_nemo", "gemma2"));
+
+// {"a": 0, "b": 1, ...}
+std::string vocab(const std::vector<std::string>& tokens) {
+  std::string json;
+  for (std::size_t id = 0; id < tokens.size(); ++id) json += fmt::format("{}{}: {}", id == 0 ? "" : ", ", to_json(tokens[id]), id);
+  return "{" + json + "}";
+}
+
+Tokenizer tokenizer_of(const std::string& json) { return Tokenizer(read_tokenizer_json(*source_of(json))); }
+
+std::string bpe(const std::vector<std::string>& tokens, std::string_view merges, std::string_view rest = "", std::string_view options = "") {
+  return fmt::format(R"({{"model": {{"type": "BPE", "vocab": {}, "merges": {}{}}}{}}})", vocab(tokens), merges, options, rest);
+}
+
+TEST(TokenizerJson, MergesAreLinesOrPairs) {
+  const std::vector<std::string> tokens = {"a", "b", "c", "ab", "abc"};
+  for (const char* merges : {R"(["a b", "ab c"])", R"([["a", "b"], ["ab", "c"]])"}) {
+    const Tokenizer tokenizer = tokenizer_of(bpe(tokens, merges));
+    EXPECT_THAT(tokenizer.encode("abcab"), ElementsAre(4, 3));
+    EXPECT_THAT(tokenizer.encode("cba"), ElementsAre(2, 1, 0));
+  }
+}
+
+// The lowest rank goes first, of equal ones the leftmost.
+TEST(TokenizerJson, MergesGoByRank) {
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a", "b", "ab", "ba", "aa"}, R"(["b a", "a b", "a a"])"));
+  EXPECT_THAT(tokenizer.encode("abab"), ElementsAre(0, 3, 1));
+  EXPECT_THAT(tokenizer.encode("aaa"), ElementsAre(4, 0));
+}
+
+// A word of many symbols is merged by another loop.
+TEST(TokenizerJson, LongWordsMergeAsShortOnes) {
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a", "aa", "aaaa", "b"}, R"(["a a", "aa aa"])"));
+  for (const std::size_t size : {1U, 2U, 7U, 47U, 48U, 49U, 1000U, 1'000'003U}) {
+    std::vector<TokenId> expected(size / 4, 2);
+    if (size % 4 >= 2) expected.push_back(1);
+    if (size % 2 == 1) expected.push_back(0);
+    EXPECT_EQ(tokenizer.encode(std::string(size, 'a')), expected) << size;
+  }
+}
+
+TEST(TokenizerJson, IgnoreMergesTakesWholeWords) {
+  const std::vector<std::string> tokens = {"a", "b", "c", "abc", "bc"};
+  EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["b c"])", "", R"(, "ignore_merges": true)")).encode("abc"), ElementsAre(3));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["b c"])")).encode("abc"), ElementsAre(0, 4));
+}
+
+TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
+  const std::vector<std::string> tokens = {"<unk>", "a"};
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>", "fuse_unk": true)")).encode("axya"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>")")).encode("axya"), ElementsAre(1, 0, 0, 1));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]")).encode("axya"), ElementsAre(1, 1));
+}
+
+// The longest at the leftmost place; lstrip and rstrip take white space, single_word wants none of a word beside it.
+TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
+  const auto added = [](std::string_view flags, std::string_view content = "<x>") {
+    return fmt::format(
+        R"(, "added_tokens": [{{"id": 3, "content": "{}", "special": true, "normalized": false{}}}, {{"id": 4, "content": "<x>y", "normalized": false}}])",
+        content, flags);
+  };
+  const std::vector<std::string> tokens = {"a", " ", "b"};
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(""))).encode("a <x> <x>y b"), ElementsAre(0, 1, 3, 1, 4, 1, 2));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "lstrip": true)"))).encode("a  <x> b"), ElementsAre(0, 3, 1, 2));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "rstrip": true)"))).encode("a <x>  b"), ElementsAre(0, 1, 3, 2));
+  const Tokenizer word =
+      tokenizer_of(bpe({"a", " ", "b", "x"}, "[]", R"(, "added_tokens": [{"id": 4, "content": "ab", "single_word": true, "normalized": false}])"));
+  EXPECT_THAT(word.encode("ab aba ab"), ElementsAre(4, 1, 0, 2, 0, 1, 4));
+  EXPECT_EQ(word.decode(std::vector<TokenId>{4, 1}, SpecialTokens::shown), "ab  ");
+}
+
+TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
+  const Tokenizer tokenizer =
+      tokenizer_of(bpe({"a", "b"}, "[]", R"(, "decoder": {"type": "Fuse"}, "added_tokens": [{"id": 2, "content": "<s>", "special": true},
+    {"id": 3, "content": "<t>", "special": false}])"));
+  const std::vector<TokenId> ids = {2, 0, 3, 1};
+  EXPECT_EQ(tokenizer.decode(ids), "a<t>b");
+  EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), "<s>a<t>b");
+  EXPECT_EQ(tokenizer.vocabulary().type(2), TokenType::control);
+  EXPECT_EQ(tokenizer.vocabulary().type(3), TokenType::user_defined);
+}
+
+// A token at a time gives the same text as all at once.
+TEST(TokenizerJson, StreamsAgreeWithDecode) {
+  const Tokenizer tokenizer =
+      tokenizer_of(bpe({"<0xE2>", "<0x82>", "<0xAC>", "\xe2\x96\x81", "a", "b"}, "[]", R"(, "decoder": {"type": "Sequence", "decoders": [
+      {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})",
+                       R"(, "byte_fallback": true)"));
+  const std::vector<TokenId> ids = {3, 4, 3, 0, 1, 2, 5, 0, 1, 3, 2};
+  TextStream stream(tokenizer);
+  std::string text;
+  for (const TokenId id : ids) text += stream.add(id);
+  text += stream.finish();
+  EXPECT_EQ(text,
+            "a \xe2\x82\xac"
+            "b\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd");
+  EXPECT_EQ(tokenizer.decode(ids), text);
+}
+
+std::string refusal(const std::string& json, std::string_view text = "a") {
+  try {
+    (void)tokenizer_of(json).encode(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+TEST(TokenizerJson, RefusesWhatContradictsItself) {
+  EXPECT_THAT(refusal("[]"), HasSubstr("JSON"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("model.vocab: expected the tokens"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"), HasSubstr("two tokens have the id 0"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 400000}, "merges": []}})"), HasSubstr("far larger than the number of tokens"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 18446744073709551615}, "merges": []}})"), HasSubstr("at most 500000 tokens"));
+  EXPECT_THAT(refusal(bpe({"a"}, R"(["a b"])")), HasSubstr("\"b\" is no token"));
+  EXPECT_THAT(refusal(bpe({"a"}, R"(["ab"])")), HasSubstr("expected two tokens with a space between them"));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Nope"})")), HasSubstr("normalizer: the type \"Nope\" is not known"));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend"}]})")),
+              HasSubstr("normalizer.normalizers[0].prepend: is missing"));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})")),
+              HasSubstr("pre_tokenizer.pattern: the regular expression \"(a\""));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "added_tokens": [{"id": "x", "content": "y"}])")), HasSubstr("added_tokens"));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "post_processor": {"type": "BertProcessing", "cls": ["x", 7], "sep": ["y", 0]})")),
+              HasSubstr("post_processor.cls: expected the id of one of the 1 tokens"));
+}
+
+// Expressions that would take forever, texts that would grow forever.
+TEST(TokenizerJson, BoundsWhatAHostileFileCosts) {
+  const auto split = [](std::string_view regex) {
+    return bpe({"a"}, "[]", fmt::format(R"(, "pre_tokenizer": {{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}})", regex));
+  };
+  EXPECT_THAT(refusal(split("(a+)+b"), std::string(64, 'a')), HasSubstr("cannot be matched in this text"));
+  std::string steps = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"})";
+  std::string all = steps;
+  for (int i = 0; i < 20; ++i) all += ", " + steps;
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", all))),
+              HasSubstr("makes too much of the text"));
+  std::string many = R"({"type": "NFC"})";
+  for (int i = 0; i < 300; ++i) many += R"(, {"type": "NFC"})";
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", many))), HasSubstr("more than 256 steps"));
+}
+
+}  // namespace
+}  // namespace poise
