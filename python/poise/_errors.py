@@ -1,0 +1,103 @@
+"""What goes wrong: poise.Error, and a class for each kind of failure."""
+
+import errno
+
+
+class Error(Exception):
+    """A failure, told in one sentence that names the field, what was expected and what was found.
+
+    kind: "invalid_file", "unsupported", "not_found", "bad_argument", "io", "cancelled" or "internal" (a bug of Poise).
+    message: the sentence alone. path: the file it is about, or None. offset: the byte in it, or None.
+    remedies: what may help, the best first: (kind, value, tensor), as in <poise/error.hpp>.
+    """
+
+    kind = "internal"
+
+    def __init__(self, message, path=None, offset=None, remedies=()):
+        where = "" if offset is None else f" (at {offset:#x})"
+        advice = _advice(remedies)
+        super().__init__(f"{path + ': ' if path else ''}{message}{where}{'; ' + advice if advice else ''}")
+        self.message, self.path, self.offset, self.remedies = message, path, offset, list(remedies)
+
+    def __reduce__(self):  # other processes learn of it whole
+        return type(self), (self.message, self.path, self.offset, self.remedies)
+
+
+class InvalidFileError(Error, ValueError):
+    """The bytes of a file break a rule of its format."""
+
+    kind = "invalid_file"
+
+
+class UnsupportedError(Error):
+    """The file is fine, but this cannot be done with it."""
+
+    kind = "unsupported"
+
+
+class NotFoundError(Error, FileNotFoundError):
+    """A path, tensor or part does not exist."""
+
+    kind = "not_found"
+
+    def __init__(self, message, path=None, offset=None, remedies=()):
+        super().__init__(message, path, offset, remedies)
+        self.errno, self.filename = errno.ENOENT, path
+
+    def __str__(self):
+        return self.args[0]
+
+
+class BadArgumentError(Error, ValueError):
+    """The caller asked for something that makes no sense."""
+
+    kind = "bad_argument"
+
+
+class InputOutputError(Error, OSError):
+    """The operating system refused or failed."""
+
+    kind = "io"
+
+
+class CancelledError(Error):
+    """A progress callback returned False."""
+
+    kind = "cancelled"
+
+
+class InternalError(Error):
+    """A bug of Poise."""
+
+    kind = "internal"
+
+
+_CLASSES = {
+    made.kind: made
+    for made in (InvalidFileError, UnsupportedError, NotFoundError, BadArgumentError, InputOutputError, CancelledError, InternalError)
+}
+
+
+def make_error(kind, message, path, offset, remedies):
+    """The exception for a failure of the library; called by the extension."""
+    return _CLASSES.get(kind, Error)(message, path, offset, remedies)
+
+
+_HELPS = {
+    "overwrite": "overwrite=True replaces it",
+    "format": 'format="{value}" can',
+    "dtype": 'dtype="{value}" converts it',
+    "keep": 'keep={{"{tensor}": "{value}"}} stores it as that',
+    "skip": 'skip=["{tensor}"] leaves it out',
+    "model_type": 'card={{"model_type": "{value}"}} says it',
+    "convert": "poise.convert() makes it a {value} file",
+}
+
+
+def _advice(remedies):
+    texts = []
+    for kind, value, tensor in remedies:
+        helps = "format=... names one" if kind == "format" and not value else _HELPS.get(kind, "").format(value=value, tensor=tensor)
+        if helps and helps not in texts:
+            texts.append(helps)
+    return ", ".join(texts[:3]) + (", ..." if len(texts) > 3 else "")

@@ -1,0 +1,69 @@
+"""How models and tensors show themselves in a notebook. Everything from a file is escaped."""
+
+from html import escape
+
+from ._errors import Error
+from ._progress import human_bytes
+
+_ROWS = 60  # of a model's table; a file may have millions
+_SAMPLE = 65536  # elements that a histogram looks at
+_BINS = 24
+_CELL = ' style="text-align:left"'
+
+
+def model(model):
+    """Origin, then a table of the first tensors."""
+    try:
+        total = len(model)
+    except Error:
+        return "<p>a closed model</p>"
+    rows = "".join(_row(model._core, i) for i in range(min(total, _ROWS)))
+    more = f"<p>… and {total - _ROWS} more</p>" if total > _ROWS else ""
+    head = "".join(f"<th{_CELL}>{title}</th>" for title in ("tensor", "shape", "type", "bytes"))
+    return f"<p>{_title(model)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
+
+
+def elements(tensor):
+    """One line, and a histogram of some elements where they are floating-point numbers."""
+    try:
+        line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {_text(tensor.dtype or tensor._layout)}, {tensor.size:,} elements</p>"
+        return line + _histogram(tensor)
+    except Error as error:
+        return f"<p>{_text(str(error))}</p>"
+
+
+def _title(model):
+    path = f"<b>{_text(model.path)}</b> " if model.path else ""
+    return f"{path}{_text(model.format or 'made of arrays')}, {len(model):,} tensors, {human_bytes(model.file_size or sum(t.nbytes for t in model.tensors))}"
+
+
+def _row(core, index):
+    from ._elements import Tensor
+
+    tensor = Tensor(core, index)
+    cells = (_text(tensor.name), _text(str(list(tensor.shape))), _text(tensor.stored), human_bytes(tensor.nbytes))
+    return "<tr>" + "".join(f"<td{_CELL}>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _histogram(tensor):
+    if not tensor.size or not tensor.shape or not tensor._has_floats():
+        return ""
+    try:
+        import numpy as np
+    except ImportError:
+        return ""
+    rows = max(1, min(tensor.shape[0], _SAMPLE * tensor.shape[0] // tensor.size))
+    sample = tensor[:rows].numpy("f32").reshape(-1)[:_SAMPLE]
+    finite = sample[np.isfinite(sample)]
+    if not finite.size:
+        return "<p>no finite element among those looked at</p>"
+    counts, edges = np.histogram(finite.astype(np.float64), bins=_BINS)
+    bars = "".join(
+        f'<rect x="{8 * i}" y="{40 - h}" width="7" height="{h}" fill="#47a"/>' for i, h in enumerate((40 * counts / counts.max()).round().astype(int).tolist())
+    )
+    some = f"{finite.size:,} elements" if finite.size < tensor.size else "all elements"
+    return f'<svg width="{8 * _BINS}" height="40">{bars}</svg><p>{edges[0]:.4g} to {edges[-1]:.4g}, {some}</p>'
+
+
+def _text(text):
+    return escape(text.encode("utf-8", "replace").decode())

@@ -1,0 +1,80 @@
+"""Arrays from outside, as what files hold: (dtype, shape, bytes in row-major and little-endian order)."""
+
+import sys
+
+from . import _poise
+from ._dtypes import name_of, numpy_name
+from ._elements import Slice, Tensor
+
+_BUFFER_FORMATS = {
+    "d": "f64", "f": "f32", "e": "f16", "q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "u64", "I": "u32", "H": "u16", "B": "u8", "?": "boolean",
+    "l": "i64", "L": "u64", "Zf": "complex64", "Zd": "complex128", "c": "u8",
+}  # fmt: skip
+
+
+def described(name, array):
+    """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or buffers."""
+    if isinstance(array, Tensor):
+        return array
+    if isinstance(array, Slice):
+        return array.dtype, array.shape, array._read()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
+        return _from_numpy(name, array, numpy)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _from_torch(name, array, torch)
+    if hasattr(array, "__dlpack__"):
+        return _poise.from_dlpack(array.__dlpack__())
+    try:
+        view = memoryview(array)
+    except TypeError:
+        raise TypeError(f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can be saved") from None
+    return _from_buffer(name, view)
+
+
+def _from_numpy(name, array, np):
+    if isinstance(array, np.generic):
+        array = np.asarray(array)
+    if type(array) is not np.ndarray and type(array) is not np.memmap:
+        raise TypeError(
+            f"tensor {name}: {type(array).__name__}, a subclass of numpy.ndarray, may mean more than its elements; numpy.asarray() makes them an array"
+        )
+    try:
+        dtype = numpy_name(array.dtype)
+    except TypeError as error:
+        raise TypeError(f"tensor {name}: {error}") from None
+    shape = array.shape
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+    if dtype == "f4_e2m1":  # a byte each in numpy, half a byte in files
+        pairs = np.append(flat, np.uint8(0)) if flat.size % 2 else flat
+        flat = (pairs[0::2] & 15) | (pairs[1::2] << 4)
+    return dtype, shape, flat
+
+
+def _from_torch(name, tensor, torch):
+    if tensor.layout is not torch.strided:
+        raise ValueError(f"tensor {name}: it is sparse; .to_dense() makes it dense, and sparse=\"csr\" of poise.save() stores it so")
+    dtype, shape = name_of(tensor.dtype), tuple(tensor.shape)
+    tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
+    if tensor.numel() == 0:
+        return dtype, shape, b""
+    _, _, memory = _poise.from_dlpack(tensor.reshape(-1).view(torch.uint8).__dlpack__())
+    return dtype, shape, memory
+
+
+def _from_buffer(name, view):
+    order, letters = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
+    dtype = _BUFFER_FORMATS.get(letters)
+    if dtype is None or (letters in "lL" and view.itemsize != 8):
+        raise TypeError(f"tensor {name}: files hold no elements of the buffer format {view.format!r}")
+    swapped = order in ">!" if sys.byteorder == "little" else order in "@=<"
+    if swapped and view.itemsize > 1:
+        import array
+
+        plain = array.array({1: "B", 2: "H", 4: "I", 8: "Q"}[view.itemsize], view.tobytes())
+        plain.byteswap()
+        return dtype, view.shape, plain
+    return dtype, view.shape, view if view.c_contiguous else view.tobytes()

@@ -1,0 +1,84 @@
+"""safe_open: files of every format by the names of safetensors' Python package."""
+
+import json
+
+from ._dtypes import safetensors_name
+from ._elements import Slice
+from ._model import open
+
+_FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy", "numpy": "numpy"}
+
+
+class safe_open:
+    """A file whose tensors come as framework's: "pt" (torch) or "np" (numpy).
+
+    with safe_open("model.gguf", framework="pt") as f:
+        for name in f.keys():
+            tensor = f.get_tensor(name)
+    """
+
+    def __init__(self, filename, framework, device="cpu"):
+        known = _FRAMEWORKS.get(framework)
+        if known is None:
+            raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
+        if known == "numpy" and str(device) != "cpu":
+            raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
+        self._take, self._device = (_torch_on(device), device) if known == "torch" else (_numpy, "cpu")
+        self._model = open(filename)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._model.close()
+
+    def keys(self):
+        """The names of the tensors, sorted."""
+        return sorted(self._model)
+
+    def offset_keys(self):
+        """The names of the tensors, in the order of the file."""
+        return list(self._model)
+
+    def metadata(self):
+        """The attributes of the file as text, values that are none as JSON; None where there are none."""
+        found = self._model.attributes
+        return {key: value if isinstance(value, str) else json.dumps(value, default=repr) for key, value in found.items()} or None
+
+    def get_tensor(self, name):
+        return self._take(self._model[name])
+
+    def get_tensors(self):
+        """All tensors, by name."""
+        return {name: self.get_tensor(name) for name in self._model}
+
+    def get_slice(self, name):
+        """Something to take slices of: only what they name is read."""
+        return _SafeSlice(self._model[name], self._take)
+
+
+class _SafeSlice:
+    def __init__(self, tensor, take):
+        self._tensor, self._take = tensor, take
+
+    def get_shape(self):
+        return list(self._tensor.shape)
+
+    def get_dtype(self):
+        """ "F32", "BF16", ... as safetensors spells them."""
+        return safetensors_name(self._tensor._require_dtype())
+
+    def __getitem__(self, key):
+        return self._take(Slice(self._tensor, key))
+
+
+def _numpy(elements):
+    return elements.numpy()
+
+
+def _torch_on(device):
+    def take(elements):
+        made = elements.torch()
+        return made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
+
+    return take

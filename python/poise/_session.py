@@ -1,0 +1,134 @@
+"""Sessions: models that run."""
+
+import os
+import typing
+
+from . import _poise
+from ._model import Model, open
+
+
+class Weights:
+    """What sessions of one model share; loaded once, it never changes and may be used from many threads."""
+
+    __slots__ = ("_core",)
+
+    def __init__(self, model: "typing.Union[Model, str, os.PathLike]"):
+        self._core = _poise.Weights((model if isinstance(model, Model) else open(model))._core)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self._core.vocabulary_size
+
+    @property
+    def max_context(self) -> int:
+        """Positions that a session may have."""
+        return self._core.max_context
+
+
+class Session:
+    """A model that runs: feed it tokens, read the scores of the next one, or let it generate text.
+
+    model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0: as many as the model has.
+    Threads may share a session; their calls wait for each other.
+    Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, model: "typing.Union[Model, Weights, str, os.PathLike]", *, threads: int = 0, context: int = 0):
+        weights = model if isinstance(model, Weights) else Weights(model)
+        self._core = _poise.Session(weights._core, threads, context)
+
+    @property
+    def tokenizer(self):
+        """UnsupportedError when the model has no vocabulary."""
+        return self._core.tokenizer
+
+    @property
+    def vocabulary_size(self) -> int:
+        """The length of logits()."""
+        return self._core.vocabulary_size
+
+    @property
+    def context(self) -> int:
+        """Positions there is room for."""
+        return self._core.context
+
+    @property
+    def position(self) -> int:
+        """Tokens fed so far."""
+        return self._core.position
+
+    def prompt(self, text: str) -> "list[int]":
+        """The ids of a text after BOS, where the vocabulary has one."""
+        return self._core.prompt(text)
+
+    def reset(self) -> None:
+        """Forgets all tokens."""
+        self._core.reset()
+
+    def feed(self, tokens: "typing.Sequence[int]") -> None:
+        """Appends tokens. Ctrl-C ends it after some of them; reset() then begins anew."""
+        self._core.feed(tokens)
+
+    def logits(self):
+        """The scores of the next token, by id: a float32 array [vocabulary_size] of its own."""
+        import numpy as np
+
+        return np.ndarray(self.vocabulary_size, np.float32, self._core.logits())
+
+    def log_probabilities(self, tokens: "typing.Sequence[int]") -> "list[float]":
+        """Begins anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first."""
+        return self._core.log_probabilities(tokens)
+
+    def generate(
+        self,
+        prompt: "typing.Union[str, typing.Sequence[int]]",
+        *,
+        max_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop_id: typing.Optional[int] = None,
+    ) -> "typing.Iterator[str]":
+        """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
+
+        temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this probability together. The same options and
+        seed give the same text on every machine. The text goes on from what was fed before: reset() begins another.
+        """
+        maker = self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id)
+        self.tokenizer  # noqa: B018: raises where there is no text
+        return _pieces(maker)
+
+    def generate_tokens(
+        self,
+        prompt: "typing.Union[str, typing.Sequence[int]]",
+        *,
+        max_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop_id: typing.Optional[int] = None,
+    ) -> "typing.Iterator[int]":
+        """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate this way."""
+        return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
+
+    def _generator(self, prompt, *options):
+        ids = self.prompt(prompt) if isinstance(prompt, str) else prompt
+        return _poise.Generator(self._core, ids, *options)
+
+
+def _pieces(generator):
+    while (step := generator.next()) is not None:
+        if step[1]:
+            yield step[1]
+    rest = generator.finish()
+    if rest:
+        yield rest
+
+
+def _tokens(generator):
+    while (step := generator.next()) is not None:
+        yield step[0]

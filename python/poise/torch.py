@@ -1,0 +1,190 @@
+"""safetensors.torch's names for files of every format: load_file, save_file, load, save, load_model, save_model."""
+
+import collections
+import os
+import typing
+
+import torch
+
+from . import _operations
+from . import numpy as _numpy
+from ._model import Model, open, open_bytes
+
+__all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
+
+Path = typing.Union[str, os.PathLike]
+
+
+def load_file(filename: Path, device: "typing.Union[str, int]" = "cpu") -> "dict[str, torch.Tensor]":
+    """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private copies, the file never changes."""
+    return _tensors(open(filename), device)
+
+
+def load(data: bytes, name: str = "") -> "dict[str, torch.Tensor]":
+    """The same for a file that is in memory."""
+    return _tensors(open_bytes(data, name), "cpu")
+
+
+def save_file(tensors: "dict[str, torch.Tensor]", filename: Path, metadata: "typing.Optional[dict[str, str]]" = None, **options) -> None:
+    """Writes tensors to a file whose extension says the format; without one that does, safetensors. An existing file is replaced, whole or not at all.
+
+    Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share memory: save_model() takes those.
+    options: those of poise.save().
+    """
+    _check(tensors)
+    _numpy.save_file(tensors, filename, metadata, **options)
+
+
+def save(tensors: "dict[str, torch.Tensor]", metadata: "typing.Optional[dict[str, str]]" = None, format: str = "safetensors") -> bytes:
+    """The bytes of a file."""
+    _check(tensors)
+    return _numpy.save(tensors, metadata, format)
+
+
+def save_model(
+    model: torch.nn.Module, filename: Path, metadata: "typing.Optional[dict[str, str]]" = None, force_contiguous: bool = True, **options
+) -> None:
+    """Writes the state of a module. Of tensors that share memory one is written, and the metadata says the names of the others.
+
+    force_contiguous: copies what is not contiguous; False: ValueError.
+    """
+    state = dict(model.state_dict())
+    metadata = dict(metadata or {})
+    for kept, others in _duplicates(state).items():
+        for name in others:
+            metadata.setdefault(name, kept)
+            del state[name]
+    if force_contiguous:
+        state = {name: tensor.contiguous() for name, tensor in state.items()}
+    try:
+        save_file(state, filename, metadata, **options)
+    except ValueError as error:
+        if force_contiguous or "contiguous" not in str(error):
+            raise
+        raise ValueError(f"{error} Or use save_model(..., force_contiguous=True)") from None
+
+
+def load_model(
+    model: torch.nn.Module, filename: Path, strict: bool = True, device: "typing.Union[str, int]" = "cpu"
+) -> "tuple[list[str], list[str]]":
+    """Copies the tensors of a file into a module, shared ones too. Gives the names that the file lacks, and those that the module lacks.
+
+    Raises RuntimeError for either when strict.
+    """
+    state = load_file(filename, device)
+    duplicates = _duplicates(model.state_dict(), preferred=state.keys())
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    missing, unexpected = set(missing), list(unexpected)
+    for others in duplicates.values():
+        for name in others:
+            if name in missing:
+                missing.remove(name)
+            else:
+                unexpected.append(name)
+    if strict and (missing or unexpected):
+        lines = [f"Error(s) in loading state_dict for {type(model).__name__}:"]
+        if missing:
+            lines.append("    Missing key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(missing)))
+        if unexpected:
+            lines.append("    Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(unexpected)))
+        raise RuntimeError("\n".join(lines))
+    return sorted(missing), unexpected
+
+
+def _tensors(model, device):
+    result = {}
+    files = {}  # one array over each file, which tensors are views of
+    for name, dtype, shape, place in model._core.all_mapped(True):
+        made = None if place is None else _view(files, *place, dtype, shape)
+        if made is None:
+            made = model[name].torch()
+        result[name] = made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
+    return result
+
+
+def _view(files, memory, offset, dtype, shape):
+    """The elements in a file's private pages; None where torch cannot see them there."""
+    from ._dtypes import _TABLE
+
+    known = getattr(torch, _TABLE[dtype][2] or "", None)
+    count = 1
+    for size in shape:
+        count *= size
+    if known is None or not count:
+        return None
+    width = torch.empty(0, dtype=known).element_size()
+    if offset % width:
+        return None
+    found = files.get(id(memory))
+    if found is None:
+        found = files[id(memory)] = torch.frombuffer(memory, dtype=torch.uint8)
+    return found[offset : offset + count * width].view(known).view(shape)
+
+
+# ---- memory that tensors share
+
+
+def _span(tensor):
+    """Where a tensor's bytes are: storage, first byte, byte after the last. None: nothing that could be shared."""
+    if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
+        return None
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    begin = tensor.data_ptr()
+    return str(tensor.device), _storage(tensor).data_ptr(), begin, begin + (last + 1) * tensor.element_size()
+
+
+def _storage(tensor):
+    return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+
+
+def _shared(state):
+    """Groups of names whose tensors overlap in memory."""
+    places = sorted((span, name) for name, span in ((name, _span(tensor)) for name, tensor in state.items()) if span is not None)
+    groups, end = [], None
+    for (device, storage, begin, until), name in places:
+        if groups and end[:2] == (device, storage) and begin < end[2]:
+            groups[-1].append(name)
+            end = (device, storage, max(end[2], until))
+        else:
+            groups.append([name])
+            end = (device, storage, until)
+    return [group for group in groups if len(group) > 1]
+
+
+def _covers_storage(tensor):
+    storage = _storage(tensor)
+    size = storage.nbytes() if callable(getattr(storage, "nbytes", None)) else len(storage) * tensor.element_size()
+    return tensor.data_ptr() == storage.data_ptr() and tensor.numel() * tensor.element_size() == size
+
+
+def _duplicates(state, preferred=()):
+    """Of each group that shares memory, the name that is kept, and the others. The one kept has all of the memory; preferred names come first."""
+    result = collections.OrderedDict()
+    for group in _shared(state):
+        complete = sorted(name for name in group if _covers_storage(state[name]))
+        if not complete:
+            raise RuntimeError(f"tensors share memory and none of them has all of it: {', '.join(sorted(group))}; .clone() them before they are saved")
+        kept = next((name for name in complete if name in preferred), complete[0])
+        result[kept] = sorted(name for name in group if name != kept)
+    return result
+
+
+def _check(tensors):
+    if not isinstance(tensors, dict):
+        raise ValueError(f"a dict of str to torch.Tensor is saved, not {type(tensors).__name__}")
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise ValueError(f"tensor {name}: {type(tensor).__name__} is no torch.Tensor")
+    sparse = [name for name, tensor in tensors.items() if tensor.layout is not torch.strided]
+    if sparse:
+        raise ValueError(f"sparse tensors are not saved: {', '.join(sparse)}; .to_dense() makes them dense")
+    groups = _shared(tensors)
+    if groups:
+        told = "; ".join(", ".join(sorted(group)) for group in groups)
+        raise RuntimeError(
+            f"some tensors share memory, which would be written more than once, and loaded apart from each other: {told}. "
+            "save_model() writes it once; .clone() makes them tensors of their own"
+        )
+    scattered = [name for name, tensor in tensors.items() if not tensor.is_contiguous()]
+    if scattered:
+        raise ValueError(f"not contiguous: {', '.join(scattered)}; .contiguous() packs them.")

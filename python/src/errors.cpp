@@ -1,0 +1,49 @@
+// Exceptions of the library become those of poise/_errors.py.
+#include <exception>
+
+#include "face.hpp"
+
+namespace poise::python {
+namespace {
+
+std::string_view name_of(Remedy::Kind kind) {
+  switch (kind) {
+    case Remedy::Kind::overwrite: return "overwrite";
+    case Remedy::Kind::format: return "format";
+    case Remedy::Kind::dtype: return "dtype";
+    case Remedy::Kind::keep: return "keep";
+    case Remedy::Kind::skip: return "skip";
+    case Remedy::Kind::model_type: return "model_type";
+    case Remedy::Kind::convert: return "convert";
+  }
+  return "";
+}
+
+void raise(const Error& error) {
+  py::list remedies;
+  for (const Remedy& remedy : error.remedies()) remedies.append(py::make_tuple(text(name_of(remedy.kind)), text(remedy.value), text(remedy.tensor)));
+  const py::object path = error.path().empty() ? py::object(py::none()) : py::object(text(error.path()));
+  const py::object made = py::module_::import("poise._errors")
+                              .attr("make_error")(text(to_string(error.kind())), text(error.message()), path, optional_number(error.offset()), remedies);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+}
+
+void translate(std::exception_ptr thrown) {
+  try {
+    std::rethrow_exception(std::move(thrown));
+  } catch (const Error& error) {
+    try {
+      raise(error);
+    } catch (py::error_already_set& failure) {
+      failure.restore();
+    }
+  }
+}
+
+}  // namespace
+
+void refuse(std::string message) { throw Error(ErrorKind::bad_argument, std::move(message)); }
+
+void declare_errors(py::module_&) { py::register_local_exception_translator(&translate); }
+
+}  // namespace poise::python

@@ -1,0 +1,97 @@
+#include "long_call.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace poise::python {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+
+bool is_main_thread() {
+  const py::object main = py::module_::import("threading").attr("main_thread")();
+  return main.attr("ident").cast<unsigned long>() == PyThread_get_thread_ident();
+}
+
+}  // namespace
+
+void LongCall::keep_error() {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  stop_ = true;
+  py::object fetched[] = {py::reinterpret_steal<py::object>(type), py::reinterpret_steal<py::object>(value), py::reinterpret_steal<py::object>(trace)};
+  if (raised_[0]) return;
+  for (std::size_t i = 0; i < 3; ++i) raised_[i] = std::move(fetched[i]);
+}
+
+Progress LongCall::progress() {
+  return [this](const ProgressEvent& event) {
+    if (stopped()) return false;
+    if (callback_.is_none()) return true;
+    const py::gil_scoped_acquire gil;
+    try {
+      if (callback_(event.done, event.total, text(event.item)).ptr() == Py_False) stop_ = true;
+    } catch (py::error_already_set& error) {
+      error.restore();
+      keep_error();
+    }
+    return !stopped();
+  };
+}
+
+void LongCall::execute(const std::function<void()>& work) {
+  std::exception_ptr failure;
+  const auto guarded = [&] {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  const bool listens = is_main_thread();
+  {
+    const py::gil_scoped_release released;
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+    std::thread worker;
+    if (listens) {
+      try {
+        worker = std::thread([&] {
+          guarded();
+          const std::lock_guard lock(mutex);
+          done = true;
+          changed.notify_one();
+        });
+      } catch (const std::system_error&) {  // no more threads: done here, deaf to signals
+      }
+    }
+    if (!worker.joinable()) {
+      guarded();
+    } else {
+      listen([&] {
+        std::unique_lock lock(mutex);
+        return changed.wait_for(lock, kBetweenLooks, [&] { return done; });
+      });
+      worker.join();
+    }
+  }
+  if (raised_[0]) {
+    PyErr_Restore(raised_[0].release().ptr(), raised_[1].release().ptr(), raised_[2].release().ptr());
+    throw py::error_already_set();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void LongCall::listen(const std::function<bool()>& wait) {
+  while (!wait()) {
+    const py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) keep_error();
+  }
+}
+
+}  // namespace poise::python

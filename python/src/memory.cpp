@@ -1,0 +1,82 @@
+#include "memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <fmt/format.h>
+
+namespace poise::python {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+class BorrowedBlob final : public Blob {
+ public:
+  explicit BorrowedBlob(py::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS) != 0) throw py::error_already_set();
+  }
+  ~BorrowedBlob() override {
+    const py::gil_scoped_acquire gil;
+    PyBuffer_Release(&view_);
+  }
+
+  std::uint64_t size() const override { return static_cast<std::uint64_t>(view_.len); }
+  std::optional<std::span<const std::byte>> map() const override {
+    return std::span(static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len));
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (!out.empty()) std::memcpy(out.data(), map()->data() + offset, out.size());
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+int lend(PyObject* self, Py_buffer* view, int flags) {
+  try {
+    auto& memory = py::cast<Memory&>(py::handle(self));
+    static std::byte nothing{};
+    void* data = memory.data == nullptr ? &nothing : memory.data;
+    return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(memory.size), memory.writable ? 0 : 1, flags);
+  } catch (...) {
+    PyErr_SetString(PyExc_BufferError, "these are no bytes of Poise");
+    return -1;
+  }
+}
+
+}  // namespace
+
+Memory make_memory(std::uint64_t size) {
+  if (size > PTRDIFF_MAX - kAlignment) throw std::bad_alloc();
+  const std::size_t room = (static_cast<std::size_t>(size) + kAlignment) / kAlignment * kAlignment;
+  void* const data = std::aligned_alloc(kAlignment, room);
+  if (data == nullptr) throw std::bad_alloc();
+  return {static_cast<std::byte*>(data), size, true, std::shared_ptr<const void>(data, [](void* bytes) { std::free(bytes); })};
+}
+
+Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t length) {
+  if (length == 0) return make_memory(0);
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = offset / page * page;
+  const auto size = static_cast<std::size_t>(offset + length - begin);
+  void* const address =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, source.descriptor(), static_cast<off_t>(begin));
+  if (address == MAP_FAILED) throw Error(ErrorKind::io, fmt::format("cannot map {} bytes: {}", size, std::strerror(errno)), source.name(), offset);
+  std::shared_ptr<const void> owner(address, [size](void* mapped) { ::munmap(mapped, size); });
+  return {static_cast<std::byte*>(address) + (offset - begin), length, true, std::move(owner)};
+}
+
+BlobPtr borrow(py::handle object) { return std::make_shared<BorrowedBlob>(object); }
+
+void declare_memory(py::module_& module) {
+  const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) { type->as_buffer.bf_getbuffer = &lend; });
+  py::class_<Memory>(module, "Memory", "Bytes for who takes buffers. They live as long as anything that was made of them.", buffers)
+      .def("__len__", [](const Memory& memory) { return memory.size; });
+}
+
+}  // namespace poise::python

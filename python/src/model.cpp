@@ -1,0 +1,194 @@
+// Models: opened, made of arrays, and what they hold beside tensors.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/format.hpp>
+#include <poise/source.hpp>
+
+#include "elements.hpp"
+#include "views/dense.hpp"
+
+namespace poise::python {
+namespace {
+
+using Owner = std::shared_ptr<OpenModel>;
+
+ReadOptions read_options(std::string_view io) {
+  if (io == "map") return {.io = IoMode::map};
+  if (io == "read") return {.io = IoMode::read};
+  refuse(fmt::format("io is \"{}\", expected \"map\" or \"read\"", io));
+}
+
+Owner open_path(const std::filesystem::path& path, std::string_view io) {
+  const ReadOptions options = read_options(io);
+  const py::gil_scoped_release released;
+  return std::make_shared<OpenModel>(open(path, options));
+}
+
+Owner open_bytes(const py::object& data, const std::string& name) {
+  const BlobPtr borrowed = borrow(data);
+  const py::gil_scoped_release released;
+  return std::make_shared<OpenModel>(open(Source::from_memory(read_all(*borrowed), name)));
+}
+
+Shape shape_from(const py::handle& sizes) {
+  Shape shape;
+  for (const py::handle size : py::reinterpret_borrow<py::object>(sizes)) shape.push_back(size.cast<std::uint64_t>());
+  return shape;
+}
+
+// One of the tensors of a new model: another model's Tensor, or (dtype, shape, buffer).
+Tensor tensor_from(const std::string& name, const py::handle& given) {
+  if (py::isinstance<Elements>(given)) {
+    Tensor tensor = *given.cast<const Elements&>().tensor();
+    tensor.name = name;
+    return tensor;
+  }
+  const auto [dtype_name, sizes, buffer] = given.cast<std::tuple<std::string, py::object, py::object>>();
+  const DType dtype = dtype_from(dtype_name);
+  Shape shape = shape_from(sizes);
+  BlobPtr blob = borrow(buffer);
+  const auto elements = element_count(shape);
+  const auto bytes = elements ? packed_bytes(dtype, *elements) : std::nullopt;
+  if (bytes != blob->size()) refuse(fmt::format("tensor {}: {} bytes for {} {}", name, blob->size(), to_string(dtype), to_string(shape)));
+  return make_dense(name, std::move(shape), dtype, std::move(blob));
+}
+
+// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` replace those.
+Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like) {
+  Model model;
+  if (like) {
+    const auto from = (*like)->use();
+    model.card = from->card;
+    model.config = from->config;
+    model.config_json = from->config_json;
+    model.vocabulary = from->vocabulary;
+    model.attributes = from->attributes;
+  }
+  if (attributes) model.attributes = attributes_from(*attributes);
+  model.reserve(tensors.size());
+  for (const py::handle item : tensors) {
+    const auto [name, given] = item.cast<std::pair<py::object, py::object>>();
+    model.add(tensor_from(utf8(name), given));
+  }
+  return std::make_shared<OpenModel>(std::move(model));
+}
+
+py::list names(const OpenModel& owner) {
+  const auto model = owner.use();
+  py::list result(model->size());
+  std::size_t i = 0;
+  for (const Tensor& tensor : model->tensors()) result[i++] = text(tensor.name);
+  return result;
+}
+
+// All tensors at once, for who wants the whole file: (name, dtype, shape, (Memory, offset) or None). Of each file there is one Memory: the mapping, or
+// private pages of it. None: the tensor is to be read by itself.
+py::list all_mapped(const OpenModel& owner, bool writable) {
+  const auto model = owner.use();
+  std::vector<std::pair<const Source*, py::object>> files;
+  const auto memory_of = [&](const SourcePtr& source) -> py::object {
+    for (const auto& [known, memory] : files) {
+      if (known == source.get()) return memory;
+    }
+    py::object made = py::none();
+    if (!writable && source->mapped()) {
+      auto* first = const_cast<std::byte*>(source->bytes().data());  // NOLINT: Memory says that it is read-only
+      made = py::cast(Memory{first, source->size(), false, source});
+    } else if (writable && source->descriptor() >= 0 && source->mapped()) {
+      made = py::cast(map_privately(*source, 0, source->size()));
+    }
+    files.emplace_back(source.get(), made);
+    return made;
+  };
+  py::list result(model->size());
+  std::size_t i = 0;
+  for (const Tensor& tensor : model->tensors()) {
+    py::object place = py::none();
+    const HeldElements elements{model, &tensor, Strided::whole(tensor.shape)};
+    const auto type = elements.dtype();
+    if (type && tensor.layout == Layout::dense && info(*type).bits >= 8) {
+      const auto raw = tensor.require("data").blob->raw();
+      if (raw) {
+        const py::object memory = memory_of(raw->source);
+        if (!memory.is_none()) place = py::make_tuple(memory, raw->offset);
+      }
+    }
+    py::tuple shape(tensor.shape.size());
+    for (std::size_t dim = 0; dim < tensor.shape.size(); ++dim) shape[dim] = py::int_(tensor.shape[dim]);
+    result[i++] = py::make_tuple(text(tensor.name), type ? py::object(text(to_string(*type))) : py::object(py::none()), shape, place);
+  }
+  return result;
+}
+
+py::object vocabulary(const OpenModel& owner) {
+  const auto model = owner.use();
+  if (!model->vocabulary) return py::none();
+  return py::cast(std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model), const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
+}
+
+std::string_view name_of(VocabularyKind kind) {
+  switch (kind) {
+    case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
+    case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
+    case VocabularyKind::byte_pair: return "byte_pair";
+  }
+  return "other";
+}
+
+py::object token(const Vocabulary& vocabulary, py::ssize_t id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) throw py::index_error(fmt::format("token {}: there are {}", id, vocabulary.size()));
+  const auto at = static_cast<std::size_t>(id);
+  return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
+}
+
+py::object optional_id(std::int32_t id) { return id < 0 ? py::object(py::none()) : py::object(py::int_(id)); }
+
+void declare_vocabulary(py::module_& module) {
+  py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary", "Tokens by id: vocabulary[id] is (text, score, type).")
+      .def("__len__", &Vocabulary::size)
+      .def("__getitem__", &token, py::arg("id"))
+      .def_property_readonly("kind", [](const Vocabulary& v) { return text(name_of(v.kind)); })
+      .def_property_readonly("bos_id", [](const Vocabulary& v) { return optional_id(v.bos_id); })
+      .def_property_readonly("eos_id", [](const Vocabulary& v) { return optional_id(v.eos_id); })
+      .def_property_readonly("pad_id", [](const Vocabulary& v) { return optional_id(v.pad_id); })
+      .def_property_readonly("unk_id", [](const Vocabulary& v) { return optional_id(v.unk_id); });
+}
+
+}  // namespace
+
+void declare_model(py::module_& module) {
+  declare_vocabulary(module);
+  py::class_<OpenModel, Owner>(module, "Model")
+      .def(py::init(&open_path), py::arg("path"), py::arg("io") = "map")
+      .def_static("from_bytes", &open_bytes, py::arg("data"), py::arg("name") = "")
+      .def_static("build", &build, py::arg("tensors"), py::arg("attributes") = py::none(), py::arg("like") = py::none())
+      .def("close", &OpenModel::close)
+      .def_property_readonly("closed", [](const OpenModel& owner) { return !owner.is_open(); })
+      .def("__len__", [](const OpenModel& owner) { return owner.use()->size(); })
+      .def("__contains__",
+           [](const OpenModel& owner, const py::object& name) { return PyUnicode_Check(name.ptr()) && owner.use()->find(utf8(name)) != nullptr; })
+      .def("names", &names)
+      .def("all_mapped", &all_mapped, py::arg("writable"))
+      .def_property_readonly("format", [](const OpenModel& owner) { return text(owner.use()->origin.format); })
+      .def_property_readonly("path", [](const OpenModel& owner) { return text(owner.use()->origin.path.string()); })
+      .def_property_readonly("file_size", [](const OpenModel& owner) { return owner.use()->origin.size; })
+      .def_property_readonly("files",
+                             [](const OpenModel& owner) {
+                               py::list files;
+                               for (const auto& file : owner.use()->origin.files) files.append(text(file.string()));
+                               return files;
+                             })
+      .def_property_readonly("card", [](const OpenModel& owner) { return to_python(card_to_attributes(owner.use()->card)); })
+      .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
+      .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
+      .def_property_readonly("vocabulary", &vocabulary)
+      .def_property_readonly("warnings", [](const OpenModel& owner) {
+        py::list findings;
+        for (const Finding& finding : owner.use()->warnings) findings.append(to_python(finding));
+        return findings;
+      });
+}
+
+}  // namespace poise::python

@@ -1,0 +1,14 @@
+// The extension module poise._poise: what the package poise is made of. Python's side is in ../poise.
+#include "face.hpp"
+
+PYBIND11_MODULE(_poise, module) {
+  using namespace poise::python;
+  module.doc() = "The C++ library, for the package poise.";
+  module.attr("version") = POISE_VERSION;
+  declare_errors(module);
+  declare_memory(module);
+  declare_model(module);
+  declare_tensors(module);
+  declare_operations(module);
+  declare_runtime(module);
+}

@@ -1,0 +1,109 @@
+#include "strided.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <numeric>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include "io/read_fully.hpp"
+
+namespace poise::python {
+namespace {
+
+constexpr std::uint64_t kPiece = 4 << 20;    // bytes that a thread reads at once
+constexpr std::uint64_t kWindow = 1 << 20;   // bytes read to pick some of them
+constexpr std::uint64_t kWorthALook = 4096;  // runs from here on are read by themselves
+
+// Reads [offset, offset + size): where the blob can seek, with all processors.
+void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size) {
+  if (size == 0) return;
+  if (!blob.seekable() && offset == 0 && size == blob.size()) return read_fully(*blob.stream(), {out, static_cast<std::size_t>(size)});
+  if (!blob.seekable() || size <= kPiece) return blob.read(offset, {out, static_cast<std::size_t>(size)});
+  tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, (size + kPiece - 1) / kPiece, 1), [&](const auto& pieces) {
+    const std::uint64_t begin = pieces.begin() * kPiece;
+    const std::uint64_t end = std::min(size, pieces.end() * kPiece);
+    blob.read(offset + begin, {out + begin, static_cast<std::size_t>(end - begin)});
+  });
+}
+
+// What is read of one run of equal steps: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
+struct Comb {
+  std::uint64_t offset = 0;
+  std::uint64_t run = 0;
+  std::uint64_t step = 0;
+  std::uint64_t count = 0;
+};
+
+void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out) {
+  if (comb.run >= kWorthALook || comb.step > kWindow) {
+    for (std::uint64_t i = 0; i < comb.count; ++i) read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run);
+    return;
+  }
+  const std::uint64_t at_once = std::max<std::uint64_t>(kWindow / comb.step, 1);
+  for (std::uint64_t begin = 0; begin < comb.count; begin += at_once) {
+    const std::uint64_t count = std::min(at_once, comb.count - begin);
+    window.resize(static_cast<std::size_t>((count - 1) * comb.step + comb.run));
+    blob.read(comb.offset + begin * comb.step, window);
+    for (std::uint64_t i = 0; i < count; ++i) std::memcpy(out + (begin + i) * comb.run, window.data() + i * comb.step, static_cast<std::size_t>(comb.run));
+  }
+}
+
+}  // namespace
+
+Strided Strided::whole(const Shape& shape) {
+  Strided result;
+  result.shape.assign(shape.begin(), shape.end());
+  result.strides.resize(shape.size());
+  std::uint64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    result.strides[i] = stride;
+    stride *= std::max<std::uint64_t>(shape[i], 1);
+  }
+  return result;
+}
+
+std::uint64_t Strided::count() const { return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>()); }
+
+bool Strided::is_run() const { return extent() == count(); }
+
+std::uint64_t Strided::extent() const {
+  if (count() == 0) return 0;
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  return last + 1;
+}
+
+void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out) {
+  const std::uint64_t count = elements.count();
+  if (count == 0) return;
+  if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width);
+  if (!blob.map() && !blob.seekable()) {  // each read would begin at the front
+    std::vector<std::byte> bytes(static_cast<std::size_t>(elements.extent() * width));
+    read_run(blob, elements.first * width, bytes.data(), bytes.size());
+    Strided inside = elements;
+    inside.first = 0;
+    return read_strided(*make_memory_blob(std::move(bytes), "slice"), width, inside, out);
+  }
+  std::size_t inner = elements.shape.size();  // dimensions from here on are one run
+  std::uint64_t run = 1;
+  while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run)) run *= elements.shape[--inner];
+  const std::size_t outer = inner - 1;  // the dimension of the comb; those before it are counted through. It is no run: inner > 0
+  Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
+  std::vector<std::uint64_t> index(outer, 0);
+  std::vector<std::byte> window;
+  for (std::uint64_t done = 0; done < count * width; done += comb.run * comb.count) {
+    comb.offset = elements.first;
+    for (std::size_t i = 0; i < outer; ++i) comb.offset += index[i] * elements.strides[i];
+    comb.offset *= width;
+    read_comb(blob, comb, window, out + done);
+    for (std::size_t i = outer; i-- > 0;) {
+      if (++index[i] < elements.shape[i]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace poise::python

@@ -1,0 +1,256 @@
+// Tensors: slices of them, their elements as memory, their parts.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "elements.hpp"
+#include "views/dense.hpp"
+
+namespace poise::python {
+namespace {
+
+using Owner = std::shared_ptr<OpenModel>;
+
+[[noreturn]] void raise_key_error(const py::handle& name) {
+  PyErr_SetObject(PyExc_KeyError, name.ptr());
+  throw py::error_already_set();
+}
+
+Elements find(const Owner& owner, const py::object& name) {
+  const auto model = owner->use();
+  const Tensor* const found = PyUnicode_Check(name.ptr()) ? model->find(utf8(name)) : nullptr;
+  if (found == nullptr) raise_key_error(name);
+  return {owner, *found};
+}
+
+Elements at(const Owner& owner, std::size_t index) {
+  const auto model = owner->use();
+  if (index >= model->size()) throw py::index_error(fmt::format("tensor {}: there are {}", index, model->size()));
+  return {owner, model->tensors()[index]};
+}
+
+// Takes key after key of a subscript and narrows one dimension after the other.
+class Slicer {
+ public:
+  explicit Slicer(const Strided& from) : from_(from) { result_.first = from.first; }
+
+  Strided take(const py::tuple& keys) {
+    std::size_t ellipses = 0;
+    for (const py::handle key : keys) ellipses += key.ptr() == Py_Ellipsis ? 1 : 0;
+    const std::size_t named = keys.size() - ellipses;
+    if (ellipses > 1) throw py::index_error("there can be one ellipsis");
+    if (named > from_.shape.size()) throw py::index_error(fmt::format("{} indices for {} dimensions", named, from_.shape.size()));
+    for (const py::handle key : keys) {
+      if (key.ptr() == Py_Ellipsis) {
+        keep(from_.shape.size() - named);
+      } else {
+        narrow(key);
+      }
+    }
+    keep(from_.shape.size() - dimension_);
+    return std::move(result_);
+  }
+
+ private:
+  void keep(std::size_t dimensions) {
+    for (std::size_t i = 0; i < dimensions; ++i, ++dimension_) add(from_.shape[dimension_], from_.strides[dimension_]);
+  }
+
+  void narrow(const py::handle& key) {
+    const auto size = static_cast<Py_ssize_t>(from_.shape[dimension_]);
+    const std::uint64_t stride = from_.strides[dimension_];
+    ++dimension_;
+    if (PySlice_Check(key.ptr())) {
+      Py_ssize_t start = 0, stop = 0, step = 0;
+      if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) throw py::error_already_set();
+      if (step < 0) throw py::value_error("slices of tensors go forward; .numpy()[::-1] goes backward");
+      const Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+      if (count > 0) result_.first += static_cast<std::uint64_t>(start) * stride;
+      return add(static_cast<std::uint64_t>(count), count > 1 ? stride * static_cast<std::uint64_t>(step) : stride);
+    }
+    if (PyBool_Check(key.ptr()) || PyIndex_Check(key.ptr()) == 0) {
+      throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more", Py_TYPE(key.ptr())->tp_name));
+    }
+    Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
+    if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    if (index < -size || index >= size) throw py::index_error(fmt::format("index {} of a dimension of {}", index, size));
+    if (index < 0) index += size;
+    result_.first += static_cast<std::uint64_t>(index) * stride;
+  }
+
+  void add(std::uint64_t size, std::uint64_t stride) {
+    result_.shape.push_back(size);
+    result_.strides.push_back(stride);
+  }
+
+  const Strided& from_;
+  Strided result_;
+  std::size_t dimension_ = 0;
+};
+
+Elements slice(const Elements& from, const py::object& key) {
+  const py::tuple keys = py::isinstance<py::tuple>(key) ? py::reinterpret_borrow<py::tuple>(key) : py::make_tuple(key);
+  return {from, Slicer(from.place()).take(keys)};
+}
+
+py::tuple tuple_of(const std::vector<std::uint64_t>& numbers) {
+  py::tuple result(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) result[i] = py::int_(numbers[i]);
+  return result;
+}
+
+py::object placed_tuple(std::optional<Placed> placed) {
+  if (!placed) return py::none();
+  return py::make_tuple(std::move(placed->memory), placed->offset, tuple_of(placed->strides));
+}
+
+// ---- the buffer protocol ----
+
+// struct's letters for numbers that Python knows.
+const char* format_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return "d";
+    case DType::f32: return "f";
+    case DType::f16: return "e";
+    case DType::complex64: return "Zf";
+    case DType::complex128: return "Zd";
+    case DType::i64: return "q";
+    case DType::i32: return "i";
+    case DType::i16: return "h";
+    case DType::i8: return "b";
+    case DType::u64: return "Q";
+    case DType::u32: return "I";
+    case DType::u16: return "H";
+    case DType::u8: return "B";
+    case DType::boolean: return "?";
+    default: return nullptr;
+  }
+}
+
+struct Lent {
+  Memory memory;
+  std::vector<Py_ssize_t> shape;
+  std::vector<Py_ssize_t> strides;
+};
+
+int refuse_buffer(const std::string& message) {
+  PyErr_SetString(PyExc_BufferError, message.c_str());
+  return -1;
+}
+
+int lend(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  try {
+    const HeldElements held = py::cast<const Elements&>(py::handle(self)).hold();
+    const auto dtype = held.dtype();
+    const char* const format = dtype ? format_of(*dtype) : nullptr;
+    auto placed = format == nullptr ? std::nullopt : held.mapped();
+    if (!placed) return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
+    if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer("a model's bytes are read-only");
+    const bool run = held.place.is_run();
+    if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) return refuse_buffer("the elements do not lie one after the other");
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1) return refuse_buffer("the elements lie in row-major order");
+    auto lent = std::make_unique<Lent>();
+    for (const std::uint64_t size : held.place.shape) lent->shape.push_back(static_cast<Py_ssize_t>(size));
+    for (const std::uint64_t stride : placed->strides) lent->strides.push_back(static_cast<Py_ssize_t>(stride));
+    lent->memory = std::move(placed->memory);
+    const std::uint64_t width = info(*dtype).bits / 8;
+    view->buf = lent->memory.data + placed->offset;
+    view->len = static_cast<Py_ssize_t>(held.place.count() * width);
+    view->readonly = 1;
+    view->itemsize = static_cast<Py_ssize_t>(width);
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;  // NOLINT: the protocol's own
+    const bool shaped = (flags & PyBUF_ND) != 0;
+    view->ndim = shaped ? static_cast<int>(lent->shape.size()) : 1;
+    view->shape = shaped ? lent->shape.data() : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? lent->strides.data() : nullptr;
+    view->suboffsets = nullptr;
+    view->internal = lent.release();
+    view->obj = self;
+    Py_INCREF(self);
+    return 0;
+  } catch (const std::exception& error) {
+    return refuse_buffer(error.what());
+  }
+}
+
+void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->internal); }
+
+// ---- parts ----
+
+std::string stored_as(const Tensor& tensor) {
+  return tensor.layout == Layout::affine ? std::string(to_string(tensor.require("data").dtype)) : storage_name(tensor);
+}
+
+// (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest)
+py::list parts(const Elements& of) {
+  const auto tensor = of.tensor();
+  py::list result;
+  for (const Part& part : tensor->parts) {
+    const auto stored = part.blob->stored();
+    result.append(py::make_tuple(text(part.role), text(part.shown_type()), part.blob->size(), stored ? py::object(text(stored->source->name())) : py::none(),
+                                 stored ? py::object(py::int_(stored->offset)) : py::none(), stored ? py::object(py::int_(stored->length)) : py::none(),
+                                 stored ? py::object(text(stored->encoding)) : py::none(), part.digest ? py::object(text(part.digest->text)) : py::none()));
+  }
+  return result;
+}
+
+// All decoded bytes of a part: those of the file where they can be lent, else a copy.
+Memory part_bytes(const Elements& of, const std::string& role) {
+  const auto tensor = of.tensor();
+  const Part& part = tensor->require(role);
+  const py::gil_scoped_release released;
+  if (const auto bytes = part.blob->map()) {
+    return {const_cast<std::byte*>(bytes->data()), bytes->size(), false, BlobPtr(part.blob)};  // NOLINT: read-only
+  }
+  Memory memory = make_memory(part.blob->size());
+  read_strided(*part.blob, 1, Strided::whole({part.blob->size()}), memory.data);
+  return memory;
+}
+
+std::optional<DType> optional_dtype(const std::optional<std::string>& name) { return name ? std::optional(dtype_from(*name)) : std::nullopt; }
+
+}  // namespace
+
+void declare_tensors(py::module_& module) {
+  const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
+    type->as_buffer.bf_getbuffer = &lend;
+    type->as_buffer.bf_releasebuffer = &give_back;
+  });
+  py::class_<Elements>(module, "Elements", buffers)
+      .def(py::init(&find), py::arg("model"), py::arg("name"))
+      .def(py::init(&at), py::arg("model"), py::arg("index"))
+      .def(py::init(&slice), py::arg("of"), py::arg("key"))
+      .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
+      .def_property_readonly("shape", [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })
+      .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })
+      .def_property_readonly("dtype",
+                             [](const Elements& of) {
+                               const auto type = of.hold().dtype();
+                               return type ? py::object(text(to_string(*type))) : py::object(py::none());
+                             })
+      .def("_require_dtype", [](const Elements& of) { return text(to_string(of.hold().require_dtype())); })
+      .def("_has_floats", [](const Elements& of) { return has_float_elements(*of.tensor()); })
+      .def("_mapped", [](const Elements& of) { return placed_tuple(of.hold().mapped()); })
+      .def(
+          "_read",
+          [](const Elements& of, const std::optional<std::string>& dtype) {
+            const auto as = optional_dtype(dtype);
+            const HeldElements held = of.hold();
+            const py::gil_scoped_release released;
+            return held.read(as);
+          },
+          py::arg("dtype") = py::none())
+      .def(
+          "_dlpack", [](const Elements& of, const std::optional<std::string>& dtype, bool bits) { return to_dlpack(of.hold(), optional_dtype(dtype), bits); },
+          py::arg("dtype") = py::none(), py::arg("bits") = false)
+      .def_property_readonly("_stored", [](const Elements& of) { return stored_as(*of.tensor()); })
+      .def_property_readonly("_layout", [](const Elements& of) { return text(of.tensor()->layout.name()); })
+      .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
+      .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })
+      .def("_parts", &parts)
+      .def("_part_bytes", &part_bytes, py::arg("role"));
+  declare_dlpack(module);
+}
+
+}  // namespace poise::python
