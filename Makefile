@@ -2,6 +2,7 @@
 # make demo    installs what is missing, builds the command, and takes the small models in examples/ the whole way: convert, verify, inspect,
 #              tell a story
 # make test    installs what is missing, builds and runs all tests
+# make python  builds the Python package and its wheel, in build/python; `pip install .` needs nothing more
 # make dependencies   installs what building and testing need and is missing
 # make install DESTDIR=... PREFIX=/usr/local
 # make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang, which it installs; so do the next four
@@ -23,7 +24,7 @@ SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 # Installs what is missing for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
 
-.PHONY: all build dependencies demo test asan tsan fuzz coverage bench tidy install format format-check clean
+.PHONY: all build python dependencies demo test asan tsan fuzz coverage bench tidy install format format-check clean
 all: build
 
 dependencies:
@@ -33,6 +34,11 @@ dependencies:
 build:
 	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF || { echo "\`make dependencies\` installs what is missing"; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
+
+python:
+	$(call need,python)
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF -DPOISE_PYTHON_PACKAGE=ON
+	@POISE_BUILD=$(BUILD) python3 python/build_backend.py build/python
 
 demo:
 	$(call need,build)

@@ -1,13 +1,15 @@
 #!/bin/sh
 # Installs what is missing of the Debian packages that a purpose needs, as root or with sudo. Says and does nothing when all are there.
 #
-#     scripts/install_dependencies.sh build|test|clang|bench|tidy ...
+#     scripts/install_dependencies.sh build|python|test|clang|bench|tidy ...
 set -eu
 
 # What the command and the library are made with.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev libssl-dev libxxhash-dev
   libtbb-dev libhwy-dev"
-test="$build git python3 python3-numpy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"
+# The Python package; only its tests need numpy, torch and pytest.
+python="$build python3 python3-dev python3-pybind11"
+test="$python git python3-pytest python3-torch python3-pip python3-venv python3-numpy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"
 clang="$test clang-14 clang-format-14 libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"
@@ -16,6 +18,7 @@ missing=""
 for purpose in "$@"; do
   case $purpose in
     build) packages=$build ;;
+    python) packages=$python ;;
     test) packages=$test ;;
     clang) packages=$clang ;;
     bench) packages=$bench ;;

@@ -44,13 +44,16 @@ struct Row {
   DLDataType dlpack;
 };
 constexpr std::array kTypes = {
-    Row{DType::f64, {kFloat, 64, 1}},          Row{DType::f32, {kFloat, 32, 1}},        Row{DType::f16, {kFloat, 16, 1}},
-    Row{DType::bf16, {kBfloat, 16, 1}},        Row{DType::complex64, {kComplex, 64, 1}}, Row{DType::complex128, {kComplex, 128, 1}},
-    Row{DType::i64, {kInt, 64, 1}},            Row{DType::i32, {kInt, 32, 1}},          Row{DType::i16, {kInt, 16, 1}},
-    Row{DType::i8, {kInt, 8, 1}},              Row{DType::u64, {kUInt, 64, 1}},         Row{DType::u32, {kUInt, 32, 1}},
-    Row{DType::u16, {kUInt, 16, 1}},           Row{DType::u8, {kUInt, 8, 1}},           Row{DType::boolean, {kBool, 8, 1}},
-    Row{DType::f8_e4m3, {10, 8, 1}},           Row{DType::f8_e4m3fnuz, {11, 8, 1}},     Row{DType::f8_e5m2, {12, 8, 1}},
-    Row{DType::f8_e5m2fnuz, {13, 8, 1}},       Row{DType::f8_e8m0, {14, 8, 1}},
+    Row{DType::f64, {kFloat, 64, 1}},         Row{DType::f32, {kFloat, 32, 1}},
+    Row{DType::f16, {kFloat, 16, 1}},         Row{DType::bf16, {kBfloat, 16, 1}},
+    Row{DType::complex64, {kComplex, 64, 1}}, Row{DType::complex128, {kComplex, 128, 1}},
+    Row{DType::i64, {kInt, 64, 1}},           Row{DType::i32, {kInt, 32, 1}},
+    Row{DType::i16, {kInt, 16, 1}},           Row{DType::i8, {kInt, 8, 1}},
+    Row{DType::u64, {kUInt, 64, 1}},          Row{DType::u32, {kUInt, 32, 1}},
+    Row{DType::u16, {kUInt, 16, 1}},          Row{DType::u8, {kUInt, 8, 1}},
+    Row{DType::boolean, {kBool, 8, 1}},       Row{DType::f8_e4m3, {10, 8, 1}},
+    Row{DType::f8_e4m3fnuz, {11, 8, 1}},      Row{DType::f8_e5m2, {12, 8, 1}},
+    Row{DType::f8_e5m2fnuz, {13, 8, 1}},      Row{DType::f8_e8m0, {14, 8, 1}},
 };
 
 // What the elements are for consumers that know numbers only by their width: torch 1.13 knows no unsigned ones but u8, no 8-bit floats and no bool here.

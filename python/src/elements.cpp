@@ -35,7 +35,8 @@ Memory read_halves(const Blob& blob, const Strided& place) {
   std::vector<std::byte> whole(static_cast<std::size_t>(extent));
   for (std::uint64_t i = 0; i < extent; ++i) {
     const std::uint64_t half = place.first + i - 2 * begin;
-    whole[static_cast<std::size_t>(i)] = (half % 2 == 0 ? bytes[static_cast<std::size_t>(half / 2)] : bytes[static_cast<std::size_t>(half / 2)] >> 4) & std::byte{15};
+    whole[static_cast<std::size_t>(i)] =
+        (half % 2 == 0 ? bytes[static_cast<std::size_t>(half / 2)] : bytes[static_cast<std::size_t>(half / 2)] >> 4) & std::byte{15};
   }
   Strided inside = place;
   inside.first = 0;
@@ -46,7 +47,8 @@ Memory read_halves(const Blob& blob, const Strided& place) {
 }  // namespace
 
 std::optional<DType> HeldElements::dtype() const {
-  const bool has_numbers = has_float_elements(*tensor) || tensor->layout == Layout::dense || tensor->layout == Layout::sparse_csr || tensor->layout == Layout::sparse_coo;
+  const bool has_numbers =
+      has_float_elements(*tensor) || tensor->layout == Layout::dense || tensor->layout == Layout::sparse_csr || tensor->layout == Layout::sparse_coo;
   if (!has_numbers) return std::nullopt;
   const DType type = element_type(*tensor);
   return is_known(type) ? std::optional(type) : std::nullopt;

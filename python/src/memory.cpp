@@ -64,8 +64,7 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = offset / page * page;
   const auto size = static_cast<std::size_t>(offset + length - begin);
-  void* const address =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, source.descriptor(), static_cast<off_t>(begin));
+  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, source.descriptor(), static_cast<off_t>(begin));
   if (address == MAP_FAILED) throw Error(ErrorKind::io, fmt::format("cannot map {} bytes: {}", size, std::strerror(errno)), source.name(), offset);
   std::shared_ptr<const void> owner(address, [size](void* mapped) { ::munmap(mapped, size); });
   return {static_cast<std::byte*>(address) + (offset - begin), length, true, std::move(owner)};
@@ -74,7 +73,10 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
 BlobPtr borrow(py::handle object) { return std::make_shared<BorrowedBlob>(object); }
 
 void declare_memory(py::module_& module) {
-  const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) { type->as_buffer.bf_getbuffer = &lend; });
+  const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
+    type->ht_type.tp_as_buffer = &type->as_buffer;
+    type->as_buffer.bf_getbuffer = &lend;
+  });
   py::class_<Memory>(module, "Memory", "Bytes for who takes buffers. They live as long as anything that was made of them.", buffers)
       .def("__len__", [](const Memory& memory) { return memory.size; });
 }

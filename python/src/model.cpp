@@ -125,7 +125,8 @@ py::list all_mapped(const OpenModel& owner, bool writable) {
 py::object vocabulary(const OpenModel& owner) {
   const auto model = owner.use();
   if (!model->vocabulary) return py::none();
-  return py::cast(std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model), const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
+  return py::cast(
+      std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model), const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
 }
 
 std::string_view name_of(VocabularyKind kind) {

@@ -111,14 +111,13 @@ py::dict to_python(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
   for (const auto& cast : report.casts) {
-    casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)), "values"_a = cast.values,
-                          "to_zero"_a = cast.to_zero, "to_subnormal"_a = cast.to_subnormal, "worst_error"_a = cast.worst_error));
+    casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)), "values"_a = cast.values, "to_zero"_a = cast.to_zero,
+                          "to_subnormal"_a = cast.to_subnormal, "worst_error"_a = cast.worst_error));
   }
   py::list quantized;
   for (const auto& one : report.quantized) {
-    quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)), "bytes_in"_a = one.bytes_in,
-                              "bytes_out"_a = one.bytes_out, "worst"_a = one.error.worst, "rms"_a = one.error.rms(),
-                              "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
+    quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)), "bytes_in"_a = one.bytes_in, "bytes_out"_a = one.bytes_out,
+                              "worst"_a = one.error.worst, "rms"_a = one.error.rms(), "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
   }
   return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in,
                   "bytes_out"_a = report.bytes_out, "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,

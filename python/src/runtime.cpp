@@ -74,7 +74,8 @@ void declare_tokenizer(py::module_& module) {
       .def(py::init<const PyTokenizer&>(), py::arg("tokenizer"))
       .def(
           "add", [](PyStream& stream, TokenId id) { return shown(stream.stream.add(id)); }, py::arg("id"), "The text that is certain after this token.")
-      .def("finish", [](PyStream& stream) { return shown(stream.stream.finish()); }, "What was held back; the stream then starts anew.");
+      .def(
+          "finish", [](PyStream& stream) { return shown(stream.stream.finish()); }, "What was held back; the stream then starts anew.");
 }
 
 // ---- sessions ----
@@ -238,9 +239,7 @@ void declare_sessions(py::module_& module) {
                                return of.with([](const Session& running) { return running.position(); });
                              })
       .def_property_readonly("tokenizer",
-                             [](const PySession& of) {
-                               return PyTokenizer(std::shared_ptr<const Tokenizer>(of.shared_weights(), &of.weights().tokenizer()));
-                             })
+                             [](const PySession& of) { return PyTokenizer(std::shared_ptr<const Tokenizer>(of.shared_weights(), &of.weights().tokenizer())); })
       .def("prompt",
            [](PySession& of, const py::object& given) {
              const std::string prompt = utf8(given);

@@ -214,12 +214,13 @@ std::optional<DType> optional_dtype(const std::optional<std::string>& name) { re
 
 void declare_tensors(py::module_& module) {
   const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
+    type->ht_type.tp_as_buffer = &type->as_buffer;
     type->as_buffer.bf_getbuffer = &lend;
     type->as_buffer.bf_releasebuffer = &give_back;
   });
   py::class_<Elements>(module, "Elements", buffers)
-      .def(py::init(&find), py::arg("model"), py::arg("name"))
       .def(py::init(&at), py::arg("model"), py::arg("index"))
+      .def(py::init(&find), py::arg("model"), py::arg("name"))
       .def(py::init(&slice), py::arg("of"), py::arg("key"))
       .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
       .def_property_readonly("shape", [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -84,6 +85,14 @@ std::string listing(const Model& model) {
   return text;
 }
 
+// The corpus for other languages' tests: POISE_HOSTILE_CORPUS names a directory that gets every file of the tables, NUMBER-NAME.
+void add_to_corpus(std::string_view name, const std::string& bytes) {
+  const char* const directory = std::getenv("POISE_HOSTILE_CORPUS");
+  if (directory == nullptr) return;
+  static int number = 0;
+  std::ofstream(fs::path(directory) / fmt::format("{}-{}", number++, name), std::ios::binary) << bytes;
+}
+
 class TemporaryFile {
  public:
   TemporaryFile(std::string_view name, const std::string& bytes) : directory_(fs::temp_directory_path() / fmt::format("poise_hostile_{}", ::getpid())) {
@@ -105,6 +114,7 @@ void expect_refused(std::string_view name, std::span<const Case> cases) {
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.rule);
     const ByteFile file = rule.file();
+    add_to_corpus(name, file.bytes());
     try {
       open(in_memory(file.bytes(), name));
       ADD_FAILURE() << "it was opened";
@@ -122,6 +132,7 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
   for (const VerifyCase& rule : cases) {
     SCOPED_TRACE(rule.rule);
     const ByteFile file = rule.file();
+    add_to_corpus(name, file.bytes());
     const TemporaryFile on_disk(name, file.bytes());
     const VerifyReport report = verify(on_disk.path());
     // Of an error, reading may have told something, too.

@@ -1,0 +1,94 @@
+"""Builds wheels of Poise (PEP 517), with CMake and what Python brings along: nothing is downloaded.
+
+pip calls build_wheel(). POISE_BUILD names a build directory of CMake that is used as it is; without it, build/wheel is configured.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAME = "poise"
+
+
+def version():
+    """CMakeLists.txt says it."""
+    return re.search(r"project\(poise VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+
+def tag():
+    """ "cp311-cp311-linux_x86_64": the extension is for one version of Python, and for a Linux with its libraries."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+
+
+def compiled():
+    """The directory of the package, with its extension."""
+    build = os.environ.get("POISE_BUILD")
+    if not build:
+        build = ROOT / "build" / "wheel"
+        configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
+        subprocess.run([*configure, "-DPOISE_PYTHON_PACKAGE=ON", f"-DPython3_EXECUTABLE={sys.executable}"], check=True)
+    subprocess.run(["cmake", "--build", str(build), "--target", "poise_python", "-j", str(os.cpu_count())], check=True)
+    return pathlib.Path(build) / "python" / NAME
+
+
+def metadata():
+    lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version()}"]
+    lines += ["Summary: Model weight files: open, check, convert, quantize, run", "License: Apache-2.0", "Requires-Python: >=3.9"]
+    lines += ["Provides-Extra: numpy", "Requires-Dist: numpy ; extra == 'numpy'", "Description-Content-Type: text/markdown", ""]
+    return "\n".join(lines) + "\n" + (ROOT / "docs" / "python.md").read_text()
+
+
+def wheel_file():
+    return f"Wheel-Version: 1.0\nGenerator: poise\nRoot-Is-Purelib: false\nTag: {tag()}\n"
+
+
+def package_files(package):
+    """What a wheel has of the package: (name in it, path)."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name == "py.typed" or path.name == f"_poise{suffix}"]
+    if not any(path.name.endswith(suffix) for path in wanted):
+        raise SystemExit(f"{package} has no extension for this Python: _poise{suffix}")
+    return [(f"{NAME}/{path.name}", path) for path in wanted]
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    """PEP 517: the wheel's name in wheel_directory."""
+    info = f"{NAME}-{version()}.dist-info"
+    contents = [(name, path.read_bytes()) for name, path in package_files(compiled())]
+    contents += [(f"{info}/METADATA", metadata().encode()), (f"{info}/WHEEL", wheel_file().encode())]
+    contents += [(f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes())]
+    record = io.StringIO()
+    rows = csv.writer(record, lineterminator="\n")
+    name = f"{NAME}-{version()}-{tag()}.whl"
+    with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, data in contents:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            rows.writerow((path, f"sha256={digest}", len(data)))
+            entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))  # the same bytes make the same wheel
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o755 if path.endswith(".so") else 0o644) << 16
+            wheel.writestr(entry, data)
+        rows.writerow((f"{info}/RECORD", "", ""))
+        entry = zipfile.ZipInfo(f"{info}/RECORD", (1980, 1, 1, 0, 0, 0))
+        entry.external_attr = 0o644 << 16
+        wheel.writestr(entry, record.getvalue())
+    return name
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+
+
+if __name__ == "__main__":  # python/build_backend.py DIRECTORY
+    target = pathlib.Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    print(target / build_wheel(target))

@@ -1,0 +1,187 @@
+"""Operations on whole files, and what goes wrong in them."""
+
+import hashlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import poise
+
+
+def test_errors_say_what_and_where(tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        poise.open(tmp_path / "nothing.zt")
+    assert isinstance(missing.value, poise.Error) and missing.value.kind == "not_found"
+    assert missing.value.filename == missing.value.path == str(tmp_path / "nothing.zt")
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(b"\x02\0\0\0\0\0\0\0{]")
+    with pytest.raises(poise.InvalidFileError) as broken:
+        poise.open(path)
+    error = broken.value
+    assert error.kind == "invalid_file" and error.path == str(path) and error.offset == 9 and isinstance(error, ValueError)
+    assert str(error).startswith(f"{path}: ") and str(error).endswith("(at 0x9)") and error.message in str(error)
+    with pytest.raises(poise.BadArgumentError):
+        poise.open("/dev/null")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.offset, copy.path) == (type(error), str(error), 9, str(path))
+    for kind in (poise.InvalidFileError, poise.UnsupportedError, poise.NotFoundError, poise.BadArgumentError, poise.InputOutputError, poise.CancelledError):
+        assert issubclass(kind, poise.Error)
+
+
+def test_verify(nano, examples, tmp_path):
+    report = poise.verify(examples / "nano-mistral")
+    assert report.ok and report.tensors == 39 and report.bytes > 1_800_000 and report.findings == []
+    path = tmp_path / "a.zt"
+    poise.save(nano, path)
+    assert poise.verify(path).digests == 39
+    place = poise.open(path)["lm_head.weight"].parts[0].offset
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    report = poise.verify(path)
+    assert not report.ok and len(report.errors) == 1 and report.warnings == [] and "lm_head.weight" in str(report.errors[0])
+    with pytest.raises(poise.InvalidFileError, match="lm_head.weight"):
+        poise.convert(path, tmp_path / "b.safetensors")
+    poise.convert(path, tmp_path / "b.safetensors", verify=False)
+    with pytest.raises(FileNotFoundError):
+        poise.verify(tmp_path / "nothing")
+
+
+def test_hash_is_sha256_of_the_parts(nano, tmp_path):
+    result = poise.hash(nano)
+    for (name, role), digest in result.parts.items():
+        assert hashlib.sha256(nano[name].part_bytes(role)).hexdigest() == digest
+    assert result.content is None
+    poise.convert(nano.path, tmp_path / "a.zt")
+    other = poise.hash(tmp_path / "a.zt")
+    assert other.model == result.model and other.content.startswith("xxh3:")
+    assert poise.hash({"a": b"x"}).parts[("a", "data")] == hashlib.sha256(b"x").hexdigest()
+
+
+def test_diff(nano):
+    left = {"a": np.array([1.0, 2, 3], np.float32), "b": b"x"}
+    right = {"a": np.array([1.0, 2.5, 3], np.float32), "c": b"x"}
+    report = poise.diff(left, right)
+    by_name = {tensor.name: tensor for tensor in report.tensors}
+    assert not report.same and by_name["a"].different == 1 and by_name["a"].max_absolute == 0.5
+    assert by_name["b"].b == "-" and by_name["c"].a == "-" and by_name["b"].different is None
+    assert poise.diff(nano, nano.path).same
+
+
+def test_convert_and_plan_agree_with_the_command(command, examples, tmp_path):
+    source = examples / "nano-mistral"
+    planned = poise.plan(source, tmp_path / "a.zt", quantize="qint8")
+    report = poise.convert(source, tmp_path / "a.zt", quantize="qint8")
+    subprocess.run([command, "convert", source, "-o", tmp_path / "b.zt", "--quantize", "qint8"], check=True, stdout=subprocess.DEVNULL)
+    assert (tmp_path / "a.zt").read_bytes() == (tmp_path / "b.zt").read_bytes()
+    assert report.bytes_out == planned.bytes_out == (tmp_path / "a.zt").stat().st_size
+    assert report.tensors == len(planned.tensors) == 39 and len(report.quantized) > 10
+    told = json.loads(subprocess.run([command, "inspect", tmp_path / "a.zt", "--json"], check=True, capture_output=True).stdout)
+    model = poise.open(tmp_path / "a.zt")
+    assert [tensor["name"] for tensor in told["tensors"]] == list(model)
+    assert told["config"] == model.config
+    assert [cast.source for cast in poise.convert(source, tmp_path / "c.alt").casts] == ["bf16"]
+
+
+def test_edit(tmp_path):
+    poise.save({"a": b"x"}, tmp_path / "a.zt", metadata={"old": "1", "kept": "2"})
+    report = poise.edit(tmp_path / "a.zt", set={"new": "3"}, delete="old")
+    assert report.appended and report.bytes > 0
+    assert poise.open(tmp_path / "a.zt").attributes == {"kept": "2", "new": "3"}
+    with pytest.raises(ValueError):
+        poise.edit(tmp_path / "a.zt", delete=["nothing"])
+
+
+def test_formats_are_told():
+    known = {one.name: one for one in poise.formats()}
+    assert known["safetensors"].extension == ".safetensors" and known["zt"].writable and not known["huggingface"].writable
+
+
+def test_progress(nano, tmp_path):
+    events = []
+    poise.save(nano, tmp_path / "a.zt", progress=lambda done, total, item: events.append((done, total, item)))
+    assert events and events[-1][0] == events[-1][1] and all(item in nano for _, _, item in events)
+    assert [event[0] for event in events] == sorted(event[0] for event in events)
+    for call in (
+        lambda stop: poise.save(nano, tmp_path / "b.zt", progress=stop),
+        lambda stop: poise.convert(nano.path, tmp_path / "b.zt", progress=stop),
+        lambda stop: poise.verify(nano.path, progress=stop),
+        lambda stop: poise.hash(nano, progress=stop),
+        lambda stop: poise.diff(nano, tmp_path / "a.zt", progress=stop),
+    ):
+        with pytest.raises(poise.CancelledError):
+            call(lambda *_: False)
+
+        def fail(*_):
+            raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            call(fail)
+    with pytest.raises(TypeError):
+        poise.verify(nano.path, progress=3)
+    assert not (tmp_path / "b.zt").exists() and len(list(tmp_path.iterdir())) == 1
+    poise.verify(nano.path, progress=True)  # no terminal: nothing to see
+
+
+def test_a_bar_is_drawn_and_wiped():
+    import io
+
+    from poise._progress import Bar, human_bytes
+
+    stream = io.StringIO()
+    bar = Bar("save", stream)
+    bar._drawn = -1
+    bar(5 * 10**8, 10**9, "a")
+    bar(10**9, 10**9, "a")
+    first, last = stream.getvalue().split("\r")[1:]
+    assert first.startswith("save  50 % of 1.0 GB, ") and last == "\x1b[K"
+    assert [human_bytes(n) for n in (0, 999, 1000, 1.5e9)] == ["0 bytes", "999 bytes", "1.0 kB", "1.5 GB"]
+
+
+def test_other_threads_run_meanwhile(tmp_path):
+    """While one thread hashes 400 MB, another counts: the GIL is free."""
+    with open(tmp_path / "a.safetensors", "wb") as file:
+        header = b'{"a":{"dtype":"U8","shape":[400000000],"data_offsets":[0,400000000]}}'
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + 400_000_000)
+    model = poise.open(tmp_path / "a.safetensors")
+    work = threading.Thread(target=lambda: poise.hash(model))
+    work.start()
+    ticks = 0
+    while work.is_alive():
+        time.sleep(0.002)
+        ticks += 1
+    assert ticks >= 5
+
+
+def test_ctrl_c_ends_a_long_call(tmp_path):
+    with open(tmp_path / "a.safetensors", "wb") as file:
+        size = 20_000_000_000  # zeros that take no room on the disk, and some seconds to hash
+        header = f'{{"a":{{"dtype":"U8","shape":[{size}],"data_offsets":[0,{size}]}}}}'.encode()
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + size)
+    code = "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\ntry:\n    poise.hash(model)\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.safetensors"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "on\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    assert child.communicate(timeout=60)[0] == "interrupted\n"
+    assert time.monotonic() - start < 20
+
+
+def test_disk_errors_are_os_errors(nano):
+    with pytest.raises(OSError) as full:
+        poise.save(nano, "/proc/nothing.zt")
+    assert isinstance(full.value, poise.Error) and full.value.path
+    if os.geteuid() != 0:
+        with pytest.raises(OSError):
+            poise.save(nano, "/nothing.zt")

@@ -1,0 +1,185 @@
+"""Saving: arrays of every kind, and whole models."""
+
+import array
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+import poise
+import poise.numpy
+
+
+def test_the_file_is_what_the_format_says(tmp_path):
+    poise.save({"a": np.array([[1, 2], [3, 4]], np.int32)}, tmp_path / "a.safetensors", metadata={"k": "v"})
+    data = (tmp_path / "a.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    assert json.loads(data[8 : 8 + size]) == {"__metadata__": {"k": "v"}, "a": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]}}
+    assert data[8 + size :] == bytes.fromhex("01000000 02000000 03000000 04000000")
+
+
+@pytest.mark.parametrize("extension", ["safetensors", "zt"])
+def test_arrays_come_back(extension, arrays, tmp_path):
+    report = poise.save(arrays, tmp_path / f"a.{extension}")
+    assert report.tensors == len(arrays) and report.losses == []
+    model = poise.open(tmp_path / f"a.{extension}")
+    for name, expected in arrays.items():
+        found = model[name].numpy()
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_arrays_in_any_order_of_bytes_and_elements(tmp_path):
+    plain = np.arange(24, dtype=np.float32).reshape(4, 6)
+    given = {
+        "big": plain.astype(">f4"),
+        "transposed": np.asfortranarray(plain),
+        "strided": np.repeat(plain, 2, axis=1)[:, ::2],
+        "backward": plain[::-1][::-1],
+        "numpy scalar": np.float32(3),
+        "buffer": memoryview(array.array("f", range(24))).cast("B").cast("f", (4, 6)),
+    }
+    poise.save(given, tmp_path / "a.safetensors")
+    model = poise.open(tmp_path / "a.safetensors")
+    for name in given:
+        np.testing.assert_array_equal(model[name].numpy(), np.float32(3) if name == "numpy scalar" else plain, err_msg=name)
+
+
+def test_buffers_are_saved(tmp_path):
+    poise.save({"a": b"abc", "b": array.array("d", [1.5, 2]), "c": array.array("i", [-1])}, tmp_path / "a.safetensors")
+    model = poise.open(tmp_path / "a.safetensors")
+    found = {name: (tensor.dtype, tensor.tolist()) for name, tensor in model.items()}
+    assert found == {"a": ("u8", [97, 98, 99]), "b": ("f64", [1.5, 2]), "c": ("i32", [-1])}
+
+
+class Exporter:
+    """An array of some other library."""
+
+    def __init__(self, whole):
+        self._whole = whole
+
+    def __dlpack__(self, **_):
+        return self._whole.__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_dlpack_comes_in(tmp_path):
+    plain = np.arange(24, dtype=np.int16).reshape(4, 6)
+    given = {"plain": plain, "transposed": plain.T, "part": plain[1:3, ::2], "empty": plain[:0], "scalar": np.array(7.0)}
+    poise.save({name: Exporter(whole) for name, whole in given.items()}, tmp_path / "a.zt")
+    for name, tensor in poise.open(tmp_path / "a.zt").items():
+        np.testing.assert_array_equal(tensor.numpy(), given[name])
+    capsule = plain.__dlpack__()
+    poise._poise.from_dlpack(capsule)
+    with pytest.raises(BufferError, match="used"):
+        poise._poise.from_dlpack(capsule)
+
+
+def test_what_is_no_plain_array_is_refused(tmp_path):
+    class Own(np.ndarray):
+        pass
+
+    for wrong, told in (
+        (np.ma.array([1.0], mask=[True]), "MaskedArray"),
+        (np.array([1.0]).view(Own), "Own"),
+        (np.array(["a"]), "type"),
+        (np.array([object()]), "type"),
+        (np.zeros(2, "datetime64[s]"), "type"),
+        (np.zeros(2, [("x", "f4")]), "type"),
+        ([1.0, 2.0], "list"),
+        (None, "NoneType"),
+        ("text", "str"),
+    ):
+        with pytest.raises(TypeError, match=told) as error:
+            poise.save({"wrong": wrong}, tmp_path / "a.safetensors")
+        assert "wrong" in str(error.value)
+    for wrong in ({1: np.zeros(1)}, [np.zeros(1)], None):
+        with pytest.raises(TypeError):
+            poise.save(wrong, tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+    np.memmap(tmp_path / "raw", np.float32, "w+", shape=(2,))[:] = 4
+    poise.save({"a": np.memmap(tmp_path / "raw", np.float32, "r")}, tmp_path / "a.safetensors")
+
+
+def test_existing_files_are_kept_unless_told(arrays, saved):
+    before = saved.read_bytes()
+    with pytest.raises(poise.BadArgumentError, match="overwrite=True"):
+        poise.save({"a": b"1"}, saved)
+    assert saved.read_bytes() == before
+    model = poise.open(saved)
+    poise.save({"a": b"1"}, saved, overwrite=True)
+    np.testing.assert_array_equal(model["f"].numpy(), arrays["f"])  # what is open stays
+    assert list(poise.open(saved)) == ["a"]
+
+
+def test_a_model_is_saved_whole(nano, tmp_path):
+    poise.save(nano, tmp_path / "a.zt", metadata={"note": "mine"})
+    found = poise.open(tmp_path / "a.zt")
+    assert found.config == nano.config and len(found.vocabulary) == 960 and found.attributes["note"] == "mine"
+    assert poise.hash(found).model == poise.hash(nano).model
+    changed = poise.Model({**nano, "model.norm.weight": np.ones(128, np.float32)}, like=nano)
+    poise.save(changed, tmp_path / "b.zt")
+    report = poise.diff(nano, tmp_path / "b.zt")
+    assert [tensor.name for tensor in report.tensors] == ["model.norm.weight"] and report.equal_tensors == 38
+
+
+def test_options(nano, tmp_path):
+    report = poise.save(nano, tmp_path / "a.zt", quantize="group4", keep={"lm_head.*": "f16"}, skip="*.norm.weight", digest="sha256", card={"author": "me"})
+    assert report.format == "zt" and report.skipped == 1
+    found = poise.open(tmp_path / "a.zt")
+    assert found["lm_head.weight"].stored == "f16" and found.card["author"] == "me"
+    assert found["lm_head.weight"].parts[0].digest.startswith("sha256:")
+    plan = poise.plan(nano, tmp_path / "b.zt", quantize="group4")
+    assert {tensor.name: tensor.target for tensor in plan.tensors}["lm_head.weight"] == "group4:128" and plan.losses == []
+    poise.save(nano, tmp_path / "b.zt", compress="zstd:9", dtype=np.float16, only=["lm_head.*"])
+    assert [part.encoding for part in poise.open(tmp_path / "b.zt")["lm_head.weight"].parts] != ["raw"]
+    for wrong, raised in (({"colour": 1}, TypeError), ({"compress": "lz4"}, ValueError), ({"quantize": "q9"}, ValueError), ({"digest": "md5"}, ValueError),
+                          ({"card": {"colour": "red"}}, ValueError), ({"skip": 3}, TypeError), ({"only": "nothing*"}, ValueError), ({"format": "x"}, ValueError),
+                          ({"sparse": "dense"}, ValueError), ({"align": -1}, TypeError)):  # fmt: skip
+        with pytest.raises(raised):
+            poise.save(nano, tmp_path / "c.zt", **wrong)
+    with pytest.raises(poise.Error, match="format="):
+        poise.save(nano, tmp_path / "c.unknown")
+    assert not (tmp_path / "c.zt").exists()
+
+
+def test_the_names_of_safetensors_for_numpy(arrays, tmp_path):
+    for name in ("a.safetensors", "a.zt", "a", "a.bin"):
+        poise.numpy.save_file(arrays, tmp_path / name, metadata={"k": "v"})
+        poise.numpy.save_file(arrays, str(tmp_path / name), metadata={"k": "v"})
+        loaded = poise.numpy.load_file(tmp_path / name)
+        assert loaded.keys() == arrays.keys()
+        for key, expected in arrays.items():
+            np.testing.assert_array_equal(loaded[key], expected)
+            assert loaded[key].dtype == expected.dtype and not loaded[key].flags.writeable
+        with poise.safe_open(tmp_path / name, framework="numpy") as file:
+            assert file.keys() == sorted(arrays) and set(file.offset_keys()) == set(arrays)
+            assert file.metadata() == {"k": "v"}
+            np.testing.assert_array_equal(file.get_tensor("f"), arrays["f"])
+            part = file.get_slice("f")
+            assert part.get_shape() == [7, 5] and part.get_dtype() == "F64"
+            np.testing.assert_array_equal(part[1:3, ::2], arrays["f"][1:3, ::2])
+            assert file.get_tensors().keys() == arrays.keys()
+        with pytest.raises(ValueError):
+            file.keys()
+    data = poise.numpy.save(arrays, metadata={"k": "v"})
+    assert isinstance(data, bytes)
+    np.testing.assert_array_equal(poise.numpy.load(data)["f"], arrays["f"])
+    poise.numpy.save_file({}, tmp_path / "none.safetensors")
+    with poise.safe_open(tmp_path / "none.safetensors", "np") as file:
+        assert file.metadata() is None and file.keys() == []
+    with pytest.raises(ValueError, match="framework"):
+        poise.safe_open(tmp_path / "a", framework="fortran")
+    with pytest.raises(FileNotFoundError):
+        poise.safe_open(pathlib.Path("nowhere"), framework="np")
+
+
+def test_arrays_of_load_file_stand_alone(arrays, tmp_path):
+    poise.numpy.save_file(arrays, tmp_path / "a.zt")
+    loaded = poise.numpy.load_file(tmp_path / "a.zt")
+    (tmp_path / "a.zt").unlink()
+    for key, expected in arrays.items():
+        np.testing.assert_array_equal(loaded[key], expected)

@@ -1,0 +1,169 @@
+"""Tensors of torch: private, in every type that torch has, and safetensors.torch's names."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import poise  # noqa: E402
+import poise.torch  # noqa: E402
+
+
+def test_every_type_that_torch_has(arrays, saved):
+    model = poise.open(saved)
+    for name, expected in arrays.items():
+        if expected.dtype in (np.uint16, np.uint32, np.uint64) and not hasattr(torch, str(expected.dtype)):
+            with pytest.raises(poise.UnsupportedError, match="numpy"):
+                model[name].torch()
+            continue
+        found = model[name].torch()
+        assert tuple(found.shape) == expected.shape
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_bf16(nano):
+    tensor = nano["lm_head.weight"]
+    found = tensor.torch()
+    assert found.dtype == torch.bfloat16
+    np.testing.assert_array_equal(found.float().numpy(), tensor.numpy("f32"))
+    assert torch.equal(tensor[3:7, ::2].torch(), found[3:7, ::2])
+    assert torch.equal(tensor.torch(dtype=torch.float32), found.float())
+    assert torch.equal(tensor.torch(dtype="f16"), found.half())
+    assert torch.equal(tensor.torch(dtype="f64"), found.double())
+    assert torch.equal(torch.from_dlpack(tensor), found)
+
+
+@pytest.mark.skipif(hasattr(torch, "float8_e4m3fn"), reason="this torch knows float8")
+def test_a_type_that_torch_lacks_names_what_helps():
+    header = b'{"e":{"dtype":"F8_E4M3","shape":[3],"data_offsets":[0,3]}}'
+    model = poise.open_bytes(len(header).to_bytes(8, "little") + header + bytes.fromhex("3840c0"), "a.safetensors")
+    with pytest.raises(poise.UnsupportedError, match='dtype="f32"'):
+        model["e"].torch()
+    assert model["e"].torch(dtype="f32").tolist() == [1, 2, -2]
+
+
+@pytest.mark.parametrize("rows", [3, 100_000])  # copied, and mapped
+def test_writing_leaves_the_file_as_it_is(rows, tmp_path):
+    path = tmp_path / "a.safetensors"
+    numbers = np.arange(4 * rows, dtype=np.float32).reshape(rows, 4)
+    poise.save({"a": numbers}, path)
+    before = path.read_bytes()
+    model = poise.open(path)
+    one, another, part = model["a"].torch(), model["a"].torch(), model["a"][1:, ::2].torch()
+    one += 1
+    part.zero_()
+    assert torch.equal(another, torch.from_numpy(numbers))
+    np.testing.assert_array_equal(one.numpy(), numbers + 1)
+    np.testing.assert_array_equal(model["a"].numpy(), numbers)
+    loaded = poise.torch.load_file(path)["a"]
+    loaded.zero_()
+    model.close()
+    del model
+    assert float(one.sum()) > 0 and float(loaded.sum()) == 0
+    assert path.read_bytes() == before
+
+
+def test_load_file_and_save_file(tmp_path):
+    tensors = {"a": torch.zeros((2, 2)), "b": torch.arange(6, dtype=torch.uint8).reshape(2, 3), "c": torch.ones(5, dtype=torch.bfloat16), "d": torch.tensor(3.5),
+               "e": torch.zeros(0, 4), "z": torch.ones(3, dtype=torch.complex64) * 1j, "x": torch.tensor([True, False])}  # fmt: skip
+    for name in ("out.safetensors", "out.zt", "out"):
+        poise.torch.save_file(tensors, tmp_path / name, metadata={"k": "v"})
+        poise.torch.save_file(tensors, tmp_path / name, metadata={"k": "v"})  # replaces
+        loaded = poise.torch.load_file(tmp_path / name)
+        assert loaded.keys() == tensors.keys()
+        for key, tensor in tensors.items():
+            assert loaded[key].dtype == tensor.dtype and torch.equal(loaded[key], tensor), key
+        with poise.safe_open(tmp_path / name, framework="pt") as file:
+            assert file.metadata() == {"k": "v"}
+            assert torch.equal(file.get_tensor("b"), tensors["b"])
+            assert torch.equal(file.get_slice("b")[:, 1:], tensors["b"][:, 1:])
+    assert poise.open(tmp_path / "out").format == "safetensors"
+    data = poise.torch.save(tensors)
+    assert torch.equal(poise.torch.load(data)["c"], tensors["c"])
+
+
+def test_misaligned_tensors_load(tmp_path):
+    header = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}'
+    data = len(header).to_bytes(8, "little") + header + b"\1" + np.array([1.5, -2], np.float32).tobytes()
+    (tmp_path / "a.safetensors").write_bytes(data)
+    assert poise.torch.load_file(tmp_path / "a.safetensors")["b"].tolist() == [1.5, -2]
+    assert poise.open(tmp_path / "a.safetensors")["b"].torch().tolist() == [1.5, -2]
+    assert poise.open(tmp_path / "a.safetensors")["b"].numpy().tolist() == [1.5, -2]
+
+
+def test_what_save_file_refuses(tmp_path):
+    shared = torch.zeros(4)
+    path = tmp_path / "a.safetensors"
+    for tensors, raised, told in (
+        ({"a": shared, "b": shared[:2]}, RuntimeError, "share memory"),
+        ({"a": torch.zeros(3, 4).t()}, ValueError, "contiguous"),
+        ({"a": torch.eye(3).to_sparse()}, ValueError, "to_dense"),
+        ([torch.zeros(2)], ValueError, "dict"),
+        ({"a": np.zeros(2)}, ValueError, "torch.Tensor"),
+    ):
+        with pytest.raises(raised, match=told):
+            poise.torch.save_file(tensors, path)
+    assert not path.exists()
+    halves = {"a": shared[:2], "b": shared[2:]}  # of one storage, and apart
+    poise.torch.save_file(halves, path)
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(10, 10)
+        self.b = self.a
+
+
+class Apart(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(10, 10)
+        self.b = torch.nn.Linear(10, 10)
+
+
+def test_models_with_shared_tensors(tmp_path):
+    model, other = Tied(), Tied()
+    path = tmp_path / "tied.safetensors"
+    with pytest.raises(RuntimeError):
+        poise.torch.save_file(model.state_dict(), path)
+    poise.torch.save_model(model, path)
+    with poise.safe_open(path, framework="pt") as file:
+        assert file.metadata() == {"b.bias": "a.bias", "b.weight": "a.weight"}
+        assert file.keys() == ["a.bias", "a.weight"]
+    assert poise.torch.load_model(other, path) == ([], [])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor)
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "b.bias", "b.weight"'):
+        poise.torch.load_model(Apart(), path)
+    poise.torch.save_model(Apart(), path)
+    with pytest.raises(RuntimeError, match=r'Unexpected key\(s\) in state_dict: "b.bias", "b.weight"'):
+        poise.torch.load_model(other, path)
+    assert poise.torch.load_model(other, path, strict=False)[1] == ["b.bias", "b.weight"]
+    renamed = {name: tensor for name, tensor in model.state_dict().items() if name.startswith("b.")}
+    poise.torch.save_file(renamed, path)
+    poise.torch.load_model(other, path)
+
+
+def test_models_that_are_not_contiguous(tmp_path):
+    model = torch.nn.Linear(4, 4)
+    model.weight = torch.nn.Parameter(torch.arange(16.0).reshape(4, 4).t())
+    with pytest.raises(ValueError, match="force_contiguous=True"):
+        poise.torch.save_model(model, tmp_path / "a.safetensors", force_contiguous=False)
+    poise.torch.save_model(model, tmp_path / "a.safetensors")
+    other = torch.nn.Linear(4, 4)
+    poise.torch.load_model(other, tmp_path / "a.safetensors")
+    assert torch.equal(other.weight, model.weight)
+
+
+def test_part_of_a_storage_that_is_shared_is_refused(tmp_path):
+    whole = torch.zeros(10)
+    with pytest.raises(RuntimeError, match="clone"):
+        model = torch.nn.Module()
+        model.a, model.b = torch.nn.Parameter(whole[:6]), torch.nn.Parameter(whole[2:8])
+        poise.torch.save_model(model, tmp_path / "a.safetensors")
+
+
+def test_load_file_loads_what_tensors_load(nano, examples):
+    for name, tensor in poise.torch.load_file(examples / "nano-mistral/model.safetensors").items():
+        assert torch.equal(tensor, nano[name].torch())
