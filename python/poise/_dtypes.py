@@ -24,7 +24,7 @@ _TABLE = {
     "u32": ("uint32", None, "uint32", "U32"),
     "u16": ("uint16", None, "uint16", "U16"),
     "u8": ("uint8", None, "uint8", "U8"),
-    "boolean": ("bool", None, "bool", "BOOL"),
+    "bool": ("bool", None, "bool", "BOOL"),
 }
 
 _OTHER_NAMES = {name: row for row, names in _TABLE.items() for name in names if name} | {name: name for name in _TABLE}

@@ -7,7 +7,7 @@ from ._dtypes import name_of, numpy_name
 from ._elements import Slice, Tensor
 
 _BUFFER_FORMATS = {
-    "d": "f64", "f": "f32", "e": "f16", "q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "u64", "I": "u32", "H": "u16", "B": "u8", "?": "boolean",
+    "d": "f64", "f": "f32", "e": "f16", "q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "u64", "I": "u32", "H": "u16", "B": "u8", "?": "bool",
     "l": "i64", "L": "u64", "Zf": "complex64", "Zd": "complex128", "c": "u8",
 }  # fmt: skip
 

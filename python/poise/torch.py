@@ -88,7 +88,7 @@ def load_model(
         if unexpected:
             lines.append("    Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(unexpected)))
         raise RuntimeError("\n".join(lines))
-    return sorted(missing), unexpected
+    return sorted(missing), sorted(unexpected)
 
 
 def _tensors(model, device):

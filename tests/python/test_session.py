@@ -39,7 +39,8 @@ def test_logits_and_tokens_are_the_references(examples):
         assert session.position == len(case["tokens"])
         logits = session.logits()
         assert logits.shape == (960,) and logits.dtype == np.float32
-        np.testing.assert_allclose(logits, case["logits"], atol=1e-3)
+        if "logits" in case:
+            np.testing.assert_allclose(logits, case["logits"], atol=1e-3)
         kept = logits.copy()
         session.reset()
         wanted = case["greedy_tokens"]
