@@ -11,7 +11,8 @@ from ._progress import callback_of
 
 _STORAGE = """
     format: "zt", "safetensors", "alt", ... (poise.formats()); without it the extension of the output says it.
-    dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4", "group8", "group4", "group4:64", ...
+    dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4", "group8", "group4", "group4:64", "q4_k", ...,
+    or what a recipe gives them: "q4_k_m", ... (docs/quantization.md).
     keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names. sparse: "csr" or "coo" where at
     least min_sparsity of the elements are zero. card: {"author": ..., ...}, what replaces the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes. dialect: "alt.c".

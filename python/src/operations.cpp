@@ -9,6 +9,7 @@
 #include <poise/verify.hpp>
 
 #include "long_call.hpp"
+#include "ops/block_recipe.hpp"
 
 namespace poise::python {
 namespace {
@@ -31,6 +32,14 @@ void take(const py::dict& options, const char* key, Take&& use) {
 StoredType stored_type(const std::string& name) {
   if (const auto type = stored_type_from_name(name)) return *type;
   refuse(fmt::format("\"{}\" is no type that tensors can be stored as", name));
+}
+
+void set_quantization(const std::string& name, ConvertOptions& to) {
+  if (is_block_recipe(name)) {
+    to.recipe = name;
+  } else {
+    to.quantize = stored_type(name);
+  }
 }
 
 DigestAlgorithm digest_from(std::string_view name) {
@@ -73,7 +82,7 @@ ConvertOptions options_from(const py::dict& given) {
   ConvertOptions to;
   take<std::string>(given, "format", [&](const auto& name) { to.format = name; });
   take<std::string>(given, "dtype", [&](const auto& name) { to.dtype = dtype_from(name); });
-  take<std::string>(given, "quantize", [&](const auto& name) { to.quantize = stored_type(name); });
+  take<std::string>(given, "quantize", [&](const auto& name) { set_quantization(name, to); });
   take<std::string>(given, "sparse", [&](const auto& name) { to.sparse = sparse_from(name); });
   take<double>(given, "min_sparsity", [&](double part) { to.min_sparsity = part; });
   take<py::dict>(given, "keep", [&](const py::dict& patterns) {

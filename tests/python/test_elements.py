@@ -189,7 +189,7 @@ def test_quantized_tensors_are_decoded(tmp_path):
     for kind, worst in (("qint8", 0.02), ("qint4:range", 0.3), ("group8", 0.02), ("group4", 0.3)):
         poise.save({"a": whole}, tmp_path / "a.zt", quantize=kind, overwrite=True)
         tensor = poise.open(tmp_path / "a.zt")["a"]
-        assert tensor.dtype == "f32" and tensor.layout in ("affine", "quantized_group")
+        assert tensor.dtype == "f32" and tensor.layout != "dense"
         decoded = tensor.numpy()
         assert decoded.dtype == np.float32 and np.abs(decoded - whole).max() < worst
         np.testing.assert_array_equal(tensor[3:5].numpy(), decoded[3:5])
