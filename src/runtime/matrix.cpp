@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "io/whole_blob.hpp"
 #include "kernels/product.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
@@ -23,28 +24,6 @@ namespace {
   throw Error(ErrorKind::unsupported, fmt::format("tensor {} cannot be used as a weight: {}", tensor.name, reason));
 }
 
-// The bytes of a blob: borrowed if it can be mapped, else a copy.
-class Bytes {
- public:
-  explicit Bytes(BlobPtr blob) : blob_(std::move(blob)) {
-    if (const auto mapped = blob_->map()) {
-      view_ = *mapped;
-    } else {
-      copy_ = read_all(*blob_);
-      view_ = copy_;
-    }
-  }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  std::span<const std::byte> view() const { return view_; }
-
- private:
-  BlobPtr blob_;
-  std::vector<std::byte> copy_;
-  std::span<const std::byte> view_;
-};
-
 // How the kernels see a tensor, and the blobs they read; scales and zeros are those of groups.
 struct StoredForm {
   StoredRows rows;
@@ -57,17 +36,17 @@ class StoredMatrix final : public Matrix {
  public:
   StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form)
       : Matrix(rows, orientation, form.rows), data_(form.data) {
-    stored_.data = data_.view().data();
+    stored_.data = data_.bytes().data();
     stored_.columns = columns;
     if (!form.scales) return;
-    stored_.scales = scales_.emplace(form.scales).view().data();
-    stored_.zeros = zeros_.emplace(form.zeros).view().data();
+    stored_.scales = scales_.emplace(form.scales).bytes().data();
+    stored_.zeros = zeros_.emplace(form.zeros).bytes().data();
   }
 
  private:
-  Bytes data_;
-  std::optional<Bytes> scales_;
-  std::optional<Bytes> zeros_;
+  WholeBlob data_;
+  std::optional<WholeBlob> scales_;
+  std::optional<WholeBlob> zeros_;
 };
 
 // How the kernels name what tensors hold.

@@ -1,48 +1,81 @@
 #include "views/byte_swap.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 
 namespace poise {
 namespace {
 
-constexpr unsigned kWidestNumber = 8;
+std::uint16_t reversed(std::uint16_t number) { return __builtin_bswap16(number); }
+std::uint32_t reversed(std::uint32_t number) { return __builtin_bswap32(number); }
+std::uint64_t reversed(std::uint64_t number) { return __builtin_bswap64(number); }
 
-void reverse_each(std::span<std::byte> bytes, unsigned width) {
-  for (; !bytes.empty(); bytes = bytes.subspan(width)) std::ranges::reverse(bytes.first(width));
+template <typename Number>
+void reverse_numbers(std::span<std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(Number)) {
+    Number number;
+    std::memcpy(&number, &bytes[i], sizeof number);
+    number = reversed(number);
+    std::memcpy(&bytes[i], &number, sizeof number);
+  }
 }
 
+// Requires: whole numbers.
+void reverse_each(std::span<std::byte> bytes, unsigned width) {
+  switch (width) {
+    case 2: return reverse_numbers<std::uint16_t>(bytes);
+    case 4: return reverse_numbers<std::uint32_t>(bytes);
+    case 8: return reverse_numbers<std::uint64_t>(bytes);
+    default:
+      for (; !bytes.empty(); bytes = bytes.subspan(width)) std::ranges::reverse(bytes.first(width));
+  }
+}
+
+// Numbers from front to back, for blobs that are read so.
 class SwappedStream final : public BlobStream {
  public:
-  SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width) : stream_(std::move(stream)), width_(width) {}
+  SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width) : stream_(std::move(stream)), width_(width), number_(width) {}
 
-  // Elements that a call's end would cut wait here in part.
+  std::size_t best_read() const override { return stream_->best_read() / width_ * width_; }
+
+  // A number that a call's end cuts waits for the next call.
   std::size_t read(std::span<std::byte> out) override {
-    std::size_t done = 0;
-    while (done < out.size()) {
-      if (left_ == 0) {
-        left_ = fill();
-        if (left_ == 0) break;
-      }
-      const std::size_t count = std::min<std::size_t>(left_, out.size() - done);
-      std::copy_n(element_.end() - left_, count, out.begin() + static_cast<std::ptrdiff_t>(done));
-      left_ -= static_cast<unsigned>(count);
-      done += count;
+    std::size_t done = take(out);
+    if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {
+      const std::size_t got = fill(whole);
+      reverse_each(whole.first(got / width_ * width_), width_);
+      done += got;
+    }
+    if (done < out.size() && fill(number_) == width_) {
+      reverse_each(number_, width_);
+      left_ = width_;
+      done += take(out.subspan(done));
     }
     return done;
   }
 
  private:
-  unsigned fill() {
-    const auto element = std::span(element_).last(width_);
-    if (stream_->read(element) < width_) return 0;
-    std::ranges::reverse(element);
-    return width_;
+  std::size_t take(std::span<std::byte> out) {
+    const std::size_t count = std::min<std::size_t>(left_, out.size());
+    std::copy_n(number_.end() - left_, count, out.begin());
+    left_ -= static_cast<unsigned>(count);
+    return count;
+  }
+
+  // As many bytes as there are.
+  std::size_t fill(std::span<std::byte> out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const std::size_t got = stream_->read(out.subspan(done));
+      if (got == 0) break;
+      done += got;
+    }
+    return done;
   }
 
   std::unique_ptr<BlobStream> stream_;
   unsigned width_;
-  std::array<std::byte, kWidestNumber> element_{};  // its last `left_` bytes are still to be handed out
+  std::vector<std::byte> number_;  // its last `left_` bytes are still to be handed out
   unsigned left_ = 0;
 };
 
@@ -83,9 +116,9 @@ class SwappedBlob final : public Blob {
 
 }  // namespace
 
-BlobPtr make_byte_swapped_blob(BlobPtr blob, DType dtype) {
-  const unsigned bits = info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits;
-  const unsigned width = bits / 8;
+unsigned number_bytes(DType dtype) { return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8; }
+
+BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width) {
   if (width <= 1) return blob;
   return std::make_shared<SwappedBlob>(std::move(blob), width);
 }

@@ -6,7 +6,10 @@
 
 namespace poise {
 
-// Every number reversed, each half of a complex one by itself. Requires: dtype is not `unknown`.
-BlobPtr make_byte_swapped_blob(BlobPtr blob, DType dtype);
+// The bytes of each number in an element: half of a complex one, 0 for numbers that share a byte. Requires: dtype is not `unknown`.
+unsigned number_bytes(DType dtype);
+
+// Every number of `width` bytes reversed; the blob itself where numbers are single bytes, or less.
+BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// LoadedBlob: a blob's bytes in memory as a whole.
+// LoadedBlob: a blob's bytes in memory as a whole, of which a file justifies no more than it holds itself.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,6 @@
 #include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -14,6 +13,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
+#include "io/whole_blob.hpp"
 
 namespace poise {
 
@@ -24,23 +24,13 @@ inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { r
 // more memory than its file justifies.
 class LoadedBlob {
  public:
-  explicit LoadedBlob(BlobPtr blob) : blob_(std::move(blob)) {
-    if (const auto all = blob_->map()) {
-      bytes_ = *all;
-    } else {
-      require_justified();
-      copy_ = read_all(*blob_);
-      bytes_ = copy_;
-    }
-  }
-  LoadedBlob(const LoadedBlob&) = delete;
-  LoadedBlob& operator=(const LoadedBlob&) = delete;
+  explicit LoadedBlob(BlobPtr blob) : blob_(justified(std::move(blob))) {}
 
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return blob_.bytes(); }
 
   template <typename T>
   T at(std::uint64_t index) const {
-    return load_le<T>(bytes_.data() + index * sizeof(T));
+    return load_le<T>(bytes().data() + index * sizeof(T));
   }
   // Requires: the number is not negative.
   template <typename T>
@@ -49,18 +39,16 @@ class LoadedBlob {
   }
 
  private:
-  void require_justified() const {
-    const auto at = blob_->stored();
-    if (!at || blob_->size() <= max_decoded_bytes(at->length)) return;
+  static BlobPtr justified(BlobPtr blob) {
+    const auto at = blob->map() ? std::nullopt : blob->stored();
+    if (!at || blob->size() <= max_decoded_bytes(at->length)) return blob;
     throw Error(ErrorKind::unsupported,
-                fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once", blob_->size(), at->length,
+                fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once", blob->size(), at->length,
                             max_decoded_bytes(at->length)),
                 at->source->name(), at->offset);
   }
 
-  BlobPtr blob_;
-  std::vector<std::byte> copy_;
-  std::span<const std::byte> bytes_;
+  WholeBlob blob_;
 };
 
 }  // namespace poise

@@ -21,7 +21,9 @@ std::vector<int> numbers(const std::vector<std::byte>& bytes) {
   return result;
 }
 
-std::vector<int> swapped(DType dtype, std::size_t size) { return numbers(read_all(*make_byte_swapped_blob(make_memory_blob(counted(size), "memory"), dtype))); }
+std::vector<int> swapped(DType dtype, std::size_t size) {
+  return numbers(read_all(*make_byte_swapped_blob(make_memory_blob(counted(size), "memory"), number_bytes(dtype))));
+}
 
 using Bytes = std::vector<int>;
 
@@ -40,7 +42,7 @@ TEST(ByteSwap, ReversesTheHalvesOfComplexNumbersByThemselves) {
 }
 
 TEST(ByteSwap, EveryRangeOfBytesIsThatOfTheWhole) {
-  const BlobPtr blob = make_byte_swapped_blob(make_memory_blob(counted(64), "memory"), DType::complex128);
+  const BlobPtr blob = make_byte_swapped_blob(make_memory_blob(counted(64), "memory"), number_bytes(DType::complex128));
   const std::vector<std::byte> whole = read_all(*blob);
   for (std::size_t begin = 0; begin <= 64; ++begin) {
     for (std::size_t end = begin; end <= 64; ++end) {

@@ -152,7 +152,7 @@ class TensorAdder {
     HeldBlob blob = SourceBlob(file_->source, file_->data_begin + info.offset, bytes);
     std::string name = known ? known->name : info.name;
     if (const auto dtype = dtype_spelled(kSpellings, info.type)) {
-      if (file_->big_endian) blob = make_byte_swapped_blob(blob, *dtype);
+      if (file_->big_endian) blob = make_byte_swapped_blob(blob, number_bytes(*dtype));
       return make_dense(std::move(name), info.shape, *dtype, in_order(info, known, std::move(blob), bytes));
     }
     const BlockType* type = block_type_numbered(info.type);

@@ -1,0 +1,35 @@
+// WholeBlob: a blob's bytes side by side in memory.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <poise/blob.hpp>
+
+namespace poise {
+
+// Borrows the bytes, or copies them where that is not possible. Throws what reading them throws.
+class WholeBlob {
+ public:
+  explicit WholeBlob(BlobPtr blob) : blob_(std::move(blob)) {
+    if (const auto all = blob_->map()) {
+      bytes_ = *all;
+    } else {
+      copy_ = read_all(*blob_);
+      bytes_ = copy_;
+    }
+  }
+  WholeBlob(const WholeBlob&) = delete;
+  WholeBlob& operator=(const WholeBlob&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  BlobPtr blob_;
+  std::vector<std::byte> copy_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace poise

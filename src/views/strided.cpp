@@ -1,0 +1,325 @@
+#include "views/strided.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "io/kept.hpp"
+#include "views/byte_swap.hpp"
+#include "views/loaded_blob.hpp"
+
+namespace poise {
+namespace {
+
+struct Dimension {
+  std::uint64_t count;
+  std::int64_t stride;  // of the source, in bytes
+};
+using Dimensions = std::vector<Dimension>;
+
+std::uint64_t magnitude(std::int64_t stride) { return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride); }
+
+// Positions are counted modulo 2^64, so that strides of either sign add up. Those of elements are in the blob.
+std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) { return position + steps * static_cast<std::uint64_t>(stride); }
+const std::byte* moved(const std::byte* position, std::uint64_t steps, std::int64_t stride) {
+  return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
+}
+
+// Bytes [begin, end) in which elements are.
+struct Extent {
+  std::uint64_t begin;
+  std::uint64_t end;
+  std::uint64_t size() const { return end - begin; }
+};
+
+// Nothing where it is outside of 64 bits.
+std::optional<Extent> extent_of(std::uint64_t first, std::span<const Dimension> dimensions, std::uint64_t item) {
+  Extent extent{first, first};
+  for (const Dimension& dimension : dimensions) {
+    const auto reach = checked_mul(dimension.count - 1, magnitude(dimension.stride));
+    if (!reach) return std::nullopt;
+    if (dimension.stride < 0) {
+      if (*reach > extent.begin) return std::nullopt;
+      extent.begin -= *reach;
+    } else {
+      const auto end = checked_add(extent.end, *reach);
+      if (!end) return std::nullopt;
+      extent.end = *end;
+    }
+  }
+  const auto end = checked_add(extent.end, item);
+  if (!end) return std::nullopt;
+  extent.end = *end;
+  return extent;
+}
+
+bool follows(const Dimension& outer, const Dimension& inner) {
+  std::int64_t whole = 0;
+  if (inner.count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
+  return !__builtin_mul_overflow(static_cast<std::int64_t>(inner.count), inner.stride, &whole) && outer.stride == whole;
+}
+
+// The same elements in the same order with the fewest dimensions. None: a single element.
+Dimensions merged(const Strided& layout) {
+  Dimensions result;
+  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
+    const Dimension next{layout.shape[d], layout.strides[d]};
+    if (next.count == 1) continue;
+    if (!result.empty() && follows(result.back(), next)) {
+      result.back() = {result.back().count * next.count, next.stride};
+    } else {
+      result.push_back(next);
+    }
+  }
+  return result;
+}
+
+// Elements of one size, moved from where strides say to where they follow each other.
+template <std::size_t kItem>
+struct Items {
+  // `count` rows, whose next one is `from_stride` and `to_stride` bytes on, of elements as `row` says.
+  static void copy_row(const std::byte* from, const Dimension& row, std::byte* to) {
+    if (row.stride == static_cast<std::int64_t>(kItem)) {
+      std::memcpy(to, from, static_cast<std::size_t>(row.count) * kItem);
+      return;
+    }
+    for (std::uint64_t i = 0; i < row.count; ++i) std::memcpy(to + i * kItem, moved(from, i, row.stride), kItem);
+  }
+
+  // A matrix whose columns are what is close together: in tiles that use whole cache lines of both sides.
+  static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to, std::size_t to_stride) {
+    constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
+    for (std::uint64_t top = 0; top < rows.count; top += kTile) {
+      const std::uint64_t bottom = std::min(rows.count, top + kTile);
+      for (std::uint64_t left = 0; left < row.count; left += kTile) {
+        const std::uint64_t width = std::min(kTile, row.count - left);
+        const std::byte* const corner = moved(from, left, row.stride);
+        for (std::uint64_t r = top; r < bottom; ++r) copy_row(moved(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
+      }
+    }
+  }
+};
+
+// Dimensions of elements in memory, copied one after the other to `to`.
+template <std::size_t kItem>
+class BoxCopy {
+ public:
+  explicit BoxCopy(std::span<const Dimension> box) : box_(box), to_strides_(box.size()) {
+    std::size_t bytes = kItem;
+    for (std::size_t d = box.size(); d-- > 0; bytes *= static_cast<std::size_t>(box[d].count)) to_strides_[d] = bytes;
+    const auto closer = [](const Dimension& a, const Dimension& b) { return magnitude(a.stride) < magnitude(b.stride); };
+    closest_ = static_cast<std::size_t>(std::ranges::min_element(box, closer) - box.begin());
+  }
+
+  void copy(const std::byte* from, std::byte* to) const { copy_from(0, from, to); }
+
+ private:
+  void copy_from(std::size_t d, const std::byte* from, std::byte* to) const {
+    const std::size_t last = box_.size() - 1;
+    if (d == closest_ && d != last) ++d;
+    if (d < last) {
+      for (std::uint64_t i = 0; i < box_[d].count; ++i) copy_from(d + 1, moved(from, i, box_[d].stride), to + i * to_strides_[d]);
+    } else if (closest_ == last) {
+      Items<kItem>::copy_row(from, box_[last], to);
+    } else {
+      Items<kItem>::copy_columns(from, box_[closest_], box_[last], to, to_strides_[closest_]);
+    }
+  }
+
+  std::span<const Dimension> box_;
+  std::vector<std::size_t> to_strides_;
+  std::size_t closest_;  // the dimension along which neighbours are closest to each other
+};
+
+// Sizes of elements that have no loop of their own.
+void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
+  if (box.empty()) {
+    std::memcpy(to, from, item);
+    to += item;
+    return;
+  }
+  for (std::uint64_t i = 0; i < box[0].count; ++i) copy_any(box.subspan(1), item, moved(from, i, box[0].stride), to);
+}
+
+// Requires: a dimension at least.
+void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to) {
+  switch (item) {
+    case 1: return BoxCopy<1>(box).copy(from, to);
+    case 2: return BoxCopy<2>(box).copy(from, to);
+    case 4: return BoxCopy<4>(box).copy(from, to);
+    case 8: return BoxCopy<8>(box).copy(from, to);
+    case 16: return BoxCopy<16>(box).copy(from, to);
+    default: copy_any(box, item, from, to);
+  }
+}
+
+// Elements that are to be copied from bytes in memory, or from a blob that is read for them.
+class Elements {
+ public:
+  Elements(const Blob& blob, std::optional<std::span<const std::byte>> all, std::size_t item) : blob_(blob), all_(all), item_(item) {}
+
+  // Those of a box, whose first one is at `position`.
+  void copy(std::uint64_t position, Dimensions box, std::byte* to) {
+    if (box.empty()) box = {{1, static_cast<std::int64_t>(item_)}};
+    if (all_) return copy_box(box, item_, all_->data() + position, to);
+    read(position, box, to);
+  }
+
+ private:
+  // Reads what is between elements, too, unless that is much: then in halves along the outermost dimension that has any.
+  void read(std::uint64_t position, Dimensions& box, std::byte* to) {
+    std::uint64_t wanted = item_;
+    for (const Dimension& dimension : box) wanted *= dimension.count;
+    const Extent extent = extent_of(position, box, item_).value();
+    if (extent.size() <= std::max(kLeastBytes, kMostWaste * wanted)) {
+      bytes_.resize(static_cast<std::size_t>(extent.size()));
+      blob_.read(extent.begin, bytes_);
+      return copy_box(box, item_, bytes_.data() + (position - extent.begin), to);
+    }
+    const auto cut = std::ranges::find_if(box, [](const Dimension& dimension) { return dimension.count > 1; });
+    const Dimension whole = *cut;
+    const std::uint64_t half = whole.count / 2;
+    cut->count = half;
+    read(position, box, to);
+    cut->count = whole.count - half;
+    read(moved(position, half, whole.stride), box, to + wanted / whole.count * half);
+    cut->count = whole.count;
+  }
+
+  static constexpr std::uint64_t kLeastBytes = 4096;
+  static constexpr std::uint64_t kMostWaste = 8;
+
+  const Blob& blob_;
+  std::optional<std::span<const std::byte>> all_;
+  std::size_t item_;
+  std::vector<std::byte> bytes_;
+};
+
+class StridedBlob final : public Blob {
+ public:
+  // Requires: the dimensions' elements are in the blob.
+  StridedBlob(BlobPtr blob, const Strided& layout, Dimensions dimensions, std::uint64_t size)
+      : blob_(std::move(blob)), first_(layout.offset), item_(layout.item_bytes), dimensions_(std::move(dimensions)), size_(size) {}
+
+  std::uint64_t size() const override { return size_; }
+  bool decodable() const override { return blob_->decodable(); }
+
+  // What the blob is made from, and how: the strides are told in the encoding.
+  std::optional<Stored> stored() const override {
+    auto at = blob_->stored();
+    if (!at) return at;
+    at->encoding += fmt::format(", {}-byte items from {}", item_, first_);
+    for (const Dimension& dimension : dimensions_) at->encoding += fmt::format(", {} every {}", dimension.count, dimension.stride);
+    return at;
+  }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (out.empty()) return;
+    const auto loaded = load();
+    Elements elements(*blob_, loaded ? loaded->bytes() : blob_->map(), item_);
+    std::uint64_t element = offset / item_;
+    if (const auto skipped = static_cast<std::size_t>(offset % item_); skipped != 0) {
+      out = out.subspan(copy_part(elements, element++, skipped, out));
+    }
+    if (const std::uint64_t whole = out.size() / item_; whole != 0) {
+      copy(elements, 0, first_, element, whole, out.data());
+      out = out.subspan(static_cast<std::size_t>(whole * item_));
+      element += whole;
+    }
+    if (!out.empty()) copy_part(elements, element, 0, out);
+  }
+
+ private:
+  // Null for blobs that can be borrowed, or read at any offset.
+  std::shared_ptr<const LoadedBlob> load() const {
+    if (blob_->map() || blob_->seekable()) return nullptr;
+    return loaded_.get([&] { return std::make_shared<const LoadedBlob>(blob_); });
+  }
+
+  // The bytes of one element from `skipped` on, as far as they fit; returns how many do.
+  std::size_t copy_part(Elements& elements, std::uint64_t element, std::size_t skipped, std::span<std::byte> out) const {
+    std::vector<std::byte> whole(item_);
+    copy(elements, 0, first_, element, 1, whole.data());
+    const std::size_t count = std::min(item_ - skipped, out.size());
+    std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
+    return count;
+  }
+
+  // `count` elements from `first` on of those that the dimensions from `d` on have at `position`: as few boxes as they make.
+  void copy(Elements& elements, std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to) const {
+    if (d == dimensions_.size()) return elements.copy(position, {}, to);
+    std::uint64_t inner = 1;
+    for (std::size_t i = d + 1; i < dimensions_.size(); ++i) inner *= dimensions_[i].count;
+    const std::int64_t stride = dimensions_[d].stride;
+    std::uint64_t index = first / inner;
+    if (const std::uint64_t passed = first % inner; passed != 0) {
+      const std::uint64_t some = std::min(count, inner - passed);
+      copy(elements, d + 1, moved(position, index++, stride), passed, some, to);
+      to += some * item_;
+      count -= some;
+    }
+    if (const std::uint64_t whole = count / inner; whole != 0) {
+      Dimensions box(dimensions_.begin() + static_cast<std::ptrdiff_t>(d), dimensions_.end());
+      box[0].count = whole;
+      elements.copy(moved(position, index, stride), std::move(box), to);
+      to += whole * inner * item_;
+      index += whole;
+      count -= whole * inner;
+    }
+    if (count != 0) copy(elements, d + 1, moved(position, index, stride), 0, count, to);
+  }
+
+  BlobPtr blob_;
+  std::uint64_t first_;
+  std::size_t item_;
+  Dimensions dimensions_;
+  std::uint64_t size_;
+  Kept<const LoadedBlob> loaded_;
+};
+
+[[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }
+
+std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bool row_major) {
+  std::vector<std::int64_t> strides(shape.size());
+  std::uint64_t bytes = item_bytes;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const std::size_t d = row_major ? shape.size() - 1 - i : i;
+    strides[d] = static_cast<std::int64_t>(bytes);
+    bytes *= shape[d];
+  }
+  return strides;
+}
+
+// The elements, each as it is stored.
+BlobPtr gathered(BlobPtr blob, const Strided& layout) {
+  const auto elements = element_count(layout.shape);
+  const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;
+  if (!size) refuse(fmt::format("elements of shape {} take more than 2^64 bytes", to_string(layout.shape)));
+  if (*size == 0) return make_memory_blob({}, "no elements");
+  Dimensions dimensions = merged(layout);
+  const auto extent = extent_of(layout.offset, dimensions, layout.item_bytes);
+  if (!extent || extent->end > blob->size()) {
+    refuse(fmt::format("elements of shape {} with strides ({}) from byte {} on are not in {} bytes", to_string(layout.shape), fmt::join(layout.strides, ", "),
+                       layout.offset, blob->size()));
+  }
+  const bool dense = dimensions.empty() || (dimensions.size() == 1 && dimensions[0].stride == static_cast<std::int64_t>(layout.item_bytes));
+  if (dense && *size == blob->size()) return blob;
+  if (const auto raw = dense ? blob->raw() : std::nullopt) return make_source_blob(raw->source, raw->offset + layout.offset, *size);
+  return std::make_shared<StridedBlob>(std::move(blob), layout, std::move(dimensions), *size);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes) { return strides_of(shape, item_bytes, true); }
+std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes) { return strides_of(shape, item_bytes, false); }
+
+BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) { return make_byte_swapped_blob(gathered(std::move(blob), layout), layout.swapped); }
+
+}  // namespace poise
