@@ -7,6 +7,7 @@
 #include "io/sink.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/measured_losses.hpp"
 #include "ops/part_errors.hpp"
 
 namespace poise {
@@ -21,6 +22,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 ConvertReport write_transformed(Plan::Work& work, FileOutput& file) {
   Transformed& transformed = work.transformed;
   const ConvertOptions& options = work.options;
+  const MeasuredLosses losses(transformed);
   make_sparse(transformed, options);
   std::optional<DigestCheck> check;
   if (options.verify) {
@@ -43,14 +45,7 @@ ConvertReport write_transformed(Plan::Work& work, FileOutput& file) {
   report.warnings = transformed.model.warnings;
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
   report.losses = losses_of(transformed.model, *work.format, options.write);
-  for (const auto& [types, cast] : transformed.casts) {
-    const CastStats stats = cast->total();
-    if (stats.values == 0) continue;  // nobody asked for the elements: metadata alone, or codes that are float32 already
-    report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
-  }
-  for (const QuantizedTensor& tensor : transformed.quantized) {
-    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tensor.report->total()});
-  }
+  losses.tell(report);
   return report;
 }
 
@@ -64,7 +59,7 @@ ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
 ConvertReport write(const Plan& plan, const fs::path& output) {
   const auto start = Clock::now();
   if (!plan.work || plan.work->is_written) throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
-  plan.work->is_written = true;  // what the reports of casts have counted is not counted again
+  plan.work->is_written = true;
   ConvertReport report = carry_out(*plan.work, output);
   report.seconds = seconds_since(start);
   return report;

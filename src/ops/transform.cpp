@@ -17,6 +17,7 @@
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
 #include "views/mx.hpp"
+#include "views/quantize.hpp"
 #include "views/sparse.hpp"
 
 namespace poise {
@@ -179,22 +180,16 @@ class Types {
 };
 
 Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, std::vector<QuantizedTensor>& done) {
-  const auto report = std::make_shared<QuantizationReport>();
-  Tensor quantized = quantize(tensor, type, report);
+  Tensor quantized = quantize(tensor, type);
   StoredType actual = type;
   if (type.grouped()) actual.groups.size = quantized.layout.groups()->group_size;
-  done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes(), report});
+  done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes()});
   return quantized;
 }
 
-std::shared_ptr<CastReport> report_for(CastReports& casts, DType from, DType to) {
-  auto& report = casts[{from, to}];
-  if (!report) report = std::make_shared<CastReport>();
-  return report;
-}
-
-Tensor cast_tensor(const Tensor& tensor, DType to, CastReports& casts) {
-  Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to, report_for(casts, element_type(tensor), to)));
+Tensor cast_tensor(const Tensor& tensor, DType to, std::vector<CastTensor>& casts) {
+  casts.push_back({tensor.name, element_type(tensor), to});
+  Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to));
   if (tensor.layout == Layout::dense) cast.attributes = tensor.attributes;  // other layouts' describe their codes
   return cast;
 }
@@ -209,10 +204,11 @@ Tensor with_parts_beside_data(Tensor tensor, const Tensor& original) {
 }
 
 // A sparse tensor stays one; its values are cast.
-Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, CastReports& casts) {
+Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, std::vector<CastTensor>& casts) {
   const DType from = tensor.require("values").dtype;
   if (!type || type->quantized() || from == type->dtype) return tensor;
-  return with_cast_values(std::move(tensor), type->dtype, report_for(casts, from, type->dtype));
+  casts.push_back({tensor.name, from, type->dtype});
+  return with_cast_values(std::move(tensor), type->dtype);
 }
 
 // The tensor as it is, but for a layout that the target does not have.
@@ -268,7 +264,12 @@ void read_config_as(Model& model, const std::string& model_type) {
   take_config(model, std::move(map), model.origin.path.string());
 }
 
-// All of a model but its tensors.
+void warn_of_lost_parts(Model& model, const std::vector<std::string>& tensors) {
+  warn(model, tensors, "its parts beside data are lost, for it is dense no more");
+}
+
+}  // namespace
+
 Model without_tensors(const Model& model) {
   Model result;
   result.origin = model.origin;
@@ -280,12 +281,6 @@ Model without_tensors(const Model& model) {
   result.warnings = model.warnings;
   return result;
 }
-
-void warn_of_lost_parts(Model& model, const std::vector<std::string>& tensors) {
-  warn(model, tensors, "its parts beside data are lost, for it is dense no more");
-}
-
-}  // namespace
 
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options) {
   Transformed result;

@@ -1,40 +1,40 @@
 // transform: the middle of a conversion. Makes a model of lazy tensors out of another: select, cast, quantize.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
-#include "views/cast.hpp"
-#include "views/quantize.hpp"
 
 namespace poise {
 
-// Collects what each pair of types lost; filled while the transformed tensors are read.
-using CastReports = std::map<std::pair<DType, DType>, std::shared_ptr<CastReport>>;
+// A tensor that is cast, or whose values are.
+struct CastTensor {
+  std::string name;
+  DType from;
+  DType to;
+};
 
-// Collects what quantizing a tensor lost, likewise.
 struct QuantizedTensor {
   std::string name;
   StoredType type;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  std::shared_ptr<QuantizationReport> report;
 };
 
 struct Transformed {
   Model model;
   std::vector<std::string> skipped;                // names
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
-  CastReports casts;
+  std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
 };
+
+// All of a model but its tensors.
+Model without_tensors(const Model& model);
 
 // Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict each other.
 // Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.

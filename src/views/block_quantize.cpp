@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -10,36 +9,36 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/stored_type.hpp>
 
 #include "io/read_fully.hpp"
 #include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
+#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {
 
 constexpr std::size_t kElements = 32768;  // encoded at a time, about
 
-class BlockEncodedBlob final : public Blob {
+class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
-  BlockEncodedBlob(const Tensor& tensor, const BlockType& type, Importance importance, std::shared_ptr<QuantizationReport> report)
+  BlockEncodedBlob(const Tensor& tensor, const BlockType& type, Importance importance)
       : name_(tensor.name),
         elements_(dense_blob(tensor, DType::f32)),
         type_(type),
         row_(static_cast<std::size_t>(tensor.shape.back())),
         row_bytes_(row_ / type.elements * type.bytes),
         rows_(row_ == 0 ? 0 : tensor.elements() / row_),
-        importance_(std::move(importance)),
-        report_(std::move(report)),
-        counted_(report_ ? static_cast<std::size_t>(rows_) : 0) {}
+        importance_(std::move(importance)) {}
 
   std::uint64_t size() const override { return rows_ * row_bytes_; }
   bool seekable() const override { return elements_->seekable(); }
   std::uint64_t grain() const override { return row_bytes_; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Rows>(*this); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+  void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
     Memory memory;
     std::vector<std::byte> cut;
     while (!out.empty()) {
@@ -51,10 +50,10 @@ class BlockEncodedBlob final : public Blob {
       memory.numbers.resize(count * row_);
       elements_->read(first * row_ * sizeof(float), std::as_writable_bytes(std::span(memory.numbers)));
       if (skipped == 0 && made == count * row_bytes_) {
-        encode(first, count, memory, out.data());
+        encode(first, count, memory, out.data(), loss);
       } else {
         cut.resize(count * row_bytes_);
-        encode(first, count, memory, cut.data());
+        encode(first, count, memory, cut.data(), loss);
         std::copy_n(cut.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
       }
       offset += made;
@@ -91,7 +90,7 @@ class BlockEncodedBlob final : public Blob {
       memory_.numbers.resize(count * blob_.row_);
       read_fully(*elements_, std::as_writable_bytes(std::span(memory_.numbers)));
       rows_.resize(count * blob_.row_bytes_);
-      blob_.encode(row_, count, memory_, rows_.data());
+      blob_.encode(row_, count, memory_, rows_.data(), nullptr);
       left_ = rows_.size();
       row_ += count;
     }
@@ -106,22 +105,19 @@ class BlockEncodedBlob final : public Blob {
 
   std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElements / row_); }
 
-  void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out) const {
+  void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
     if (bad.count > 0) {
       throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name_, first * row_ + bad.first))
           .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
     }
     type_.encode({memory.numbers.data(), count, row_, importance_ ? importance_->data() : nullptr}, out);
-    if (report_) measure(first, count, memory, out);
+    if (loss != nullptr) measure(count, memory, out, *loss);
   }
 
-  // Rows that are read again count once.
-  void measure(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
-    QuantizationError error;
+  void measure(std::size_t count, Memory& memory, const std::byte* blocks, QuantizationError& error) const {
     memory.decoded.resize(row_);
     for (std::size_t r = 0; r < count; ++r) {
-      if (counted_[static_cast<std::size_t>(first + r)].exchange(1, std::memory_order_relaxed) != 0) continue;
       type_.decode(blocks + r * row_bytes_, row_ / type_.elements, memory.decoded.data());
       const float* numbers = memory.numbers.data() + r * row_;
       double squared_error = 0;
@@ -135,7 +131,6 @@ class BlockEncodedBlob final : public Blob {
       }
       error.merge({row_, static_cast<double>(worst), squared_error, squared_values});
     }
-    report_->add(error);
   }
 
   std::string name_;
@@ -145,8 +140,6 @@ class BlockEncodedBlob final : public Blob {
   std::size_t row_bytes_;  // of its blocks
   std::uint64_t rows_;
   Importance importance_;
-  std::shared_ptr<QuantizationReport> report_;
-  mutable std::vector<std::atomic<std::uint8_t>> counted_;  // rows; empty: nobody asks
 };
 
 struct Fallback {
@@ -166,8 +159,8 @@ const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {
   return instead != nullptr && row % instead->elements == 0 ? instead : nullptr;
 }
 
-Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance, std::shared_ptr<QuantizationReport> report) {
-  return make_blocks(tensor.name, tensor.shape, type, BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance), std::move(report))));
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance) {
+  return make_blocks(tensor.name, tensor.shape, type, BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));
 }
 
 }  // namespace poise

@@ -14,12 +14,11 @@
 #include "bytes/little_endian.hpp"
 #include "numeric/cast_kernels.hpp"
 #include "numeric/float_formats.hpp"
-#include "views/counted_blocks.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements converted at a time: source, float32 and result stay in the first cache
+constexpr std::size_t kBlock = 4096;  // elements converted at a time: source, float32 and result stay in the first cache
 
 void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
   std::array<float, 256> table{};
@@ -39,38 +38,31 @@ void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
 // The byte in which an element begins.
 std::uint64_t byte_of(std::uint64_t element, unsigned bits) { return bits < 8 ? element / (8 / bits) : element * (bits / 8); }
 
-class CastBlob final : public Blob {
+class CastBlob final : public LossyBlob<CastStats> {
  public:
-  CastBlob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report)
-      : name_(std::move(name)),
-        data_(std::move(data)),
-        from_(from),
-        to_(to),
-        from_bits_(info(from).bits),
-        to_bytes_(info(to).bits / 8),
-        elements_(elements),
-        report_(std::move(report)),
-        counted_(elements_) {}
+  CastBlob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to)
+      : name_(std::move(name)), data_(std::move(data)), from_(from), to_(to), from_bits_(info(from).bits), to_bytes_(info(to).bits / 8), elements_(elements) {}
 
   std::uint64_t size() const override { return elements_ * to_bytes_; }
   bool seekable() const override { return data_->seekable(); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out);
-    CastStats total;
+  void read_measured(std::uint64_t offset, std::span<std::byte> out, CastStats* loss) const override {
+    CastStats ignored;
+    CastStats& stats = loss != nullptr ? *loss : ignored;
+    if (const auto all = data_->map(); all && widens_whole(offset, out)) {
+      stats.values += out.size() / sizeof(float);  // nothing is lost
+      return widen_mapped(*all, offset, out);
+    }
     Block block(*this);
     while (!out.empty()) {
-      CastStats stats;
       const std::uint64_t element = offset / to_bytes_;
       const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
       const std::span<const std::byte> made = block.make(element, skipped + out.size(), stats).subspan(skipped);
-      if (counted_.first_time(element)) total.merge(stats);
       const std::size_t count = std::min(made.size(), out.size());
       std::copy_n(made.begin(), count, out.begin());
       offset += count;
       out = out.subspan(count);
     }
-    if (report_) report_->add(total);
   }
 
  private:
@@ -87,12 +79,6 @@ class CastBlob final : public Blob {
     const std::size_t count = out.size() / sizeof(float);
     const std::uint64_t first = offset / sizeof(float);
     widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count), first_in_byte(first));
-    if (!report_) return;
-    CastStats stats;  // nothing is lost
-    for (std::size_t i = 0; i < count; i += kBlock) {
-      if (counted_.first_time(offset / sizeof(float) + i)) stats.values += std::min(kBlock, count - i);
-    }
-    report_->add(stats);
   }
 
   // The buffers one reader needs to convert a block.
@@ -186,21 +172,9 @@ class CastBlob final : public Blob {
   unsigned from_bits_;
   std::size_t to_bytes_;
   std::uint64_t elements_;
-  std::shared_ptr<CastReport> report_;
-  mutable CountedBlocks counted_;
 };
 
 }  // namespace
-
-void CastReport::add(const CastStats& stats) {
-  const std::lock_guard lock(mutex_);
-  stats_.merge(stats);
-}
-
-CastStats CastReport::total() const {
-  const std::lock_guard lock(mutex_);
-  return stats_;
-}
 
 bool can_widen(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
 
@@ -218,9 +192,9 @@ void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t
   }
 }
 
-BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to, std::shared_ptr<CastReport> report) {
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to) {
   if (from == to) return data;
-  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, elements, to, std::move(report));
+  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, elements, to);
 }
 
 }  // namespace poise

@@ -61,13 +61,11 @@ DType element_type(const Tensor& tensor) {
   return tensor.require(is_sparse(tensor) ? "values" : "data").dtype;
 }
 
-BlobPtr dense_blob(const Tensor& tensor, DType to, std::shared_ptr<CastReport> report) {
-  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to, std::move(report));
-}
+BlobPtr dense_blob(const Tensor& tensor, DType to) { return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to); }
 
-Tensor with_cast_values(Tensor tensor, DType to, std::shared_ptr<CastReport> report) {
+Tensor with_cast_values(Tensor tensor, DType to) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
-  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to, std::move(report));
+  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to);
   values->dtype = to;
   values->spelling.reset();
   values->digest.reset();

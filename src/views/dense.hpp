@@ -1,7 +1,6 @@
 // dense: the elements of a tensor as one row-major run of one floating-point type, whatever its layout and type.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include <poise/tensor.hpp>
@@ -24,12 +23,12 @@ DType element_type(const Tensor& tensor);
 // type. Requires: the same.
 Tensor make_dense_tensor(const Tensor& tensor);
 
-// The elements, computed when they are read. `to` is f32, f16 or bf16. `report` (may be null) learns what the cast lost.
+// The elements, computed when they are read. `to` is f32, f16 or bf16. A LossyBlob<CastStats> where that is a cast.
 // Reading throws unsupported, naming tensor and index, when a finite value overflows `to`.
 // Requires: has_float_elements(tensor).
-BlobPtr dense_blob(const Tensor& tensor, DType to, std::shared_ptr<CastReport> report = nullptr);
+BlobPtr dense_blob(const Tensor& tensor, DType to);
 
 // A sparse tensor with its values as `to`, as dense_blob() would have them. Requires: has_float_elements(tensor), is_sparse(tensor).
-Tensor with_cast_values(Tensor tensor, DType to, std::shared_ptr<CastReport> report = nullptr);
+Tensor with_cast_values(Tensor tensor, DType to);
 
 }  // namespace poise

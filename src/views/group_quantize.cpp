@@ -19,17 +19,17 @@
 #include "io/read_fully.hpp"
 #include "numeric/float_formats.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/counted_blocks.hpp"
 #include "views/dense.hpp"
+#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements at a time: numbers and codes stay in the first cache
-constexpr std::size_t kMostGroups = kBlock / 4;           // in a block: no group is smaller than a word of codes
-constexpr std::size_t kGroupsPerTask = 512;               // groups a thread looks at before it takes more
+constexpr std::size_t kBlock = 4096;             // elements at a time: numbers and codes stay in the first cache
+constexpr std::size_t kMostGroups = kBlock / 4;  // in a block: no group is smaller than a word of codes
+constexpr std::size_t kGroupsPerTask = 512;      // groups a thread looks at before it takes more
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr double kLargestHalf = 65504;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
@@ -197,31 +197,26 @@ class GroupNumbersBlob final : public Blob {
   std::array<std::uint16_t, 256> zeros_ = make_zeros();
 };
 
-class GroupCodesBlob final : public Blob {
+class GroupCodesBlob final : public LossyBlob<QuantizationError> {
  public:
-  GroupCodesBlob(BlobPtr elements, const Groups& groups, std::shared_ptr<const GroupScales> scales, std::shared_ptr<QuantizationReport> report)
-      : elements_(std::move(elements)),
-        groups_(groups),
-        codes_a_byte_(8 / groups.bits),
-        scales_(std::move(scales)),
-        report_(std::move(report)),
-        counted_(elements_->size() / sizeof(float)) {}
+  GroupCodesBlob(BlobPtr elements, const Groups& groups, std::shared_ptr<const GroupScales> scales)
+      : elements_(std::move(elements)), groups_(groups), codes_a_byte_(8 / groups.bits), scales_(std::move(scales)) {}
 
   std::uint64_t size() const override { return elements_->size() / sizeof(float) / codes_a_byte_; }
   bool seekable() const override { return elements_->seekable(); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+  void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
+    QuantizationError ignored;
+    QuantizationError& error = loss != nullptr ? *loss : ignored;
     const auto table = scales_->table();
     std::array<float, kBlock> numbers;
     std::array<std::byte, kBlock> codes;
-    QuantizationError error;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
       const std::size_t count = std::min(out.size() * codes_a_byte_, kBlock);
       const auto block = std::span(numbers).first(count);
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      const QuantizationError lost = encode(*table, first, block, codes.data());
-      if (counted_.first_time(first)) error.merge(lost);
+      error.merge(encode(*table, first, block, codes.data()));
       if (codes_a_byte_ == 1) {
         std::copy_n(codes.begin(), count, out.begin());
       } else {
@@ -230,7 +225,6 @@ class GroupCodesBlob final : public Blob {
       offset += count / codes_a_byte_;
       out = out.subspan(count / codes_a_byte_);
     }
-    if (report_) report_->add(error);
   }
 
  private:
@@ -292,8 +286,6 @@ class GroupCodesBlob final : public Blob {
   Groups groups_;
   std::size_t codes_a_byte_;
   std::shared_ptr<const GroupScales> scales_;
-  std::shared_ptr<QuantizationReport> report_;
-  mutable CountedBlocks counted_;
 };
 
 Part part_of(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob)}; }
@@ -308,7 +300,7 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
   return std::nullopt;
 }
 
-Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report) {
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
   const auto size = group_size_for(groups, tensor.shape.back());
   if (!size) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}", tensor.name, tensor.shape.back(), groups.size))
@@ -321,7 +313,7 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_p
   quantized.name = tensor.name;
   quantized.shape = tensor.shape;
   quantized.attributes = {{"bits", std::uint64_t{groups.bits}}, {"group_size", *size}, {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
-  quantized.parts.push_back(part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales, std::move(report))));
+  quantized.parts.push_back(part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales)));
   quantized.parts.push_back(part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
   quantized.parts.push_back(part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
   quantized.layout = read_group_scheme(quantized, GroupWords::zt1);

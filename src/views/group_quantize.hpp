@@ -1,12 +1,10 @@
 // group_quantize: floating-point tensors as codes with a scale and a zero point per group, and groups as numbers again.
 #pragma once
 
-#include <memory>
+#include <optional>
 
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
-
-#include "views/quantize.hpp"
 
 namespace poise {
 
@@ -18,9 +16,10 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 // min at most and max at least 0; zero = round(-min / scale). Nothing is computed now: a group's scale is found
 // when its codes are first read, or in a pass of its own when the scales are read first, and kept (4 bytes a group) until the
 // last of the zeros has been read. That throws unsupported, naming tensor and index, when an element is not finite, or too
-// large for a float16 scale. Throws unsupported when no group size fits the rows.
+// large for a float16 scale. Throws unsupported when no group size fits the rows. The codes are a
+// LossyBlob<QuantizationError>.
 // Requires: has_float_elements(tensor), rank >= 1.
-Tensor quantize_groups(const Tensor& tensor, const Groups& groups, std::shared_ptr<QuantizationReport> report);
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups);
 
 // The elements of a group-quantized tensor as float32, computed when they are read.
 // Reading throws what check_group_parts() throws. Requires: Layout::quantized_group with a scheme.

@@ -3,20 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <span>
 
 #include "codec/affine.hpp"
 #include "codec/quantize_kernels.hpp"
 #include "views/block_quantize.hpp"
-#include "views/counted_blocks.hpp"
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
+#include "views/lossy_blob.hpp"
 #include "views/scale_search.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = CountedBlocks::kElements;  // elements at a time: numbers and codes stay in the first cache
+constexpr std::size_t kBlock = 4096;  // elements at a time: numbers and codes stay in the first cache
 
 class ScaleOfElements final : public AffineSource {
  public:
@@ -82,38 +83,35 @@ class Encoder {
   CodeFormat format_;
 };
 
-class QuantizedBlob final : public Blob {
+class QuantizedBlob final : public LossyBlob<QuantizationError> {
  public:
-  QuantizedBlob(BlobPtr elements, DType dtype, std::shared_ptr<const AffineSource> affine, std::shared_ptr<QuantizationReport> report)
+  QuantizedBlob(BlobPtr elements, DType dtype, std::shared_ptr<const AffineSource> affine)
       : elements_(std::move(elements)),
         count_(elements_->size() / sizeof(float)),
         dtype_(dtype),
         codes_a_byte_(8 / info(dtype).bits),
-        affine_(std::move(affine)),
-        report_(std::move(report)),
-        counted_(count_) {}
+        affine_(std::move(affine)) {}
 
   std::uint64_t size() const override { return (count_ + codes_a_byte_ - 1) / codes_a_byte_; }
   bool seekable() const override { return elements_->seekable(); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+  void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
+    QuantizationError ignored;
+    QuantizationError& error = loss != nullptr ? *loss : ignored;
     const Encoder encoder(dtype_, affine_->get());
     std::array<float, kBlock> numbers;
     std::array<std::byte, kBlock> codes;
-    QuantizationError error;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
       const auto count = static_cast<std::size_t>(std::min({out.size() * codes_a_byte_, kBlock, static_cast<std::size_t>(count_ - first)}));
       const auto block = std::span(numbers).first(count);
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      const QuantizationError lost = encoder.encode(block, codes_a_byte_ == 1 ? out.first(count) : std::span(codes).first(count));
+      error.merge(encoder.encode(block, codes_a_byte_ == 1 ? out.first(count) : std::span(codes).first(count)));
       if (codes_a_byte_ == 2) pack_nibbles(codes.data(), count, out.data());
-      if (counted_.first_time(first)) error.merge(lost);
       offset += bytes;
       out = out.subspan(bytes);
     }
-    if (report_) report_->add(error);
   }
 
  private:
@@ -122,28 +120,16 @@ class QuantizedBlob final : public Blob {
   DType dtype_;
   std::size_t codes_a_byte_;
   std::shared_ptr<const AffineSource> affine_;
-  std::shared_ptr<QuantizationReport> report_;
-  mutable CountedBlocks counted_;
 };
 
 }  // namespace
 
-void QuantizationReport::add(const QuantizationError& error) {
-  const std::lock_guard lock(mutex_);
-  error_.merge(error);
-}
-
-QuantizationError QuantizationReport::total() const {
-  const std::lock_guard lock(mutex_);
-  return error_;
-}
-
-Tensor quantize(const Tensor& tensor, const StoredType& type, std::shared_ptr<QuantizationReport> report) {
-  if (type.blocks != nullptr) return quantize_to_blocks(tensor, *type.blocks, nullptr, std::move(report));
-  if (type.grouped()) return quantize_groups(tensor, type.groups, std::move(report));
+Tensor quantize(const Tensor& tensor, const StoredType& type) {
+  if (type.blocks != nullptr) return quantize_to_blocks(tensor, *type.blocks, nullptr);
+  if (type.grouped()) return quantize_groups(tensor, type.groups);
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
-  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine, std::move(report)));
+  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine));
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // other layouts' describe their codes
   return quantized;

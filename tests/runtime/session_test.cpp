@@ -137,7 +137,7 @@ TEST(Session, WeightsOfOtherFloatingPointTypes) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     SCOPED_TRACE(to_string(dtype));
     expect_like_float32(1e-4, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, values.size(), dtype, nullptr);
+      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, values.size(), dtype);
       std::vector<float> exact(values.size());
       const auto bytes = read_all(*cast);
       widen(dtype, bytes.data(), exact);

@@ -27,7 +27,7 @@ TEST(Values, AreDecoded) {
   const Tensor tensor = make_tensor("w", {2, 2}, {127, -127, 0, 1});
   EXPECT_EQ(tensor.parts[0].dtype, DType::f32);
   EXPECT_THAT(values(tensor), ElementsAre(127, -127, 0, 1));
-  EXPECT_THAT(values(quantize(tensor, *stored_type_from_name("qint8"), nullptr)), ElementsAre(127, -127, 0, 1));  // delta is 1
+  EXPECT_THAT(values(quantize(tensor, *stored_type_from_name("qint8"))), ElementsAre(127, -127, 0, 1));  // delta is 1
   EXPECT_THAT(values(make_tensor("e", {0, 3}, {})), testing::IsEmpty());
 }
 
