@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <poise/finding.hpp>
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
@@ -36,6 +37,7 @@ struct DiffReport {
   std::vector<FieldDifference> fields;
   std::vector<TensorDifference> tensors;  // by name
   std::size_t equal_tensors = 0;
+  std::vector<Finding> warnings;  // digests that could not be checked
 
   bool same() const { return fields.empty() && tensors.empty(); }
 };

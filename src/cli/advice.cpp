@@ -1,14 +1,18 @@
 #include "cli/advice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace poise::cli {
 namespace {
+
+constexpr std::array<std::string_view, 4> kOptions = {"only", "skip", "keep", "align"};
 
 // One piece of advice for all tensors of one kind of remedy: "--skip 'a' --skip 'b' leave them out".
 std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
@@ -37,6 +41,14 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
   return {};
 }
 
+// The library names its own options; the command's are spelled with dashes.
+std::string in_the_commands_words(const Error& error) {
+  std::string text = error.what();
+  if (error.kind() != ErrorKind::bad_argument) return text;
+  const bool is_option = std::ranges::any_of(kOptions, [&](std::string_view option) { return text.starts_with(fmt::format("{}: ", option)); });
+  return is_option ? "--" + text : text;
+}
+
 }  // namespace
 
 std::string advice(const std::vector<Remedy>& remedies) {
@@ -51,7 +63,7 @@ std::string advice(const std::vector<Remedy>& remedies) {
 }
 
 std::string with_advice(const Error& error) {
-  const std::string text = error.what();
+  const std::string text = in_the_commands_words(error);
   const std::string helps = advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;

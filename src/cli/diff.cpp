@@ -51,6 +51,7 @@ void print_differences(const Options& options) {
   const Model a = open(options.a, options.read);
   const Model b = open(options.b, options.read);
   const DiffReport report = diff(a, b, terminal_progress("diff"), options.verify);
+  for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
   print_fields(report, options);
   print_tensors(report, options);
   fmt::print("{} and {} differ, {} {} equal\n", plural(report.fields.size(), "field"), plural(report.tensors.size(), "tensor"),

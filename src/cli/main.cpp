@@ -79,6 +79,11 @@ void require_known_command(const CLI::App& app, int argc, char** argv) {
                      fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given, *nearest));
 }
 
+// CLI11 puts a type after the name of an argument: "PATH TEXT".
+void name_arguments_once(CLI::App& command) {
+  for (CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); })) option->type_name("");
+}
+
 // CLI11's help or complaint, through the functions that tell when it cannot be written. True for help.
 bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out;
@@ -117,6 +122,7 @@ int run(int argc, char** argv) {
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
   poise::cli::add_tokenize(app);
+  for (CLI::App* command : app.get_subcommands({})) name_arguments_once(*command);
   require_known_command(app, argc, argv);
   int code = 0;
   try {

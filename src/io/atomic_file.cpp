@@ -201,8 +201,9 @@ void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   empty_buffer();
   flushed_ = false;
-  if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0)
-    throw_system_error("write", target_.string(), count > INT64_MAX ? EFBIG : errno);
+  if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
+    throw_system_error("write", target_.string(), count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // which the system calls an invalid position
+  }
   ends_in_hole_ = true;
   start_writeback(count);
 }

@@ -1,9 +1,15 @@
 #include <poise/convert.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
+#include "io/free_space.hpp"
 #include "io/sink.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
@@ -16,17 +22,58 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+bool has_digests(const Model& model, const Tensor& tensor) {
+  return !model.origin.file_digests.empty() || std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+}
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+// What will be written, asked for where it matters: the headers are made once more for it.
+class Written {
+ public:
+  explicit Written(const Plan::Work& work) : work_(work) {}
+
+  const FilePlan& plan() {
+    if (!plan_) plan_ = plan_model(work_.transformed.model, *work_.format, work_.options.write);
+    return *plan_;
+  }
+  bool has_tensors() { return !plan().tensor_bytes.empty(); }
+
+ private:
+  const Plan::Work& work_;
+  std::optional<FilePlan> plan_;
+};
+
+// Throws io where the file system cannot take what is certainly written. Holes and what may be shared with the input do not count.
+void require_room(const Plan::Work& work, Written& written, const fs::path& output) {
+  const auto room = free_space(output);
+  if (!room) return;
+  const auto takes_room = [&](const Tensor& tensor) {
+    return !room->shares_copies || std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw(); });
+  };
+  std::uint64_t most = 0;
+  for (const Tensor& tensor : work.transformed.model.tensors()) most = saturating_add(most, tensor.size_bytes());
+  if (most <= room->bytes || !written.plan().bytes || !written.plan().exact) return;
+  std::uint64_t needed = 0;
+  for (std::size_t i = 0; i < written.plan().tensor_bytes.size(); ++i) {
+    if (takes_room(work.transformed.model.tensors()[i])) needed = saturating_add(needed, written.plan().tensor_bytes[i]);
+  }
+  if (needed <= room->bytes) return;
+  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes), output.string());
+}
+
 // All of a conversion that looks at the input's bytes.
-ConvertReport write_transformed(Plan::Work& work, FileOutput& file) {
+ConvertReport write_transformed(Plan::Work& work, FileOutput& file, const fs::path& output) {
   Transformed& transformed = work.transformed;
   const ConvertOptions& options = work.options;
   const MeasuredLosses losses(transformed);
   make_sparse(transformed, options);
+  Written written(work);
+  require_room(work, written, output);
   std::optional<DigestCheck> check;
   if (options.verify) {
-    check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return transformed.model.find(tensor.name) != nullptr; });
+    const auto is_taken = [&](const Tensor& tensor) { return has_digests(*work.input, tensor) && transformed.model.find(tensor.name) != nullptr; };
+    check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
   }
   const auto write = [&](const Progress& progress) {
     WriteOptions watched = options.write;
@@ -51,7 +98,7 @@ ConvertReport write_transformed(Plan::Work& work, FileOutput& file) {
 
 ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
   FileOutput file(output, work.options.write.overwrite, work.files);
-  return naming_parts({work.input}, [&] { return write_transformed(work, file); });
+  return naming_parts({work.input}, [&] { return write_transformed(work, file, output); });
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ namespace {
 
 // JSON makes null of infinities, and text of bytes.
 std::string text_of(const Value& value) {
-  if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return fmt::format("{}", *number);
+  if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
+    return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
   return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
 }
 
@@ -236,7 +237,9 @@ DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool v
   return naming_parts({&a, &b}, [&] {
     if (!verify) return compare_models(a, b, progress);
     DigestCheck check({&a, &b}, [&](const Tensor& tensor) { return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr; });
-    return check.around(progress, [&](const Progress& watched) { return compare_models(a, b, watched); });
+    DiffReport report = check.around(progress, [&](const Progress& watched) { return compare_models(a, b, watched); });
+    if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
+    return report;
   });
 }
 

@@ -1,4 +1,4 @@
-// Errors of decoders know a place in a file, not whose bytes they are: these put the tensor's name before them.
+// Errors of decoders know a place in a file, not whose bytes they are, and those of casts and codes know the tensor, not its file: these say both.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,8 @@
 namespace poise {
 
 // The same error with "tensor NAME: ROLE: " before its message, where it tells of damage inside a part of one of the models and does not name a
-// tensor yet. Where tensors share their bytes, the first counts.
+// tensor yet. With the place of the tensor's part where it names a tensor of one of the models and no file. Where tensors share their bytes, the
+// first counts.
 Error with_part_named(const Error& error, std::initializer_list<const Model*> models);
 
 // Calls work(); what it throws names the part.

@@ -112,9 +112,10 @@ void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
                         : at     ? std::optional(at->offset)
                                  : std::nullopt});
   };
-  if (!std::isfinite(affine.delta) || affine.delta < 0) tell(fmt::format("delta is {}, expected a finite number of at least 0", affine.delta));
+  const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // no "-nan"
+  if (!std::isfinite(affine.delta) || affine.delta < 0) tell(fmt::format("delta is {}, expected a finite number of at least 0", shown(affine.delta)));
   if (!std::isfinite(affine.min) || !std::isfinite(affine.max)) {
-    tell(fmt::format("min and max are {} and {}, expected finite numbers", affine.min, affine.max));
+    tell(fmt::format("min and max are {} and {}, expected finite numbers", shown(affine.min), shown(affine.max)));
   }
 }
 

@@ -68,12 +68,14 @@ Fault coo_fault(const Tensor& tensor) {
   return values_fault(tensor, coords.blob->size() / width);
 }
 
+// `problem` begins with the role of the part that is meant, if one is.
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
-  for (const Part& part : tensor.parts) {
-    if (const auto at = part.blob->stored())
-      throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem), at->source->name(), at->offset);
-  }
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
+  const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
+  auto at = part != nullptr ? part->blob->stored() : std::nullopt;
+  for (const Part& any : tensor.parts) at = at ? at : any.blob->stored();
+  std::string message = fmt::format("tensor {}: {}", tensor.name, problem);
+  if (at) throw Error(ErrorKind::invalid_file, std::move(message), at->source->name(), at->offset);
+  throw Error(ErrorKind::invalid_file, std::move(message));
 }
 
 // The columns of one row. Those that do not ascend are sorted, to see whether one comes twice.

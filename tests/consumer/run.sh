@@ -26,6 +26,20 @@ for program in "$work/build/consumer" "$work/with-pkg-config"; do
   sed -n '/^continuation:/,$p' "$work/listed" | cmp - "$work/told"
 done
 
+# The program of README.md, whose includes come first.
+sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '/^```$/q' | sed '/^```/d' >"$work/snippet"
+{
+  grep '^#include' "$work/snippet"
+  echo 'int main() {'
+  grep -v '^#include' "$work/snippet"
+  echo '}'
+} >"$work/readme.cpp"
+# shellcheck disable=SC2046,SC2086
+"$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$work/readme.cpp" -o "$work/readme" $(pkg-config --cflags --libs poise)
+"$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null 2>&1
+(cd "$work" && ./readme && "$poise" verify nano.safetensors nano.zt >/dev/null)
+rm -f "$work/nano.alt"
+
 c_program() {
   # shellcheck disable=SC2046,SC2086
   "$c_compiler" -std=c99 -pedantic -Wall -Wextra -Werror -O2 $flags "$1" -o "$2" $(pkg-config --cflags --libs poise) -lm

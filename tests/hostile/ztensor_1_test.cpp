@@ -434,42 +434,42 @@ TEST(HostileZtensor1, Sparse) {
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({1, 1, 2}));
                                              },
-                                             "blob 0", "indptr: it begins with 1, expected 0"},
+                                             "blob 2", "indptr: it begins with 1, expected 0"},
                                   VerifyCase{"pointers do not fall",
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({0, 2, 1}));
                                              },
-                                             "blob 0", "indptr: it falls from 2 to 1 behind row 1"},
+                                             "blob 2", "indptr: it falls from 2 to 1 behind row 1"},
                                   VerifyCase{"pointers stay inside",
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({0, UINT64_MAX, UINT64_MAX}));
                                              },
-                                             "blob 0", "indptr: row 0 ends at element 18446744073709551615, there are 2"},
+                                             "blob 2", "indptr: row 0 ends at element 18446744073709551615, there are 2"},
                                   VerifyCase{"pointers end with the count",
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({0, 1, 1}));
                                              },
-                                             "blob 0", "indptr: it ends with 1, expected 2"},
+                                             "blob 2", "indptr: it ends with 1, expected 2"},
                                   VerifyCase{"a column exists",
                                              [] {
                                                return sparse_rows(numbers({1, 3}), numbers({0, 1, 2}));
                                              },
-                                             "blob 0", "indices: element 1 in row 1 lies in column 3, there are 3"},
+                                             "blob 1", "indices: element 1 in row 1 lies in column 3, there are 3"},
                                   VerifyCase{"a column stands once in a row",
                                              [] {
                                                return sparse_rows(numbers({1, 1}), numbers({0, 2, 2}));
                                              },
-                                             "blob 0", "indices: column 1 comes twice in row 0"},
+                                             "blob 1", "indices: column 1 comes twice in row 0"},
                                   VerifyCase{"a coordinate exists",
                                              [] {
                                                return coordinates(numbers({0, 2, 1, 2}));
                                              },
-                                             "blob 0", "coords: element 1 lies at 2 in dimension 0, which has 2"},
+                                             "blob 1", "coords: element 1 lies at 2 in dimension 0, which has 2"},
                                   VerifyCase{"a cell stands once",
                                              [] {
                                                return coordinates(numbers({1, 1, 2, 2}));
                                              },
-                                             "blob 0", "coords: cell 5 comes twice"},
+                                             "blob 1", "coords: cell 5 comes twice"},
                               });
 }
 
@@ -584,17 +584,17 @@ const auto kHidden = std::array{
                [] {
                  return compressed_rows(elements<float>({1, 2}), numbers({1, 3}), numbers({0, 1, 2}));
                },
-               "blob 0", "indices: element 1 in row 1 lies in column 3, there are 3"},
+               "blob 1", "indices: element 1 in row 1 lies in column 3, there are 3"},
     VerifyCase{"coordinates are whole",
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 1, 1}));
                },
-               "blob 0", "coords: 24 bytes are no whole number of coordinates"},
+               "blob 1", "coords: 24 bytes are no whole number of coordinates"},
     VerifyCase{"a coordinate exists",
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 2, 1, 2}));
                },
-               "blob 0", "coords: element 1 lies at 2 in dimension 0, which has 2"},
+               "blob 1", "coords: element 1 lies at 2 in dimension 0, which has 2"},
 };
 
 TEST(HostileZtensor1, WhatCompressionHidesIsFoundWhenItIsDecoded) {

@@ -13,6 +13,7 @@
 #include <poise/error.hpp>
 #include <poise/verify.hpp>
 
+#include "io/free_space.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -152,6 +153,60 @@ TEST_F(Convert, IdsOfNoTokenAreCarried) {
     save(model, output(format), format);
     EXPECT_EQ(open(output(format)).vocabulary, vocabulary) << format;
     EXPECT_EQ(verify(output(format)).faults.size(), 3U) << format;
+  }
+}
+
+// 2^41 elements, of which one is not zero. File systems that compress could take them.
+TEST_F(Convert, WhatDoesNotFitOnTheDiskIsRefusedBeforeTheFirstByte) {
+  const auto room = free_space(output("out.safetensors"));
+  if (!room) GTEST_SKIP() << "it is not known how much this file system can take";
+  const auto part = [](const char* role, DType dtype, const std::vector<std::uint64_t>& numbers, std::size_t bytes) {
+    const auto all = std::as_bytes(std::span(numbers)).first(bytes);
+    return Part{.role = role, .dtype = dtype, .blob = make_memory_blob({all.begin(), all.end()}, role), .digest = {}};
+  };
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {std::uint64_t{1} << 41};
+  tensor.layout = Layout::sparse_coo;
+  tensor.parts = {part("values", DType::f32, {1}, 4), part("coords", DType::u64, {5}, 8)};
+  Model model;
+  model.add(std::move(tensor));
+  save(model, output("sparse.zt"), "zt");
+  bool begun = false;
+  ConvertOptions options;
+  options.write.progress = [&](const ProgressEvent&) { return !(begun = true); };
+  try {
+    convert(output("sparse.zt"), output("out.safetensors"), options);
+    ADD_FAILURE() << "8 TiB of zeros were written";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_EQ(error.path(), output("out.safetensors"));
+    EXPECT_THAT(error.message(), testing::StartsWith("the tensors need 8796093022208 bytes, and the file system has "));
+  }
+  EXPECT_FALSE(begun);
+  EXPECT_EQ(files(), (std::set<std::string>{"in.zt", "sparse.zt"}));
+  EXPECT_TRUE(plan(output("sparse.zt"), output("out.safetensors")).bytes_out);  // which says it, too
+}
+
+// What casts and codes say of an element is told with the place of its tensor.
+TEST_F(Convert, ErrorsOfElementsNameTheFileAndThePlace) {
+  const std::vector<float> large = {1, 1e9F};
+  const auto bytes = std::as_bytes(std::span(large));
+  Model model;
+  model.add(make_dense("a", {1024}, DType::f32, make_memory_blob(std::vector<std::byte>(4096), "a")));
+  model.add(make_dense("b: c", {2}, DType::f32, make_memory_blob({bytes.begin(), bytes.end()}, "b")));
+  model.add(make_dense("b", {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "b")));
+  save(model, output("large.zt"), "zt");
+  const Model opened = open(output("large.zt"));
+  try {
+    convert(output("large.zt"), output("out.zt"), options_with([](ConvertOptions& o) { o.dtype = DType::f16; }));
+    ADD_FAILURE() << "1e9 became a float16";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_EQ(error.message(), "tensor b: c: element 1 is too large for f16");
+    EXPECT_EQ(error.path(), output("large.zt"));
+    EXPECT_EQ(error.offset(), opened.find("b: c")->require("data").blob->raw()->offset);
+    EXPECT_EQ(error.remedies(), (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));
   }
 }
 

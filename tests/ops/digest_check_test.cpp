@@ -196,6 +196,27 @@ TEST_F(DigestCheckTest, OnlyOfWhatIsTaken) {
   EXPECT_EQ(refusal(file, options), "");
 }
 
+// What alt.c reads has no tensors.
+TEST_F(DigestCheckTest, OfNothingWhereNoTensorIsWritten) {
+  const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
+  damage(file, "b");
+  Model metadata = open(file);
+  metadata.config.emplace();
+  metadata.config->hidden_act = "silu";
+  metadata.vocabulary.emplace();
+  metadata.vocabulary->add("x", 0, TokenType::normal);
+  save(metadata, path("with_config.zt"), "zt", with(DigestAlgorithm::none));
+  // The same with digests, and damage to one tensor.
+  ConvertOptions digested;
+  digested.write = with(DigestAlgorithm::xxh3);
+  convert(path("with_config.zt"), path("digested.zt"), digested);
+  damage(path("digested.zt"), "c");
+  ConvertOptions options;
+  options.write.dialect = "alt.c";
+  EXPECT_EQ(refusal(path("digested.zt"), options, "out.alt"), "");
+  EXPECT_THAT(refusal(path("digested.zt"), {}, "out.alt"), HasSubstr("tensor c: data: the digest is"));
+}
+
 TEST_F(DigestCheckTest, AreTrustedWhenThatIsAskedFor) {
   const fs::path file = saved("in.zt", "zt", with(DigestAlgorithm::xxh3));
   damage(file, "b");
@@ -347,6 +368,11 @@ TEST_F(DigestCheckTest, UnknownKindsAreTold) {
   const DigestCheck check({&digested}, [](const Tensor&) { return true; });
   ASSERT_TRUE(check.unchecked());
   EXPECT_EQ(check.unchecked()->message, "tensor a: data: the digest md5:00 (and 2 more) is of no kind that Poise can compute; it was not checked");
+  EXPECT_EQ(diff(digested, odd, {}, false).warnings.size(), 0U);
+  const DiffReport report = diff(digested, odd);
+  EXPECT_TRUE(report.same());
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0].message, check.unchecked()->message);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 namespace poise {
@@ -67,6 +68,10 @@ TEST(VerifyValues, TheScaleIsFiniteAndNotNegative) {
     EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {delta, 0, 0, false})), tells("tensor w: delta is")) << delta;
   }
   EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {1, 0, std::numeric_limits<float>::infinity(), false})), tells("min and max are"));
+  // A NaN has no sign for people.
+  const float nan = std::copysign(std::numeric_limits<float>::quiet_NaN(), -1.0F);
+  EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {nan, 0, 0, false})), tells("delta is nan,"));
+  EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {1, nan, nan, false})), tells("min and max are nan and nan,"));
 }
 
 TEST(VerifyValues, AFaultOfTheScaleIsWhereTheScaleIs) {

@@ -19,6 +19,7 @@ namespace ztensor {
 inline constexpr std::string_view kMagic2 = "\x89ZT2\r\n\x1a\n";
 inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
+inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // that Poise writes: of the largest pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
 inline constexpr std::uint64_t kFooterBlock2 = 512;  // a footer inside of one is written in one piece: an edit begins one here
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;

@@ -149,8 +149,10 @@ class SharedBlobs {
 struct Storage {
   explicit Storage(const WriteOptions& options)
       : alignment(options.align.value_or(kCanonicalAlignment2)), zstd_level(options.zstd_level), digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
-    if (alignment < kLeastAlignment2 || !std::has_single_bit(alignment))
-      throw Error(ErrorKind::bad_argument, fmt::format("zTensor 2 aligns to powers of two from {} on, not to {}", kLeastAlignment2, alignment));
+    if (alignment < kLeastAlignment2 || alignment > kMostAlignment2 || !std::has_single_bit(alignment)) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("align: {} is no power of two from {} to {}, which Poise aligns zTensor 2 to", alignment, kLeastAlignment2, kMostAlignment2));
+    }
     if (zstd_level) require_zstd_level(*zstd_level);
     if (digest == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
   }
