@@ -117,7 +117,7 @@ Tensor affine(Dice& dice, const std::string& name) {
 Tensor random_tensor(Dice& dice, const std::string& name) {
   switch (dice.below(8)) {
     case 0: return affine(dice, name);
-    case 1: return quantize_groups(small_floats(dice, name, {1 + dice.below(3), 16}), {dice.chance() ? 4U : 8U, 8}, nullptr);
+    case 1: return quantize_groups(small_floats(dice, name, {1 + dice.below(3), 16}), {dice.chance() ? 4U : 8U, 8});
     case 2: {
       Tensor tensor = small_floats(dice, name, {1 + dice.below(3), 1 + dice.below(4)});
       auto sparse = sparsify(tensor, dice.chance() ? Layout::sparse_csr : Layout::sparse_coo, 0);

@@ -134,6 +134,7 @@ std::string_view name_of(VocabularyKind kind) {
     case VocabularyKind::sentencepiece_bpe: return "sentencepiece_bpe";
     case VocabularyKind::sentencepiece_unigram: return "sentencepiece_unigram";
     case VocabularyKind::byte_pair: return "byte_pair";
+    case VocabularyKind::pipeline: return "pipeline";
   }
   return "other";
 }

@@ -115,7 +115,8 @@ struct RandomMatrix {
           values.push_back(is_unsigned ? static_cast<double>(code & 255U) * 0.125 - 0.75 : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
           break;
         case Storage::group8:
-        case Storage::group4: break;  // RandomGroups below
+        case Storage::group4:         // RandomGroups below
+        case Storage::blocks: break;  // blocks_test.cpp
         case Storage::i4:
         case Storage::u4:
         case Storage::i4_bytes:

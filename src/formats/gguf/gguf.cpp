@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/write.hpp"
@@ -27,6 +28,7 @@ const Format kGguf = {
     .write = gguf::write,
     .plan = gguf::plan,
     .losses = gguf::losses,
+    .edit = gguf::edit,
 };
 
 }  // namespace poise

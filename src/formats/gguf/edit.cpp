@@ -1,0 +1,184 @@
+#include "formats/gguf/edit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/gguf/header.hpp"
+#include "formats/gguf/key_values.hpp"
+#include "formats/gguf/limits.hpp"
+#include "formats/gguf/metadata.hpp"
+#include "io/sink.hpp"
+#include "io/source_range.hpp"
+
+namespace poise::gguf {
+namespace {
+
+[[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
+
+// An entry as the file has it.
+struct Entry {
+  std::string key;
+  ValueType type = ValueType::text;
+  std::uint64_t begin = 0;  // in the file; its key comes first
+  std::uint64_t end = 0;
+  std::string replaced = {};  // key, type and value; empty: as in the file
+};
+
+struct Header {
+  std::uint32_t version = 0;
+  bool big_endian = false;
+  std::vector<Entry> entries;
+  std::uint64_t tensors = 0;
+  std::uint64_t metadata_end = 0;
+  std::uint64_t end = 0;
+  std::uint64_t alignment = kUsualAlignment;
+};
+
+Header read_header(const Source& source) {
+  const SourceRange range(source);
+  HeaderReader reader(range);
+  Header header;
+  header.version = reader.version();
+  header.big_endian = reader.is_big_endian();
+  reader.metadata([&](std::string_view key, MetadataValue& value) {
+    const std::uint64_t begin = value.position() - key.size() - sizeof(std::uint64_t);
+    if (!header.entries.empty()) header.entries.back().end = begin;
+    header.entries.push_back({std::string(key), value.type(), begin});
+    if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
+  });
+  header.metadata_end = reader.end();
+  if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
+  reader.tensors([&](const TensorInfo&) { ++header.tensors; });
+  header.end = reader.end();
+  return header;
+}
+
+template <typename Number>
+Number number_from(const std::string& key, const std::string& text, std::string_view type) {
+  Number number{};
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size()) refuse(fmt::format("{} is {}, and \"{}\" is no such number", key, type, text));
+  return number;
+}
+
+template <typename Number>
+void append(ByteWriter& out, Number number) {
+  std::array<std::byte, sizeof number> bytes;
+  store_le(bytes.data(), number);
+  out.append(bytes);
+}
+
+std::string encoded(const std::string& key, ValueType type, const std::string& text) {
+  ByteWriter out;
+  KeyValues::append_text(out, key);
+  out.u32(static_cast<std::uint32_t>(type));
+  switch (type) {
+    case ValueType::u8: append(out, number_from<std::uint8_t>(key, text, "u8")); break;
+    case ValueType::i8: append(out, number_from<std::int8_t>(key, text, "i8")); break;
+    case ValueType::u16: append(out, number_from<std::uint16_t>(key, text, "u16")); break;
+    case ValueType::i16: append(out, number_from<std::int16_t>(key, text, "i16")); break;
+    case ValueType::u32: append(out, number_from<std::uint32_t>(key, text, "u32")); break;
+    case ValueType::i32: append(out, number_from<std::int32_t>(key, text, "i32")); break;
+    case ValueType::u64: append(out, number_from<std::uint64_t>(key, text, "u64")); break;
+    case ValueType::i64: append(out, number_from<std::int64_t>(key, text, "i64")); break;
+    case ValueType::f32: append(out, number_from<float>(key, text, "f32")); break;
+    case ValueType::f64: append(out, number_from<double>(key, text, "f64")); break;
+    case ValueType::boolean:
+      if (text != "true" && text != "false") refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
+      out.u8(text == "true" ? 1 : 0);
+      break;
+    case ValueType::text: KeyValues::append_text(out, text); break;
+    case ValueType::array: refuse(fmt::format("{} is an array, which is not edited", key));
+  }
+  return {reinterpret_cast<const char*>(out.bytes().data()), out.size()};
+}
+
+void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
+  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
+  std::set<std::string_view> seen;
+  const auto require_editable = [&](const std::string& key) {
+    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
+    if (key == kAlignmentKey || key.starts_with("split.")) refuse(fmt::format("{} says where the tensors are; converting changes it", key));
+  };
+  for (const std::string& key : changes.erase) {
+    require_editable(key);
+    if (std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) == 0) refuse(fmt::format("there is no attribute \"{}\"", key));
+  }
+  for (const auto& [key, text] : changes.set) {
+    require_editable(key);
+    if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key)) refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
+    const auto found = std::ranges::find(entries, key, &Entry::key);
+    if (found == entries.end()) {
+      entries.push_back({key, ValueType::text, 0, 0, encoded(key, ValueType::text, text)});
+    } else {
+      found->replaced = encoded(key, found->type, text);
+    }
+  }
+}
+
+// The file has to open with it.
+void require_metadata(std::span<const std::byte> header, const Input& input) {
+  try {
+    const SourcePtr source = Source::from_memory(std::vector<std::byte>(header.begin(), header.end()), input.path.string());
+    const SourceRange range(*source);
+    HeaderReader reader(range);
+    Metadata metadata(reader);
+    Model model;
+    metadata.give_to(model, false, input.path.string());
+  } catch (const Error& error) {
+    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
+  }
+}
+
+void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
+  source.read(begin, bytes);
+  out.append(bytes);
+}
+
+}  // namespace
+
+EditReport edit(const Input& input, const AttributeChanges& changes) {
+  const Source& source = *input.source;
+  Header header = read_header(source);
+  if (header.version == 1 || header.big_endian) {
+    throw Error(ErrorKind::unsupported, "only little-endian files of version 2 and 3 are edited; converting writes version 3", input.path.string());
+  }
+  apply(header.entries, changes);
+  ByteWriter out;
+  out.text(kMagic);
+  out.u32(header.version);
+  out.u64(header.tensors);
+  out.u64(header.entries.size());
+  for (const Entry& entry : header.entries) {
+    if (entry.replaced.empty()) {
+      copy(source, entry.begin, entry.end, out);
+    } else {
+      out.text(entry.replaced);
+    }
+  }
+  copy(source, header.metadata_end, header.end, out);
+  require_metadata(out.bytes(), input);
+  const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
+  if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
+  FileOutput output(input.path, true);
+  output.main().write(out.bytes());
+  output.main().copy(source, data, source.size() - data);
+  const std::uint64_t bytes = output.bytes();
+  output.commit();
+  return {EditReport::Way::rewritten, bytes};
+}
+
+}  // namespace poise::gguf

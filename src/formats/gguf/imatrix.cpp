@@ -1,0 +1,106 @@
+#include "formats/gguf/imatrix.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "formats/gguf/architectures.hpp"
+#include "formats/gguf/header.hpp"
+#include "formats/input.hpp"
+#include "io/source_range.hpp"
+#include "views/dense.hpp"
+
+namespace poise::gguf {
+namespace {
+
+constexpr std::string_view kSums = ".in_sum2";
+constexpr std::string_view kCounts = ".counts";
+
+std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
+  if (!has_float_elements(tensor)) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name), path);
+  const std::vector<std::byte> bytes = read_all(*dense_blob(tensor, DType::f32));
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+}  // namespace
+
+ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
+  const auto start = first_bytes({path, Source::open(path, IoMode::map)}, kMagic.size());
+  const bool is_gguf = std::ranges::equal(start, std::as_bytes(std::span(kMagic)));
+  if (is_gguf) {
+    read_gguf(path);
+  } else {
+    read_older(path);
+  }
+  if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
+}
+
+void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
+  for (const float weight : weights) {
+    if (!std::isfinite(weight) || weight < 0) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is no weight", name, weight), path_);
+  }
+  weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
+}
+
+void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
+  const Model model = open(path);
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.name.ends_with(kSums)) continue;
+    std::string name = tensor.name.substr(0, tensor.name.size() - kSums.size());
+    const Tensor* counts = model.find(name + std::string(kCounts));
+    if (counts == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
+    std::vector<float> sums = floats_of(tensor, path_);
+    const std::vector<float> numbers = floats_of(*counts, path_);
+    if (numbers.empty() || sums.size() % numbers.size() != 0) {
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);
+    }
+    // What was never seen weighs the same everywhere.
+    const std::size_t columns = sums.size() / numbers.size();
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
+    add(std::move(name), std::move(sums));
+  }
+}
+
+void ImportanceMatrix::read_older(const std::filesystem::path& path) {
+  const SourcePtr source = Source::open(path, IoMode::map);
+  const SourceRange range(*source);
+  ByteReader in(range, "imatrix");
+  const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
+    const std::uint64_t at = in.position();
+    const std::int32_t found = in.i32(field);
+    if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes) in.fail(field, fmt::format("{} do not fit the file", found), at);
+    return static_cast<std::uint64_t>(found);
+  };
+  const std::uint64_t entries = length("entries", 12);
+  for (std::uint64_t i = 0; i < entries; ++i) {
+    const auto scope = in.scope("entry", static_cast<std::int64_t>(i));
+    std::string name(in.text(length("name length", 1), "name"));
+    const std::int32_t calls = in.i32("calls");
+    std::vector<float> weights(static_cast<std::size_t>(length("values", sizeof(float))));
+    for (float& weight : weights) weight = calls > 0 ? in.f32("value") / static_cast<float>(calls) : in.f32("value");
+    add(std::move(name), std::move(weights));
+  }
+}
+
+std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor, std::string_view model_type, std::size_t columns) const {
+  const Architecture* architecture = architecture_of(model_type);
+  const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
+  const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
+  if (found == weights_.end()) return nullptr;
+  if (found->second->size() != columns) {
+    throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, found->second->size(), tensor, columns),
+                path_);
+  }
+  return found->second;
+}
+
+}  // namespace poise::gguf

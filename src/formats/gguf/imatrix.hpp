@@ -1,0 +1,33 @@
+// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measured it.
+//
+// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; of each i32 length, name,
+// i32 calls, i32 values, f32 values. Source: llama.cpp's tools/imatrix, v0.5.0.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poise::gguf {
+
+class ImportanceMatrix {
+ public:
+  // Throws not_found, io, and invalid_file for a file of neither format, or with numbers that are not finite or negative.
+  explicit ImportanceMatrix(const std::filesystem::path& path);
+
+  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws invalid_file where they are not `columns`.
+  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type, std::size_t columns) const;
+
+ private:
+  void read_gguf(const std::filesystem::path& path);
+  void read_older(const std::filesystem::path& path);
+  void add(std::string name, std::vector<float> weights);
+
+  std::string path_;
+  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by the names of GGUF
+};
+
+}  // namespace poise::gguf
