@@ -170,6 +170,27 @@ void write_older_ztensors(SeedWriter& seeds) {
 
 void write_text_seeds(SeedWriter& seeds) {
   seeds.seed("sentencepiece", "bpe", fuzz::sentencepiece_seed());
+  const auto tokenizer_json = [&](std::string_view name, std::string_view rest, std::string_view text) {
+    seeds.seed("tokenizer_json", std::string(name), fmt::format("{{{}}}{}{}", rest, kSeparator, text));
+  };
+  constexpr std::string_view kBpe =
+      R"("model":{"type":"BPE","unk_token":"u","byte_fallback":true,"vocab":{"u":0,"a":1,"b":2,"ab":3,"<0x0A>":4},"merges":["a b"]},"added_tokens":[{"id":5,"content":"<s>","special":true,"lstrip":true}])";
+  tokenizer_json("bpe", fmt::format(R"({},"normalizer":{{"type":"Sequence","normalizers":[{{"type":"NFKC"}},{{"type":"Prepend","prepend":"b"}}]}})", kBpe),
+                 "ab <s>");
+  tokenizer_json(
+      "split",
+      fmt::format(
+          R"({},"pre_tokenizer":{{"type":"Split","pattern":{{"Regex":"[a&&[^b]]+|\s"}},"behavior":"MergedWithNext"}},"decoder":{{"type":"Strip","content":"a","start":1,"stop":1}})",
+          kBpe),
+      "ab ba");
+  tokenizer_json(
+      "unigram",
+      R"("model":{"type":"Unigram","unk_id":0,"vocab":[["u",0],["a",-1],["ab",-1.5]]},"pre_tokenizer":{"type":"Metaspace"},"decoder":{"type":"Metaspace"})",
+      "ab c");
+  tokenizer_json(
+      "word_piece",
+      R"("model":{"type":"WordPiece","unk_token":"u","vocab":{"u":0,"a":1,"##b":2}},"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},"post_processor":{"type":"BertProcessing","cls":["a",1],"sep":["u",0]},"decoder":{"type":"WordPiece"})",
+      "Ab, ab");
   const std::string config = fuzz::huggingface_config();
   const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
   const auto directory = [&](const std::string& index) {
@@ -273,6 +294,8 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["huggingface"].insert({"\x1e", "\"weight_map\":{", "\"rope_scaling\":{", "\"rope_parameters\":{", "\"type\":", "\"default\"", "\"llama\"",
                                "\"mistral\"", "null", "true", "1e400", "-1", "2147483648", "model-00001-of-00002.safetensors", "---\n",
                                "license: ", "base_model:\n- ", "config.json"});
+  words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"", "\"Digits\"", "\"Fuse\"", "\"CTC\"",
+                                  "\"TemplateProcessing\"", "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}", "(?i:", "\"normalized\":true"});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
   words["open_verify"] = words["zt"];
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 
 namespace poise::cli {
 namespace {
@@ -81,9 +82,8 @@ class Tokenize {
   Vocabulary vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
-    Model model = open(options_.path, options_.read);
-    if (!model.vocabulary) throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
-    return *std::move(model.vocabulary);
+    if (auto found = vocabulary_of(open(options_.path, options_.read))) return *std::move(found);
+    throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
   }
 
   std::vector<TokenId> encode(std::string_view text) const { return options_.no_special ? tokenizer_.encode(text) : tokenizer_.encode_with_special(text); }

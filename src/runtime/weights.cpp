@@ -3,6 +3,7 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 
 namespace poise {
 
@@ -21,8 +22,8 @@ const Tokenizer& Weights::tokenizer() const {
 std::shared_ptr<const Weights> load_weights(const Model& model) {
   auto parts = std::make_unique<Weights::Parts>(Weights::Parts{.transformer = make_transformer(model)});
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
-  if (model.vocabulary && model.vocabulary->size() > 0) {
-    parts->tokenizer.emplace(*model.vocabulary);
+  if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {
+    parts->tokenizer.emplace(*std::move(vocabulary));
     parts->end_of_text = parts->tokenizer->vocabulary().eos_id;
   } else {
     parts->end_of_text = family_of(model).end_of_text;

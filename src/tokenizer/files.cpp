@@ -11,6 +11,7 @@
 #include "io/source_text.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/tekken.hpp"
 #include "tokenizer/tokenizer_json.hpp"
 
 namespace poise {
@@ -66,6 +67,27 @@ Vocabulary tokenizer_json(const Files& files, std::string_view name) {
   return vocabulary;
 }
 
+Vocabulary tekken(const Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
+
+// Which tokens are special is in other files, where there are some; GPT-2 itself has one.
+Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
+  Gpt2Options options{.special = {"<|endoftext|>"}, .added = files.object("added_tokens.json")};
+  const Attributes config = files.object("tokenizer_config.json");
+  if (const Value* prefix = config.find("add_prefix_space")) {
+    const auto* flag = prefix->get_if<bool>();
+    options.add_prefix_space = flag != nullptr && *flag;
+  }
+  for (const auto& [key, value] : files.object("special_tokens_map.json")) {
+    const auto* map = value.get_if<Attributes>();
+    const Value* content = map == nullptr ? &value : map->find("content");
+    const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+    if (text != nullptr && std::ranges::find(options.special, *text) == options.special.end()) options.special.push_back(*text);
+  }
+  Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
+  take_config(vocabulary, files);
+  return vocabulary;
+}
+
 struct Row {
   std::string_view name;
   std::string_view ending;  // of other names such a file may have
@@ -75,6 +97,8 @@ struct Row {
 constexpr std::array kRows = std::to_array<Row>({
     {"tokenizer.model", ".model", sentencepiece},
     {"tokenizer.json", "tokenizer.json", tokenizer_json},
+    {"tekken.json", "tekken.json", tekken},
+    {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
 }  // namespace

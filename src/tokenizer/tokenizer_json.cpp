@@ -51,7 +51,58 @@ class Reader {
     return std::move(vocabulary_);
   }
 
+  // As read_vocab_and_merges() has it.
+  Vocabulary read_with_merges(const std::string& merges, const Gpt2Options& options) {
+    TextTable texts;
+    const auto text_at = [this](std::uint32_t at) -> std::string_view { return tokens_[at].text; };
+    walk_json_object(JsonText(text_), name_, 0, [&](std::string_view text, JsonValue& item) {
+      const auto id = item.unsigned_integer();
+      if (!id) fail("expected a token and its id", item.position());
+      add_token(text, *id, 0, item.position());
+      if (texts.insert(text, static_cast<std::uint32_t>(tokens_.size() - 1), text_at)) fail_repeated_key(text, name_, item.position());
+    });
+    take_merge_lines(merges);
+    Value::Array added;
+    const auto add = [&](std::string_view text, std::uint64_t id, bool special) {
+      added.emplace_back(Attributes{{"id", id}, {"content", text}, {"normalized", false}, {"special", special}});
+    };
+    const auto is_special = [&](std::string_view text) { return std::ranges::find(options.special, text) != options.special.end(); };
+    for (const auto& [text, id] : options.added) {
+      if (const auto* number = id.get_if<std::uint64_t>()) add(text, *number, is_special(text));
+    }
+    for (const std::string& text : options.special) {
+      const auto at = texts.find(text, text_at);
+      if (at && options.added.find(text) == nullptr) add(text, tokens_[*at].id, true);
+    }
+    const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", options.add_prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
+    vocabulary_.kind = VocabularyKind::pipeline;
+    vocabulary_.add_dummy_prefix = false;
+    vocabulary_.pipeline = {{"added_tokens", std::move(added)}, {"normalizer", nullptr}, {"pre_tokenizer", bytes},
+                            {"post_processor", nullptr},        {"decoder", bytes},      {"model", nullptr}};
+    model_.set("type", "BPE");
+    settle_tokens();
+    vocabulary_.pipeline.set("model", std::move(model_));
+    return std::move(vocabulary_);
+  }
+
  private:
+  void take_merge_lines(std::string_view lines) {
+    auto& merges = vocabulary_.merges;
+    for (std::size_t number = 1; !lines.empty(); ++number) {
+      const std::size_t end = std::min(lines.find('\n'), lines.size());
+      std::string_view line = lines.substr(0, end);
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (line.empty() || line.starts_with("#version")) continue;
+      if (merges.size() == kMaxMerges) fail(fmt::format("merges.txt: more than {} merges", kMaxMerges), 0);
+      const std::size_t space = line.find(' ');
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
+        fail(fmt::format("merges.txt: line {}: expected two tokens with a space between them", number), 0);
+      }
+      merges.emplace_back(line.substr(0, space), line.substr(space + 1));
+    }
+  }
+
   struct Token {
     std::string text;
     std::uint64_t id;
@@ -251,6 +302,11 @@ class Reader {
   Vocabulary vocabulary_;
 };
 
+std::string whole(const Source& source) {
+  if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
+  return read_text(source, source.size());
+}
+
 // "<s>", or {"content": "<s>", ...}
 std::optional<std::string_view> token_text(const Value* value) {
   if (value == nullptr) return std::nullopt;
@@ -264,6 +320,10 @@ std::optional<std::string_view> token_text(const Value* value) {
 }  // namespace
 
 Vocabulary read_tokenizer_json(const Source& source) { return Reader(source).read(); }
+
+Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {
+  return Reader(vocab).read_with_merges(whole(merges), options);
+}
 
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
   struct Named {

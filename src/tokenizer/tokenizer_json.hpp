@@ -6,6 +6,9 @@
 // Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline as it stands.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <poise/model.hpp>
 #include <poise/source.hpp>
 
@@ -16,6 +19,16 @@ namespace poise {
 //
 // Throws invalid_file, naming the place: no JSON, a part of the wrong type, an id that two tokens have or that is far larger than their number.
 Vocabulary read_tokenizer_json(const Source& source);
+
+// GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the pair that is merged first on top. How text is cut is in
+// neither; it is as GPT-2 does it, with a space in front where `add_prefix_space`. `special` are texts of special tokens, those with an id in
+// `added` or in vocab.json count. Throws as read_tokenizer_json().
+struct Gpt2Options {
+  bool add_prefix_space = false;
+  std::vector<std::string> special = {};
+  Attributes added = {};  // {token: id}, of added_tokens.json
+};
+Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
 // What tokenizer_config.json says: which tokens begin, end and fill a text, and the chat template.
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);

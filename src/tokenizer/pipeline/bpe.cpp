@@ -102,7 +102,9 @@ class Bpe final : public PieceModel {
 
   TokenId id_of(char32_t code, std::string_view bytes) const { return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken); }
 
+  // GGUF files list merges of texts that are no tokens; "skip_unknown_merges" passes over them.
   void read_merges(const Fields& fields) {
+    const bool skip_unknown = fields.boolean("skip_unknown_merges", false);
     merges_.reserve(vocabulary_.merges.size());
     std::string both;
     std::uint32_t rank = 0;
@@ -112,6 +114,10 @@ class Bpe final : public PieceModel {
       const auto left_id = ids_.find(left);
       const auto right_id = ids_.find(right);
       const auto merged = ids_.find(both);
+      if (skip_unknown && (!left_id || !right_id || !merged)) {
+        ++rank;
+        continue;
+      }
       if (!left_id || !right_id || !merged) fields.fail("merges", fmt::format("\"{}\" is no token", !left_id ? left : !right_id ? right : both));
       merges_.set(*left_id, *right_id, {rank++, *merged});
       note_merge(*left_id, *right_id);

@@ -220,6 +220,14 @@ T* allocated(T* pointer) {
   return pointer;
 }
 
+// For a message: whole characters, not too many.
+std::string_view front_of(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  if (text.size() <= kMost) return text;
+  text = text.substr(0, kMost);
+  return text.substr(0, text.size() - incomplete_tail(text));
+}
+
 std::string message_of(int code) {
   std::array<PCRE2_UCHAR8, 256> buffer{};
   pcre2_get_error_message_8(code, buffer.data(), buffer.size());
@@ -238,7 +246,7 @@ struct Regex::Code {
 
 Regex::Regex(std::string_view expression, std::string where) {
   const auto refuse = [&](std::string_view problem) {
-    throw Error(ErrorKind::invalid_file, fmt::format("tokenizer: {}: the regular expression \"{}\": {}", where, expression.substr(0, 200), problem));
+    throw Error(ErrorKind::invalid_file, fmt::format("tokenizer: {}: the regular expression \"{}\": {}", where, front_of(expression), problem));
   };
   if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
   auto code = std::make_unique<Code>();
@@ -253,7 +261,7 @@ Regex::Regex(std::string_view expression, std::string where) {
   PCRE2_SIZE at = 0;
   const std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
   code->code.reset(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
-  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, pattern.substr(0, 400)));
+  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, front_of(pattern)));
   code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   code_ = std::move(code);
 }

@@ -1,0 +1,20 @@
+// The ways to cut text that GGUF files name: a row for each.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace poise {
+
+struct GgufPreTokenizer {
+  std::string_view name;
+  std::span<const std::string_view> expressions;  // each cuts what the one before has left
+  bool ignore_merges = false;
+  bool adds_bos = false;   // unless the file says otherwise
+  bool byte_level = true;  // else U+2581 for spaces, and bytes as <0x00>
+};
+
+// Null for a name that no row has.
+const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
+
+}  // namespace poise

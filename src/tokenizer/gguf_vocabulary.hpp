@@ -1,0 +1,49 @@
+// What a GGUF file says of its tokenizer, as a Vocabulary: the same pipeline that a tokenizer.json would have.
+//
+// GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, how text is cut first (tokenizer.ggml.pre); what the names mean is in tables.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// The metadata keys "tokenizer.ggml.*" of those names, and "general.name". Empty: the file does not have it.
+struct GgufTokenizer {
+  std::string model;         // "llama", "gpt2", "bert", "t5", "gemma4"
+  std::string pre;           // "llama-bpe", "qwen2", ...; of gpt2
+  std::string general_name;  // decides which special tokens of a Phi-3 take the white space to their right
+  std::vector<std::string> tokens;
+  std::vector<float> scores;             // none, or one for each token
+  std::vector<std::int32_t> token_type;  // the same: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  std::vector<std::string> merges;       // "a b"
+  std::optional<std::int32_t> bos_token_id = {};
+  std::optional<std::int32_t> eos_token_id = {};
+  std::optional<std::int32_t> unknown_token_id = {};
+  std::optional<std::int32_t> padding_token_id = {};
+  std::optional<std::int32_t> seperator_token_id = {};  // as GGUF spells it
+  std::optional<std::int32_t> cls_token_id = {};
+  std::optional<bool> add_bos_token = {};
+  std::optional<bool> add_eos_token = {};
+  std::optional<bool> add_space_prefix = {};
+  std::optional<bool> remove_extra_whitespaces = {};
+  std::string precompiled_charsmap = {};  // bytes; of t5
+  Value chat_template = {};
+};
+
+// The facts in a model's attributes, where a GGUF file's metadata are that makes no vocabulary of its own. Nothing where there are none. Throws
+// invalid_file for one of the wrong type.
+std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
+
+// The vocabulary of a model: its own, or what its attributes describe. Nothing where it has none.
+std::optional<Vocabulary> vocabulary_of(const Model& model);
+
+// Throws unsupported for an algorithm or a way to cut that is not known, naming it; invalid_file for lists of different lengths, an id that
+// the vocabulary does not have, and merges that are no two tokens.
+Vocabulary vocabulary_of(GgufTokenizer gguf);
+
+}  // namespace poise
