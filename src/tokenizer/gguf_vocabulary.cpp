@@ -217,7 +217,7 @@ Vocabulary Maker::make() {
                                   {"content", text},
                                   {"single_word", false},
                                   {"lstrip", false},
-                                  {"rstrip", takes_space(text) && type != TokenType::user_defined},
+                                  {"rstrip", takes_space(text)},
                                   {"normalized", false},
                                   {"special", type != TokenType::user_defined}});
   }
