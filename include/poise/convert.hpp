@@ -28,6 +28,8 @@ struct ConvertOptions {
   std::optional<StoredType> quantize = {};
   // Or each matrix becomes the type that a recipe of llama-quantize's gives it: "q4_k_m", ... (docs/quantization.md). Excludes both.
   std::string recipe = {};
+  // Weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format). Empty: none.
+  std::filesystem::path imatrix = {};
 
   // Dense tensors become sparse_csr (matrices only) or sparse_coo when at least this part of their elements is zero.
   std::optional<Layout> sparse = {};

@@ -213,6 +213,9 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
           "Codes that share a scale; halved for rows that are no multiple of it (default: 128)")
       ->needs(quantize)
       ->type_name("N");
+  command.add_option("--imatrix", options.imatrix, "Weigh the errors of blocks by what llama-imatrix measured (GGUF or its older format)")
+      ->type_name("FILE")
+      ->needs(quantize);
   const auto add_keep = [&options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) options.keep.push_back(parse_keep(text));
   };

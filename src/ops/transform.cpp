@@ -9,6 +9,7 @@
 
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "formats/gguf/imatrix.hpp"
 #include "model/card.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/glob.hpp"
@@ -165,7 +166,7 @@ class Types {
 
   std::optional<StoredType> requested(const Tensor& tensor) const {
     if (options_.quantize) return options_.quantize;
-    if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(tensor, false)};
+    if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(tensor, !options_.imatrix.empty())};
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
     const bool dense = tensor.layout == Layout::dense || !holds(target_, tensor);
@@ -179,8 +180,30 @@ class Types {
   std::vector<bool> used_;
 };
 
-Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, std::vector<QuantizedTensor>& done) {
-  Tensor quantized = quantize(tensor, type);
+// Weights for errors, where there is a file of them.
+class Importances {
+ public:
+  Importances(const Model& model, const ConvertOptions& options) : model_type_(model.card.model_type) {
+    if (options.imatrix.empty()) return;
+    if (!options.recipe.empty() || (options.quantize && options.quantize->blocks != nullptr)) {
+      matrix_.emplace(options.imatrix);
+    } else {
+      throw Error(ErrorKind::bad_argument, "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
+    }
+  }
+
+  Importance of(const Tensor& tensor, const std::optional<StoredType>& type) const {
+    if (!matrix_ || !type || type->blocks == nullptr) return nullptr;
+    return matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()));
+  }
+
+ private:
+  std::string model_type_;
+  std::optional<gguf::ImportanceMatrix> matrix_;
+};
+
+Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, const Importance& importance, std::vector<QuantizedTensor>& done) {
+  Tensor quantized = type.blocks != nullptr ? quantize_to_blocks(tensor, *type.blocks, importance) : quantize(tensor, type);
   StoredType actual = type;
   if (type.grouped()) actual.groups.size = quantized.layout.groups()->group_size;
   done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes()});
@@ -229,10 +252,10 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
   }
 }
 
-Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Format& target, Transformed& result) {
+Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance, const Format& target, Transformed& result) {
   if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
   if (!type) return laid_out(tensor, target);
-  if (type->quantized()) return quantize_tensor(tensor, *type, result.quantized);
+  if (type->quantized()) return quantize_tensor(tensor, *type, importance, result.quantized);
   return laid_out(cast_tensor(tensor, type->dtype, result.casts), target);
 }
 
@@ -290,6 +313,7 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(model, target, options);
+  const Importances importance(model, options);
   std::vector<std::string> untouched;
   std::vector<std::string> bereft;  // of parts
   for (const Tensor& tensor : model.tensors()) {
@@ -299,7 +323,7 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
     }
     const auto type = types.wanted(tensor);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
-    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, target, result), tensor));
+    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, importance.of(tensor, type), target, result), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }

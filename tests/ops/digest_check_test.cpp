@@ -203,6 +203,7 @@ TEST_F(DigestCheckTest, OfNothingWhereNoTensorIsWritten) {
   Model metadata = open(file);
   metadata.config.emplace();
   metadata.config->hidden_act = "silu";
+  metadata.config->head_dim = 64;  // says which order of fields the file has
   metadata.vocabulary.emplace();
   metadata.vocabulary->add("x", 0, TokenType::normal);
   save(metadata, path("with_config.zt"), "zt", with(DigestAlgorithm::none));

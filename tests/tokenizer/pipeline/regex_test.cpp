@@ -50,7 +50,7 @@ TEST(Regex, FindsWhatIsFarAway) {
 }
 
 TEST(Regex, WhatCostsTooMuchIsAnError) {
-  EXPECT_THROW(matches("(a+)+b", std::string(100, 'a')), Error);
+  EXPECT_THROW(matches("(a+)+[bc]", std::string(100, 'a')), Error);
   EXPECT_THROW(Regex(std::string(100'000, 'a'), "test"), Error);
   EXPECT_THROW(Regex("[a", "test"), Error);
 }
