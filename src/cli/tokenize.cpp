@@ -127,15 +127,16 @@ void add_tokenize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   command->add_option("PATH", options->path, "A model, a directory with tokenizer files, or one such file: tokenizer.json, tokenizer.model, ...")->required();
-  auto* text = command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
+  command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
   auto* json = command->add_flag("--json", options->json, "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
-  command->add_flag("--jsonl", options->lines, "Read a JSON string a line from standard input, and print such an object a line for each")
-      ->excludes(json)
-      ->excludes(text);
+  command->add_flag("--jsonl", options->lines, "Read a JSON string a line from standard input, and print such an object a line for each")->excludes(json);
   command->add_flag("--no-special", options->no_special, "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
-  command->callback([options] { Tokenize(*options).execute(); });
+  command->callback([options] {
+    if (options->lines && options->text != "-") throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    Tokenize(*options).execute();
+  });
 }
 
 }  // namespace poise::cli

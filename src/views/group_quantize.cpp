@@ -173,7 +173,7 @@ class GroupNumbersBlob final : public Blob {
       const std::uint64_t first = offset / sizeof numbers[0];
       const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside of a number
       const std::size_t length = std::min(out.size(), sizeof numbers - begin);
-      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = stored(table->get(first + i));
+      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = as_half(table->get(first + i));
       std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
       offset += length;
       out = out.subspan(length);
@@ -190,7 +190,7 @@ class GroupNumbersBlob final : public Blob {
     return zeros;
   }
 
-  std::uint16_t stored(const GroupScale& scale) const { return what_ == What::scales ? scale.half : zeros_[scale.zero]; }
+  std::uint16_t as_half(const GroupScale& scale) const { return what_ == What::scales ? scale.half : zeros_[scale.zero]; }
 
   std::shared_ptr<const GroupScales> scales_;
   What what_;

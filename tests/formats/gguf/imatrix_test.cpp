@@ -1,0 +1,73 @@
+// Files of both formats are put together by hand from llama.cpp's tools/imatrix (v0.5.0).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <poise/error.hpp>
+
+#include "formats/gguf/gguf_file.hpp"
+#include "formats/gguf/imatrix.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+
+namespace poise {
+namespace {
+
+using namespace gguf_test;
+using gguf::ImportanceMatrix;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Imatrix : public testing::Test {
+ protected:
+  std::filesystem::path stored(const std::string& bytes) const {
+    std::ofstream(directory_ / "imatrix", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return directory_ / "imatrix";
+  }
+
+ private:
+  support::TemporaryDirectory directory_;
+};
+
+std::string floats(const std::vector<float>& numbers) {
+  std::string bytes;
+  for (const float value : numbers) bytes += f32(value);
+  return bytes;
+}
+
+TEST_F(Imatrix, SumsOverCounts) {
+  const auto path = stored(file_of({text_entry("general.type", "imatrix")}, {{"blk.0.attn_q.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
+                                                                             {"blk.0.attn_q.weight.counts", {1, 1}, 0, floats({3})},
+                                                                             {"output.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
+                                                                             {"output.weight.counts", {1, 1}, 0, floats({0})}})
+                               .bytes());
+  const ImportanceMatrix matrix(path);
+  EXPECT_THAT(*matrix.weights("model.layers.0.self_attn.q_proj.weight", "llama", 2), ElementsAre(2, 3));
+  EXPECT_THAT(*matrix.weights("lm_head.weight", "mistral", 2), ElementsAre(1, 1));  // never seen
+  EXPECT_THAT(*matrix.weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
+  EXPECT_EQ(matrix.weights("model.layers.1.self_attn.q_proj.weight", "llama", 2), nullptr);
+  EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(), HasSubstr("2 weights, tensor lm_head.weight has 3 columns"));
+}
+
+std::string older(std::int32_t values = 2) {
+  const std::string name = "blk.0.ffn_down.weight";
+  return number(1, 4) + number(name.size(), 4) + name + number(4, 4) + number(static_cast<std::uint32_t>(values), 4) + floats({2, 8});
+}
+
+TEST_F(Imatrix, TheOlderFormat) {
+  EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2), ElementsAre(0.5F, 2));
+}
+
+TEST_F(Imatrix, BrokenFilesAreRefused) {
+  const auto refusal = [&](const std::string& bytes) { return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message(); };
+  EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the file"));
+  EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the file"));
+  EXPECT_THAT(refusal(""), HasSubstr("entries: 4 bytes wanted"));
+  EXPECT_THAT(refusal(number(0, 4)), HasSubstr("there are no weights in it"));
+  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, 2})}}).bytes()), HasSubstr("w.counts: it is missing"));
+  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()), HasSubstr("-2 is no weight"));
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,84 @@
+// The types are those that llama-quantize of llama.cpp v0.5.0 gave a model of 16 layers with 8 heads for 2 keys.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "ops/block_recipe.hpp"
+#include "support/errors.hpp"
+
+namespace poise {
+namespace {
+
+Model model_of(std::int64_t layers, bool tied = false) {
+  Model model;
+  model.card.model_type = "llama";
+  model.config.emplace();
+  model.config->num_hidden_layers = layers;
+  model.config->num_attention_heads = 8;
+  model.config->num_key_value_heads = 2;
+  const auto add = [&](std::string name) {
+    model.add(make_dense(std::move(name), {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+  };
+  add("model.embed_tokens.weight");
+  if (!tied) add("lm_head.weight");
+  for (std::int64_t i = 0; i < layers; ++i) {
+    for (const char* name : {"self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"}) {
+      add(fmt::format("model.layers.{}.{}.weight", i, name));
+    }
+  }
+  return model;
+}
+
+std::string types(std::string_view recipe, const Model& model, std::string_view matrix, bool importance = false) {
+  const BlockRecipe chooser(recipe, model);
+  std::string result;
+  for (std::int64_t i = 0; i < model.config->num_hidden_layers; ++i) {
+    const Tensor& tensor = *model.find(fmt::format("model.layers.{}.{}.weight", i, matrix));
+    result += fmt::format("{}{}", i == 0 ? "" : " ", chooser.type_for(tensor, importance).name);
+  }
+  return result;
+}
+
+std::string type(std::string_view recipe, const Model& model, std::string_view name) {
+  return std::string(BlockRecipe(recipe, model).type_for(*model.find(name), false).name);
+}
+
+std::string repeated(std::string_view type, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += fmt::format("{}{}", i == 0 ? "" : " ", type);
+  return result;
+}
+
+TEST(BlockRecipe, MixesAsLlamaQuantizeDoes) {
+  const Model model = model_of(16);
+  const std::string mixed = "q6_k q6_k q4_k q4_k q6_k q4_k q4_k q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k q6_k";
+  EXPECT_EQ(types("q4_k_m", model, "self_attn.v_proj"), mixed);
+  EXPECT_EQ(types("q4_k_m", model, "mlp.down_proj"), mixed);
+  EXPECT_EQ(types("q4_k_m", model, "self_attn.q_proj"), repeated("q4_k", 16));
+  EXPECT_EQ(types("q4_k_s", model, "self_attn.v_proj"), repeated("q5_k", 4) + " " + repeated("q4_k", 12));
+  EXPECT_EQ(types("q4_k_s", model, "mlp.down_proj"), repeated("q5_k", 2) + " " + repeated("q4_k", 14));
+  EXPECT_EQ(types("q3_k_m", model, "mlp.down_proj"), "q5_k " + repeated("q4_k", 15));
+  EXPECT_EQ(types("q3_k_m", model, "self_attn.v_proj"), repeated("q5_k", 2) + " " + repeated("q4_k", 14));
+  EXPECT_EQ(types("q2_k:mix", model, "self_attn.v_proj"), repeated("q4_k", 16));  // four queries share a key
+  EXPECT_EQ(types("q2_k:mix", model, "self_attn.o_proj"), repeated("q3_k", 16));
+  EXPECT_EQ(types("q4_0:mix", model, "mlp.down_proj"), repeated("q4_0", 16));
+  EXPECT_EQ(types("q4_0:mix", model, "mlp.down_proj", true), "q4_1 q4_1 " + repeated("q4_0", 14));
+}
+
+TEST(BlockRecipe, TheOutputGetsMoreBits) {
+  EXPECT_EQ(type("q4_k_m", model_of(2), "lm_head.weight"), "q6_k");
+  EXPECT_EQ(type("q4_k_m", model_of(2), "model.embed_tokens.weight"), "q4_k");
+  EXPECT_EQ(type("q4_k_m", model_of(2, true), "model.embed_tokens.weight"), "q6_k");  // it is the output, too
+  EXPECT_EQ(type("q8_0:mix", model_of(2), "lm_head.weight"), "q8_0");
+}
+
+TEST(BlockRecipe, AnUnknownNameListsThoseThatAre) {
+  const Error error = support::error_of([] { BlockRecipe("q4_k_xl", Model()); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+  EXPECT_NE(error.message().find("q4_k_m"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace poise
