@@ -121,7 +121,7 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
       const std::size_t high = At(block, 66 + group);
-      scales[group] = factor * static_cast<float>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15));
+      scales[group] = factor * static_cast<float>(static_cast<int>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15)));
       for (std::size_t i = 0; i < 4; ++i) {
         const std::size_t first = At(indices, 2 * i) | (high >> (2 * i) & 1) << 8;
         const std::size_t second = At(indices, 2 * i + 1) | (high >> (2 * i + 1) & 1) << 8;
@@ -132,8 +132,9 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-HWY_INLINE float Eighth(bool negative) { return negative ? -0.125F : 0.125F; }
-HWY_INLINE float OddScale(float factor, std::size_t code) { return factor * static_cast<float>(2 * (code & 7) + 1); }
+// An eighth with the sign of bit 3.
+HWY_INLINE float Eighth(std::size_t bits) { return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28); }
+HWY_INLINE float OddScale(float factor, std::size_t code) { return factor * static_cast<float>(static_cast<int>(2 * (code & 7) + 1)); }
 
 // 0: factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the high three bits of an index, three bits of the
 // scale, and the sign of an eighth that is added to the coordinates.
@@ -146,7 +147,7 @@ void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
     for (std::size_t group = 0; group < 8; ++group) {
       const std::size_t high = load_le<std::uint16_t>(block + 34 + 2 * group);
       scales[group] = OddScale(factor, high >> 12);
-      shifts[group] = Eighth((high & 0x8000) != 0);
+      shifts[group] = Eighth(high >> 12);
       for (std::size_t i = 0; i < 4; ++i) store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
     }
     ShiftAndScale<32, kElements>(codes, scales, shifts, out);
@@ -163,12 +164,13 @@ void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
     const auto words = load_le<std::uint64_t>(block + 48);
     const auto half = static_cast<std::uint16_t>((words >> 12 & 0xfU) | (words >> 24 & 0xf0U) | (words >> 36 & 0xf00U) | (words >> 48 & 0xf000U));
     const float factor = half_to_float(half);
-    for (std::size_t i = 0; i < 32; ++i) {
-      const std::size_t high = At(block, 32 + i / 2) >> (4 * (i % 2));
-      const std::size_t scale = i / 2;
-      scales[i] = OddScale(factor, words >> (16 * (scale / 4) + 3 * (scale % 4)));
-      shifts[i] = Eighth((high & 8) != 0);
-      store_le(codes + 8 * i, kGridIq1[At(block, i) | (high & 7) << 8]);
+    for (std::size_t i = 0; i < 16; ++i) scales[2 * i] = scales[2 * i + 1] = OddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
+    for (std::size_t i = 0; i < 32; i += 2) {
+      const std::size_t both = At(block, 32 + i / 2);
+      shifts[i] = Eighth(both);
+      shifts[i + 1] = Eighth(both >> 4);
+      store_le(codes + 8 * i, kGridIq1[At(block, i) | (both & 7) << 8]);
+      store_le(codes + 8 * i + 8, kGridIq1[At(block, i + 1) | (both >> 4 & 7) << 8]);
     }
     ShiftAndScale<8, kElements>(codes, scales, shifts, out);
   }
