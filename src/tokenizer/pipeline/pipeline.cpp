@@ -17,6 +17,7 @@
 #include "tokenizer/pipeline/post_processors.hpp"
 #include "tokenizer/pipeline/pre_tokenizers.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/sentencepiece_decoder.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -140,11 +141,18 @@ class Pipeline final : public TokenScheme {
       if (id >= 0) return worker->add(id);
       const bool at_start = run.data() == text.data();
       if (!normalizer_) return encode_normalized(run, at_start, *worker);
-      encode_normalized(normalizer_->apply(std::string(run)), at_start, *worker);
+      const std::string normalized = normalizer_->apply(std::string(run));
+      encode_normalized(normalized, at_start && !lost_its_space(run, normalized), *worker);
     });
     std::vector<TokenId> tokens = worker->finish();
     workers_.give_back(std::move(worker));
     return tokens;
+  }
+
+  // What is left when white space in front was taken away does not begin the text.
+  static bool lost_its_space(std::string_view before, std::string_view after) {
+    return unicode::is_white_space(unicode::at(before, 0).code) && !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) &&
+           !after.starts_with(kSpaceSymbol);
   }
 
   void encode_normalized(std::string_view text, bool at_start, Worker& worker) const {

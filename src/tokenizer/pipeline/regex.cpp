@@ -29,7 +29,7 @@ constexpr std::size_t kSearchesPerLook = 16;      // at the clock
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
-constexpr std::string_view kWord = R"(\p{L}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 
 // Rewrites an expression, one construct after the other.
 class Translator {

@@ -28,6 +28,7 @@ TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_THAT(matches(R"(\s)", "a\u180e\u0085\u3000"), ElementsAre("\u0085", "\u3000"));
   EXPECT_THAT(matches(R"([^\s])", "\u180e\u0085"), ElementsAre("\u180e"));
   EXPECT_THAT(matches(R"(\w+)", "e\u0301\u203f-x"), ElementsAre("e\u0301\u203f", "x"));
+  EXPECT_THAT(matches(R"(\w+)", "o\u24d4!"), ElementsAre("o\u24d4"));
   EXPECT_THAT(matches(R"(\h+)", "xyzBEEF "), ElementsAre("BEEF"));
   EXPECT_THAT(matches(R"([a-z&&[^m-o]]+)", "almost"), ElementsAre("al", "st"));
   EXPECT_THAT(matches(R"([\p{L}&&[^\p{Han}]]+)", "ab\u4e00cd"), ElementsAre("ab", "cd"));
