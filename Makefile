@@ -14,6 +14,7 @@
 # make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/views/cast.cpp" chooses some
 
 PREFIX ?= /usr/local
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 JOBS ?= $(shell nproc)
 SECONDS ?= 60
 FILES ?= src/ fuzz/ tests/capi/
@@ -37,8 +38,8 @@ build:
 
 python:
 	$(call need,python)
-	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF -DPOISE_PYTHON_PACKAGE=ON
-	@POISE_BUILD=$(BUILD) python3 python/build_backend.py build/python
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF -DPOISE_PYTHON_PACKAGE=ON -DPython3_EXECUTABLE=$(PYTHON)
+	@POISE_BUILD=$(BUILD) $(PYTHON) python/build_backend.py build/python
 
 demo:
 	$(call need,build)

@@ -43,17 +43,12 @@ class Slice(_poise.Elements):
         """
         import numpy as np
 
-        own = self._require_dtype()
+        own, shape, memory, offset, strides = self._view()
         name = own if dtype is None else name_of(dtype)
         if name == own:
-            to = numpy_dtype(name)
-            mapped = self._mapped()
-            if mapped is None:
-                return np.ndarray(self.shape, to, self._read())
-            memory, offset, strides = mapped
-            return np.ndarray(self.shape, to, memory, offset, strides)
+            return np.ndarray(shape, numpy_dtype(name), self._read() if memory is None else memory, offset, strides)
         if name in _DECODED and self._has_floats():
-            return np.ndarray(self.shape, numpy_dtype(name), self._read(name))
+            return np.ndarray(shape, numpy_dtype(name), self._read(name))
         plain = self.numpy("f32") if self._has_floats() and own != "f64" else self.numpy()
         return plain.astype(numpy_dtype(name), casting="same_kind")
 

@@ -50,6 +50,8 @@ class Model(collections.abc.Mapping):
     # ---- the mapping
 
     def __getitem__(self, name: str) -> Tensor:
+        if not isinstance(name, str):
+            raise KeyError(name)
         return Tensor(self._core, name)
 
     def __len__(self):

@@ -162,14 +162,15 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
   const DLDataType type = dlpack_type(given, bits);
   const std::uint64_t width = info(given).bits / 8;
   std::optional<Placed> placed;
-  {
+  if (given == own) {
     const py::gil_scoped_release released;
-    if (given == own) placed = elements.writable();
-    if (!placed) {
-      const std::vector<std::uint64_t> shape(elements.place.shape);
-      placed = Placed{elements.read(as), 0, Strided::whole(Shape(shape.begin(), shape.end())).strides};
-      for (std::uint64_t& stride : placed->strides) stride *= width;
-    }
+    placed = elements.writable();
+  }
+  if (!placed) {
+    placed.emplace();
+    placed->memory = read_patiently(elements, as);
+    placed->strides = Strided::whole(Shape(elements.place.shape.begin(), elements.place.shape.end())).strides;
+    for (std::uint64_t& stride : placed->strides) stride *= width;
   }
   auto exported = std::make_unique<Exported>();
   for (std::size_t i = 0; i < elements.place.shape.size(); ++i) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "long_call.hpp"
 #include "views/dense.hpp"
 
 namespace poise::python {
 namespace {
 
+constexpr std::uint64_t kLongRead = 16 << 20;      // elements: some hundredths of a second
 constexpr std::uint64_t kWorthMapping = 64 << 10;  // bytes; fewer are copied in less time
 
 bool is_known(DType dtype) { return dtype != DType::unknown && info(dtype).kind != DTypeKind::quantized; }
@@ -94,7 +96,7 @@ std::optional<Placed> HeldElements::writable() const {
   return result;
 }
 
-Memory HeldElements::read(std::optional<DType> as) const {
+Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& stopped) const {
   const DType own = require_dtype();
   const std::uint64_t count = place.count();
   BlobPtr blob;
@@ -111,8 +113,17 @@ Memory HeldElements::read(std::optional<DType> as) const {
   const std::uint64_t width = info(as.value_or(own)).bits / 8;
   if (count > UINT64_MAX / width) throw std::bad_alloc();
   Memory memory = make_memory(count * width);
-  read_strided(*blob, width, place, memory.data);
+  read_strided(*blob, width, place, memory.data, stopped);
   return memory;
+}
+
+Memory read_patiently(const HeldElements& elements, std::optional<DType> as) {
+  if (elements.place.count() < kLongRead) {
+    const py::gil_scoped_release released;
+    return elements.read(as);
+  }
+  LongCall call;
+  return call.run([&] { return elements.read(as, [&] { return call.stopped(); }); });
 }
 
 }  // namespace poise::python

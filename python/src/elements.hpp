@@ -35,8 +35,9 @@ struct HeldElements {
   std::optional<Placed> mapped() const;
   // The same to write to, for the caller alone: private pages of the file, or a copy. Nothing as above.
   std::optional<Placed> writable() const;
-  // A copy in row-major order, as they are or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and what reading throws.
-  Memory read(std::optional<DType> as) const;
+  // A copy in row-major order, as they are or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and what reading throws. `stopped`: see
+  // read_strided().
+  Memory read(std::optional<DType> as, const std::function<bool()>& stopped = {}) const;
 };
 
 // The same for Python, which may close the model at any time.
@@ -55,6 +56,9 @@ class Elements {
   const Tensor* tensor_;
   Strided place_;
 };
+
+// elements.read(as), which Ctrl-C ends where it takes long. Requires: the GIL.
+Memory read_patiently(const HeldElements& elements, std::optional<DType> as);
 
 // A DLPack capsule of memory of its own, of the elements as `as` (nothing: as they are). `bits`: types that consumers may not know as integers.
 // Requires: the GIL.

@@ -129,6 +129,10 @@ PyWeights load(const Owner& owner) {
 }
 
 void feed_all(PySession& session, const Tokens& tokens) {
+  if (tokens.size() <= Transformer::kMaxBatch) {  // which nothing ends in between
+    const py::gil_scoped_release released;
+    return session.with([&](Session& running) { running.feed(tokens); });
+  }
   LongCall call;
   call.run([&] { session.with([&](Session& running) { feed(running, tokens, call); }); });
 }

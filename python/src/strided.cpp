@@ -17,12 +17,17 @@ constexpr std::uint64_t kPiece = 4 << 20;    // bytes that a thread reads at onc
 constexpr std::uint64_t kWindow = 1 << 20;   // bytes read to pick some of them
 constexpr std::uint64_t kWorthALook = 4096;  // runs from here on are read by themselves
 
+using Stopped = std::function<bool()>;
+
+bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
+
 // Reads [offset, offset + size): where the blob can seek, with all processors.
-void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size) {
+void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
   if (!blob.seekable() && offset == 0 && size == blob.size()) return read_fully(*blob.stream(), {out, static_cast<std::size_t>(size)});
   if (!blob.seekable() || size <= kPiece) return blob.read(offset, {out, static_cast<std::size_t>(size)});
   tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, (size + kPiece - 1) / kPiece, 1), [&](const auto& pieces) {
+    if (should_stop(stopped)) return;
     const std::uint64_t begin = pieces.begin() * kPiece;
     const std::uint64_t end = std::min(size, pieces.end() * kPiece);
     blob.read(offset + begin, {out + begin, static_cast<std::size_t>(end - begin)});
@@ -37,13 +42,13 @@ struct Comb {
   std::uint64_t count = 0;
 };
 
-void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out) {
+void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out, const Stopped& stopped) {
   if (comb.run >= kWorthALook || comb.step > kWindow) {
-    for (std::uint64_t i = 0; i < comb.count; ++i) read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run);
+    for (std::uint64_t i = 0; i < comb.count; ++i) read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run, stopped);
     return;
   }
   const std::uint64_t at_once = std::max<std::uint64_t>(kWindow / comb.step, 1);
-  for (std::uint64_t begin = 0; begin < comb.count; begin += at_once) {
+  for (std::uint64_t begin = 0; begin < comb.count && !should_stop(stopped); begin += at_once) {
     const std::uint64_t count = std::min(at_once, comb.count - begin);
     window.resize(static_cast<std::size_t>((count - 1) * comb.step + comb.run));
     blob.read(comb.offset + begin * comb.step, window);
@@ -76,16 +81,16 @@ std::uint64_t Strided::extent() const {
   return last + 1;
 }
 
-void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out) {
+void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out, const Stopped& stopped) {
   const std::uint64_t count = elements.count();
   if (count == 0) return;
-  if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width);
+  if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width, stopped);
   if (!blob.map() && !blob.seekable()) {  // each read would begin at the front
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements.extent() * width));
-    read_run(blob, elements.first * width, bytes.data(), bytes.size());
+    read_run(blob, elements.first * width, bytes.data(), bytes.size(), stopped);
     Strided inside = elements;
     inside.first = 0;
-    return read_strided(*make_memory_blob(std::move(bytes), "slice"), width, inside, out);
+    return read_strided(*make_memory_blob(std::move(bytes), "slice"), width, inside, out, stopped);
   }
   std::size_t inner = elements.shape.size();  // dimensions from here on are one run
   std::uint64_t run = 1;
@@ -94,11 +99,11 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);
   std::vector<std::byte> window;
-  for (std::uint64_t done = 0; done < count * width; done += comb.run * comb.count) {
+  for (std::uint64_t done = 0; done < count * width && !should_stop(stopped); done += comb.run * comb.count) {
     comb.offset = elements.first;
     for (std::size_t i = 0; i < outer; ++i) comb.offset += index[i] * elements.strides[i];
     comb.offset *= width;
-    read_comb(blob, comb, window, out + done);
+    read_comb(blob, comb, window, out + done, stopped);
     for (std::size_t i = outer; i-- > 0;) {
       if (++index[i] < elements.shape[i]) break;
       index[i] = 0;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <poise/blob.hpp>
@@ -27,6 +28,7 @@ struct Strided {
 
 // Copies the elements, of `width` bytes each, to `out`, in row-major order; of a blob that can seek about as many bytes are read as are wanted.
 // Throws what reading the blob throws, and std::bad_alloc. Requires: the blob holds them; `out` has room.
-void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out);
+// When `stopped` (which may be empty, and is asked on many threads) says so, it ends early, and what `out` has is chance.
+void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out, const std::function<bool()>& stopped = {});
 
 }  // namespace poise::python

@@ -99,9 +99,14 @@ py::tuple tuple_of(const std::vector<std::uint64_t>& numbers) {
   return result;
 }
 
-py::object placed_tuple(std::optional<Placed> placed) {
-  if (!placed) return py::none();
-  return py::make_tuple(std::move(placed->memory), placed->offset, tuple_of(placed->strides));
+// (dtype, shape, Memory, offset, strides): the elements where they are mapped; Memory None: they are to be read. Strides None: row-major.
+py::tuple view(const Elements& of) {
+  const HeldElements held = of.hold();
+  const py::str dtype = text(to_string(held.require_dtype()));
+  std::optional<Placed> placed = held.mapped();
+  if (!placed) return py::make_tuple(dtype, tuple_of(held.place.shape), py::none(), 0, py::none());
+  const py::object strides = held.place.is_run() ? py::object(py::none()) : tuple_of(placed->strides);
+  return py::make_tuple(dtype, tuple_of(held.place.shape), std::move(placed->memory), placed->offset, strides);
 }
 
 // ---- the buffer protocol ----
@@ -232,15 +237,9 @@ void declare_tensors(py::module_& module) {
                              })
       .def("_require_dtype", [](const Elements& of) { return text(to_string(of.hold().require_dtype())); })
       .def("_has_floats", [](const Elements& of) { return has_float_elements(*of.tensor()); })
-      .def("_mapped", [](const Elements& of) { return placed_tuple(of.hold().mapped()); })
+      .def("_view", &view)
       .def(
-          "_read",
-          [](const Elements& of, const std::optional<std::string>& dtype) {
-            const auto as = optional_dtype(dtype);
-            const HeldElements held = of.hold();
-            const py::gil_scoped_release released;
-            return held.read(as);
-          },
+          "_read", [](const Elements& of, const std::optional<std::string>& dtype) { return read_patiently(of.hold(), optional_dtype(dtype)); },
           py::arg("dtype") = py::none())
       .def(
           "_dlpack", [](const Elements& of, const std::optional<std::string>& dtype, bool bits) { return to_dlpack(of.hold(), optional_dtype(dtype), bits); },
