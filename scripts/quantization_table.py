@@ -23,6 +23,7 @@ TYPES = [
     ("qint8:range", ["--quantize", "qint8:range"]), ("group4", ["--quantize", "group4"]),
     ("group4, groups of 32", ["--quantize", "group4", "--group-size", "32"]), ("qint4", ["--quantize", "qint4"]),
     ("qint4:mse", ["--quantize", "qint4:mse"]), ("qint4:range", ["--quantize", "qint4:range"]),
+    *((name, ["--quantize", name]) for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4")),
 ]
 
 
