@@ -142,16 +142,18 @@ class Pipeline final : public TokenScheme {
       const bool at_start = run.data() == text.data();
       if (!normalizer_) return encode_normalized(run, at_start, *worker);
       const std::string normalized = normalizer_->apply(std::string(run));
-      encode_normalized(normalized, at_start && !lost_its_space(run, normalized), *worker);
+      encode_normalized(normalized, at_start && !lost_its_front(run, normalized), *worker);
     });
     std::vector<TokenId> tokens = worker->finish();
     workers_.give_back(std::move(worker));
     return tokens;
   }
 
-  // What is left when white space in front was taken away does not begin the text.
-  static bool lost_its_space(std::string_view before, std::string_view after) {
-    return unicode::is_white_space(unicode::at(before, 0).code) && !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) &&
+  // What is left when white space or a mark in front was taken away does not begin the text.
+  static bool lost_its_front(std::string_view before, std::string_view after) {
+    const char32_t front = unicode::at(before, 0).code;
+    if (!unicode::is_white_space(front) && !unicode::is_mark(front)) return false;
+    return !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) && !unicode::is_mark(unicode::at(after, 0).code) &&
            !after.starts_with(kSpaceSymbol);
   }
 
