@@ -61,6 +61,15 @@ def package_files(package):
     return [(f"{NAME}/{path.name}", path) for path in wanted]
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """PEP 517: what a wheel says of itself, without compiling it. The name of its directory in metadata_directory."""
+    info = pathlib.Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(metadata())
+    (info / "WHEEL").write_text(wheel_file())
+    return info.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     """PEP 517: the wheel's name in wheel_directory."""
     info = f"{NAME}-{version()}.dist-info"
