@@ -541,8 +541,8 @@ typedef struct poise_convert_options {
   const poise_card* card;        // replaces fields of the input's; NULL: none
   const poise_storage* storage;  // NULL: the usual
   double min_sparsity;           // the part of the elements that has to be zero for `sparse`
-  poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: as they are
-  poise_dtype dtype;             // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: as they are
+  poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
+  poise_dtype dtype;             // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
   poise_io io;        // how the input is read
   int32_t overwrite;  // 1: replace an existing output

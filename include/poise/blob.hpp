@@ -31,7 +31,7 @@ struct StoredRange {
 // What a blob's bytes are made from. Blobs of one size that are made from equal things are equal.
 struct Stored : StoredRange {    // the stored bytes: after compression
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
-  unsigned swapped = 0;          // bytes of each number that stand in the other order; 0: none
+  unsigned swapped = 0;          // bytes of each number that are in the other order; 0: none
 
   friend bool operator==(const Stored&, const Stored&) = default;
 };
@@ -55,7 +55,7 @@ class Blob {
   // Borrows all bytes, or says it cannot (compressed, computed, or not mapped). Valid while this lives.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
-  // Copies decoded bytes [offset, offset + out.size()). Requires: the range lies in the blob. Throws io, invalid_file
+  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is in the blob. Throws io, invalid_file
   // (a compressed or digested blob is broken) or unsupported (its encoding is not known).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 

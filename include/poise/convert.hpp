@@ -20,7 +20,7 @@ namespace poise {
 struct ConvertOptions {
   std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension
 
-  // Floating-point tensors become this type: f32, f16 or bf16. Without it they stay as they are where the format can hold
+  // Floating-point tensors become this type: f32, f16 or bf16. Without it they keep theirs where the format can hold
   // them; bf16 becomes f16 where it cannot.
   std::optional<DType> dtype = {};
 

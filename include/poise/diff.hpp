@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// One field of card, config, vocabulary or attributes; "-" stands for an absent value.
+// One field of card, config, vocabulary or attributes; "-": it is absent.
 struct FieldDifference {
   std::string field;  // "config.hidden_size"
   std::string a;

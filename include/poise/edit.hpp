@@ -15,7 +15,7 @@ struct AttributeChanges {
 };
 
 struct EditReport {
-  // zTensor 2: a new manifest was appended; the old one stays behind as bytes that nothing refers to. At every moment of that
+  // zTensor 2: a new manifest was appended; the old one stays in the file as bytes that nothing refers to. At every moment of that
   // the file is either what it was or what it will be, and when it fails it is cut back to what it was.
   // zTensor 1.1 and 1.2: the file was written anew and replaced at once; the blobs are copied by the kernel.
   enum class Way { appended, rewritten } way = Way::appended;

@@ -9,7 +9,7 @@ namespace poise {
 
 enum class Severity : std::uint8_t {
   error,    // the file is not what it says it is
-  warning,  // it can be used as it is, and something about it is unusual
+  warning,  // usable, but unusual
 };
 
 struct Finding {

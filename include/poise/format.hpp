@@ -34,7 +34,7 @@ struct WriteOptions {
 // Throws not_found, io, invalid_file, unsupported.
 Model open(const std::filesystem::path& path, const ReadOptions& options = {});
 
-// Reads bytes in memory; `name` stands for the path in errors and its extension may help to find the format.
+// Reads bytes in memory; errors show `name` as the path, and its extension may help to find the format.
 Model open(SourcePtr source, const ReadOptions& options = {});
 
 struct SaveReport {
@@ -49,7 +49,7 @@ struct SaveReport {
 // plan() in <poise/convert.hpp> tells the losses before anything is written.
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
 
-// The same in the format that the path's extension stands for. Throws bad_argument, too, when it stands for none.
+// The same in the format of the path's extension. Throws bad_argument, too, when no format has it.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Every format: what `poise --help` and the README's table are made of.
@@ -62,7 +62,7 @@ struct FormatInfo {
 };
 std::span<const FormatInfo> formats();
 
-// The writable format a path's extension stands for: "model.alt" -> "alt".
+// The writable format with a path's extension: "model.alt" -> "alt".
 std::optional<std::string_view> format_from_extension(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -13,7 +13,7 @@ struct ProgressEvent {
   std::string_view item;    // the tensor being worked on; valid during the call
 };
 
-// Returns false to cancel; the call then throws Error{cancelled} and leaves nothing behind. Called from one thread at a
+// Returns false to cancel; the call then throws Error{cancelled} and leaves no output. Called from one thread at a
 // time, often: after at most a few megabytes.
 using Progress = std::function<bool(const ProgressEvent&)>;
 

@@ -62,7 +62,7 @@ class Session {
   bool has_tokenizer() const;
   // Throws unsupported when the model has no vocabulary.
   const Tokenizer& tokenizer() const;
-  // The ids of a text behind BOS, where the vocabulary has one.
+  // Encodes text, with BOS first if the vocabulary has one.
   std::vector<TokenId> prompt(std::string_view text) const;
 
   std::size_t vocabulary_size() const;  // the length of logits(); the tokenizer may know fewer tokens
@@ -79,7 +79,7 @@ class Session {
   // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first token.
   std::span<const float> logits() const;
 
-  // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops behind the
+  // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops after the
   // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to go
   // on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and `on_token` throw.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});

@@ -26,7 +26,7 @@ class Source {
   // Opens a regular file. Throws not_found, io, or bad_argument for a directory, FIFO, socket or device.
   static std::shared_ptr<const Source> open(const std::filesystem::path& path, IoMode mode = IoMode::map);
 
-  // Takes over `bytes`; `name` stands for the path in errors.
+  // Takes over `bytes`; Errors show `name` as the path.
   static std::shared_ptr<const Source> from_memory(std::vector<std::byte> bytes, std::string name);
 
   // The path as it was given, or the name of a memory source.

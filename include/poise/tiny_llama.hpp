@@ -70,10 +70,10 @@ class TinyLlamaModel {
   // and for more than max_seq_length.
   std::vector<float> forward(std::span<const TokenId> tokens);
 
-  // Continues a text, behind <bos>, until <eos>, max_tokens or the end of the positions: the continuation alone. Throws
+  // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions: the continuation alone. Throws
   // unsupported without a tokenizer.
   std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
-  // The same with token ids, taken as they are.
+  // The same with token ids, to which nothing is added.
   std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
 
   // The weights as any other model.

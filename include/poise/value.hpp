@@ -23,7 +23,7 @@ class Attributes {
 
   Attributes() = default;
   Attributes(std::initializer_list<Entry> entries);
-  // Takes entries over in their order. Requires: every key stands once.
+  // Takes entries over in their order. Requires: every key comes once.
   static Attributes from_unique(std::vector<Entry> entries);
 
   const Value* find(std::string_view key) const;  // nullptr when absent
@@ -93,7 +93,7 @@ inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { 
 std::string to_json(const Value& value, int indent = -1);
 
 // Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.
-// `name` stands for the path in errors, `offset` is the place of the text in that file.
+// Errors show `name` as the path; `offset` is the place of the text in that file.
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset = 0);
 
 }  // namespace poise

@@ -108,7 +108,7 @@ class ByteReader {
   std::span<const std::byte> window_;  // bytes of the range from window_begin_ on
   std::uint64_t window_begin_ = 0;
   std::size_t window_bytes_ = kLeastWindowBytes;
-  std::vector<std::byte> buffer_;  // behind window_ when the range is not resident
+  std::vector<std::byte> buffer_;  // holds window_ when the range is not resident
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;
   bool big_endian_ = false;

@@ -1,4 +1,4 @@
-// The keys of one map, as they are read.
+// The keys of one map that have been read.
 #pragma once
 
 #include <algorithm>

@@ -65,7 +65,7 @@ namespace poise::capi {
 inline const poise_attributes* c_attributes(const Attributes& attributes) { return reinterpret_cast<const poise_attributes*>(&attributes); }
 inline const Attributes& attributes_at(const poise_attributes* attributes) { return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes")); }
 
-// The tensor that a handle stands for.
+// The tensor of a handle.
 inline const Tensor& tensor_at(const poise_tensor* tensor) {
   const poise_tensor& handle = at(tensor, "tensor");
   return handle.model->model.tensors()[handle.index];

@@ -44,7 +44,7 @@ void add_edit(CLI::App& app) {
   command->add_option("--set", options->set, "Give an attribute this text")
       ->type_name("KEY=TEXT")
       ->expected(1)
-      ->allow_extra_args(false)  // else CLI11 takes what stands in brackets apart
+      ->allow_extra_args(false)  // else CLI11 splits text in brackets
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--delete", options->changes.erase, "Take an attribute away")
       ->type_name("KEY")

@@ -1,4 +1,4 @@
-// poise run: a prompt in, its continuation out, as it is generated.
+// poise run: a prompt in, its continuation out, token by token.
 #include <unistd.h>
 
 #include <algorithm>

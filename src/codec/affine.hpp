@@ -1,4 +1,4 @@
-// affine: the codes of qint8 and qint4 tensors - how they lie in bytes, and the numbers they stand for.
+// affine: the codes of qint8 and qint4 tensors - how bytes hold them, and which numbers they mean.
 #pragma once
 
 #include <cstddef>

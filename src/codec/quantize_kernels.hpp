@@ -1,4 +1,4 @@
-// The vector loops behind quantize.cpp and scale_search.cpp, chosen for the processor at run time.
+// The vector loops of quantize.cpp and scale_search.cpp, chosen for the processor at run time.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Range {
   float max;
 };
 
-// The ranges of groups that lie one behind the other, all of one size; returns the largest magnitude of all numbers, as bits.
+// The ranges of consecutive groups of one size; returns the largest magnitude of all numbers, as bits.
 // Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 
@@ -48,7 +48,7 @@ struct GroupFactor {
   int zero;
 };
 
-// quantize_linear() of groups that lie one behind the other, all of one size, with lowest = -zero and highest = largest_code - zero.
+// quantize_linear() of consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
 // Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is zero.
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes);
 

@@ -28,7 +28,7 @@ constexpr std::string_view kGroupName = "group";
 
 bool is_storable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::qint8 || dtype == DType::qint4; }
 
-// "4", "8", "4:64": what stands behind "group".
+// "4", "8", "4:64": what follows "group".
 std::optional<StoredType> groups_from_name(std::string_view name) {
   if (name.empty() || (name.front() != '4' && name.front() != '8')) return std::nullopt;
   StoredType type{DType::i32, ScaleRule::largest, {name.front() == '4' ? 4U : 8U}};

@@ -11,7 +11,7 @@
 namespace poise {
 
 // `model_type` is filled in when the map has one. Throws invalid_file naming the key when a value is missing or has the wrong type.
-// `path` stands in errors.
+// Errors show `path`.
 Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path);
 
 // Gives the model a whole config.json, and what it says: card.model_type and, for a family that is known, config. A configuration

@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameter
 // Each throws invalid_file, naming the key, for a value of another type. Requires: map and path outlive this.
 class ConfigKeys {
  public:
-  // `path` stands in errors.
+  // Errors show `path`.
   ConfigKeys(const Attributes& map, const std::string& path) : map_(map), path_(path) {}
 
   std::optional<std::int64_t> integer(std::string_view key) const;  // of 32 bits

@@ -54,7 +54,7 @@ struct FilePlan {
 
 struct Format {
   FormatInfo info;  // formats() fills in what can be read and written
-  // Other extensions that stand for it, each with its dot.
+  // Other extensions of its files, each with its dot.
   std::span<const std::string_view> extensions;
   HonouredOptions options;
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.

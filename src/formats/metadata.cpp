@@ -25,7 +25,7 @@ constexpr std::string_view kCard = "poise.card";
 constexpr std::string_view kConfig = "poise.config";
 constexpr std::string_view kVocabulary = "poise.vocabulary";
 
-// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex behind a NUL, which no token text begins with.
+// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex after a NUL, which no token text begins with.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');
@@ -259,7 +259,7 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   return std::move(json).take<Attributes>();
 }
 
-// JSON would make null of them, which stands for the default.
+// JSON would make null of them, which means the default.
 void require_finite(const Attributes& config) {
   for (const auto& [key, value] : config) {
     const auto* number = value.get_if<double>();

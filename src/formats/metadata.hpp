@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// The model's attributes, every value as text (JSON text where it was none), and behind them the three of Poise for what
+// The model's attributes, every value as text (JSON text where it was none), and after them the three of Poise for what
 // the model has.
 Attributes text_attributes(const Model& model);
 

@@ -81,14 +81,14 @@ std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool ov
 
 std::string link_to(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 
-// Gives a file without a name one, where nothing stands; false when something does.
+// Gives a file without a name one that is free; false when it is taken.
 bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
   if (::linkat(AT_FDCWD, link_to(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno != EEXIST) throw_system_error("name the finished file", to.string());
   return false;
 }
 
-// Renames where nothing stands; false when something does.
+// Renames to a name that is free; false when it is taken.
 bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses as well

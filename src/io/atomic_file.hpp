@@ -43,9 +43,9 @@ class AtomicFile final : public ReadableSink {
  private:
   void open_unnamed(mode_t mode);
   void open_named(mode_t mode);
-  // Gives the file the target's name where nothing stands; false when something does.
+  // Gives the file the target's name if it is free; false when it is taken.
   bool appear();
-  // Takes the place of what stands there.
+  // Replaces the file of that name.
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
@@ -62,7 +62,7 @@ class AtomicFile final : public ReadableSink {
   bool committed_ = false;
   bool is_new_ = false;
   std::uint64_t handed_over_ = 0;  // bytes from the start that the disk was told to begin with
-  std::uint64_t unwritten_ = 0;    // bytes behind them
+  std::uint64_t unwritten_ = 0;    // bytes after them
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };

@@ -6,7 +6,7 @@
 
 namespace poise {
 
-// Safe to use from many threads. Who still reads when it is let go keeps it until then; who comes back makes it again.
+// Safe to use from many threads. A reader that holds it when it is let go keeps it; the next get() makes it again.
 template <typename T>
 class Kept {
  public:

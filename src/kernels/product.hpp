@@ -49,7 +49,7 @@ class KernelInput {
   std::size_t groups() const { return groups_; }  // of kTogether tokens, the last perhaps of fewer
   Form form() const { return form_; }
 
-  // Of one token: its x as it is.
+  // Of one token: its x unchanged.
   const float* one() const { return floats_.data(); }
   // Of several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for tokens there are not.
   const float* group(std::size_t g, std::size_t block) const { return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether; }

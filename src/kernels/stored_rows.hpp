@@ -24,7 +24,7 @@ enum class Storage : std::uint8_t {
   blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
-// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups lie within rows, their size divides
+// A matrix, row by row without gaps. Integer codes are code * scale + offset. Groups are within rows, their size divides
 // the columns and is a multiple of 16.
 struct StoredRows {
   Storage storage = Storage::f32;

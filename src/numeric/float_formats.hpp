@@ -23,7 +23,7 @@ struct FloatFormat {
 // Requires: f16, bf16, f8_e4m3, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz or f4_e2m1.
 FloatFormat float_format(DType dtype);
 
-// The number a code stands for; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
+// The number that a code means; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
 // The same for f16, quickly.

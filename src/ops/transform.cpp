@@ -101,7 +101,7 @@ class Types {
     for (const ConvertOptions::Keep& keep : options.keep) require_possible(keep.type);
   }
 
-  // Nothing when the tensor stays as it is.
+  // Nothing when the tensor keeps its type.
   std::optional<StoredType> wanted(const Tensor& tensor) {
     const auto kept = kept_type(tensor.name);
     if (!has_float_elements(tensor)) return std::nullopt;
@@ -112,7 +112,7 @@ class Types {
     return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
 
-  // Does it stay as it is although its type was to change?
+  // Does it keep its type although that was to change?
   bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
     if (!options_.dtype && !options_.quantize && !recipe_) return false;
     if (is_sparse(tensor)) return wanted && wanted->quantized();
@@ -234,7 +234,7 @@ Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, std::ve
   return with_cast_values(std::move(tensor), type->dtype);
 }
 
-// The tensor as it is, but for a layout that the target does not have.
+// The same tensor, dense where the target does not have its layout.
 Tensor laid_out(const Tensor& tensor, const Format& target) { return holds(target, tensor) ? tensor : make_dense_tensor(tensor); }
 
 bool is_asked_to_be_sparse(const Tensor& tensor, const ConvertOptions& options) {

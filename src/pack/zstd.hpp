@@ -1,6 +1,6 @@
 // zstd: compressed parts, read and written as one stream.
 //
-// A compressed blob must decode to exactly the size its file promises: more, less, a broken frame or bytes behind the last
+// A compressed blob must decode to exactly the size its file promises: more, less, a broken frame or bytes after the last
 // frame are errors, and no more memory is used than the decoder's window.
 #pragma once
 
@@ -37,7 +37,7 @@ class ZstdCompressor {
   class Frame final : public Sink {
    public:
     Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size);
-    // Ends the frame: called once, behind the last byte.
+    // Ends the frame: called once, after the last byte.
     void finish();
 
    protected:

@@ -3,7 +3,7 @@
 //   frames                       each holds the same number of bytes (at most 16 MiB) but the last, and has a checksum
 //   u32 0x184D2A5E, u32 length   the table is a skippable frame
 //   per frame                    u32 stored bytes, u32 content bytes, u32 checksum if the descriptor says so
-//   u32 frames, u8 descriptor    bit 7: checksums stand in the table; bits 0..6 are zero
+//   u32 frames, u8 descriptor    bit 7: the table has checksums; bits 0..6 are zero
 //   u32 0x8F92EAB1
 #pragma once
 

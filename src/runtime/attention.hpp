@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Heads of a layer. Several query heads, one behind the other, share one of keys and values.
+// Heads of a layer. Consecutive query heads share one of keys and values.
 struct AttentionHeads {
   std::size_t count = 0;     // of queries
   std::size_t kv_count = 0;  // of keys and values; divides count
@@ -15,7 +15,7 @@ struct AttentionHeads {
   std::size_t window = 0;  // positions that a token sees, itself among them; 0: all before it
 };
 
-// out[t, h] = softmax(queries[t, h] . keys / sqrt(size)) values for tokens at `position` and behind it, whose keys and values are in the cache;
+// out[t, h] = softmax(queries[t, h] . keys / sqrt(size)) values for tokens from `position` on, whose keys and values are in the cache;
 // queries and out [tokens, heads.count, heads.size]. Each result is the same to the bit whatever other tokens and heads come with it.
 void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position, std::size_t tokens, const float* queries, float* out);
 

@@ -1,6 +1,6 @@
 // KvCache: the keys and values of the positions that later ones may look at.
 //
-// A ring: position p lies in slot p % capacity. Values of a slot lie one behind the other. Keys of kKeysTogether slots lie side by side,
+// A ring: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots lie side by side,
 // so that one vector holds the same element of several: scores then need no sums across lanes. Memory is taken as positions come.
 #pragma once
 
@@ -33,7 +33,7 @@ class KvCache {
   // key, value [width]
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // What lies in consecutive slots, in the order of positions: the second of two is empty unless the ring wraps between them. Requires: no more
+  // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps between them. Requires: no more
   // positions than the cache is for.
   std::array<CachedKeys, 2> keys(const CachedHead& head) const;
   std::array<FloatRows, 2> values(const CachedHead& head) const;

@@ -59,7 +59,7 @@ class Cursor {
   Value value();
   // A map whose keys are all text.
   Attributes attributes();
-  // Passes over a null, which stands for an optional value that is absent; false when something else follows.
+  // Passes over a null, which says that an optional value is absent; false when something else follows.
   bool null();
   // Passes over the next item, which is checked like any other. Builds nothing.
   void skip() { pass(take()); }
@@ -85,7 +85,7 @@ class Cursor {
   };
 
   Item decode();  // one head, and the content of a string
-  Item take();    // the same behind any tags, depth checked
+  Item take();    // the same after any tags, depth checked
   Item take(Kind expected);
   // Parts of decode(): `begin` is where the item begins.
   Item simple_or_float(unsigned low, std::size_t begin);
@@ -141,7 +141,7 @@ class Array {
 };
 
 // The entries of a map: for (auto map = in.map(); map.next();) { if (map.key() == "version") ... else in.skip(); }
-// Each key stands once; in deterministic encoding they ascend.
+// Each key comes once; in deterministic encoding they ascend.
 class Map {
  public:
   Map(const Map&) = delete;

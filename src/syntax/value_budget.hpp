@@ -21,7 +21,7 @@ class ValueBudget {
     return budget;
   }
 
-  // False when there is nothing left for one more value: it lies in a list or a map that has room to grow.
+  // False when there is nothing left for one more value: the list or map that holds it has room to grow.
   bool take_value() { return take(kValueBytes); }
   // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
   bool take_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }

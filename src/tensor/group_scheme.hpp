@@ -35,7 +35,7 @@ struct GroupScheme {
   DType word = DType::unknown;   // an integer type
   unsigned per_word = 0;
   bool high_bits_first = false;  // the code with the lowest index fills the word's high bits
-  bool power_of_two = false;     // a scale is a byte e that stands for 2^(e - 127)
+  bool power_of_two = false;     // a scale is a byte e that means 2^(e - 127)
   Zeros zeros = Zeros::none;
   std::int64_t zero = 0;
   GroupWords words = GroupWords::zt1;

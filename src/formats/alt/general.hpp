@@ -7,7 +7,7 @@
 
 namespace poise::alt {
 
-// Requires: the reader is behind section_size; it is left behind the last field.
+// Requires: the reader is past section_size. Leaves it past the last field.
 Card read_general(FileReader& reader);
 
 }  // namespace poise::alt

@@ -1,6 +1,6 @@
 // The layout that both versions of ALT share ("File Layout" of their specifications).
 //
-// A file is a start marker, sections, and an end marker; each begins on a multiple of 32 bytes behind zero padding:
+// A file is a start marker, sections, and an end marker; each begins on a multiple of 32 bytes, after zero padding:
 //
 //   version 2   start | general | parameters | tokenizer | tensors | end
 //   version 1   start           | parameters | tokenizer | tensors | end

@@ -22,7 +22,7 @@ void require_held_config(const Model& model);
 // section says.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
-// Nothing when the section holds zeros. Requires: the reader is behind section_size; it is left behind the last field.
+// Nothing when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
 // Version 1 keeps the model type here, and the longest sequence.

@@ -8,7 +8,7 @@
 
 namespace poise::alt {
 
-// Calls `read` for each section with the reader behind its size; `read` leaves the reader behind the section's padding.
+// Calls `read` for each section with the reader past its size; `read` leaves the reader past the section's padding.
 // Sections come in the order of `order`, each at most once; those that are missing are noted. Then the end marker of
 // `end_bytes` (4 or 8; the other width is noted), and the end of the file.
 void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,

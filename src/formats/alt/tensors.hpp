@@ -7,7 +7,7 @@
 
 namespace poise::alt {
 
-// Reads the fields into a model. Requires: the reader is behind section_size; it is left behind the last tensor.
+// Reads the fields into a model. Requires: the reader is past section_size. Leaves it past the last tensor.
 void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
 void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 

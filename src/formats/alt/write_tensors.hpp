@@ -15,7 +15,7 @@ namespace poise::alt {
 
 class TensorsSection {
  public:
-  // Makes what stands before a tensor's data. Its length must not depend on the scale, which may take a pass over the data
+  // Makes the fields before a tensor's data. Its length must not depend on the scale, which may take a pass over the data
   // to find. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 

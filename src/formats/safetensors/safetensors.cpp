@@ -4,7 +4,7 @@
 //   N bytes        JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..], "data_offsets": [begin, end]}, ...}
 //   rest           the tensors' bytes; offsets count from here
 //
-// The tensors fill the rest exactly: no holes, no overlaps, nothing behind the last one.
+// The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
 #include "formats/safetensors/safetensors.hpp"
 
 #include <algorithm>

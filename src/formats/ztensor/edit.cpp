@@ -34,7 +34,7 @@ class EncodedMap {
 
   bool empty() const { return entries_.empty(); }
 
-  // Puts it behind all others. An entry is a key, empty when it is no text, and the encoded key and value.
+  // Puts it after all others. An entry is a key, empty when it is no text, and the encoded key and value.
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
   // Puts the entry into the place of the one with that key, or where it belongs among the others.

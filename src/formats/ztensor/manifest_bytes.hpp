@@ -17,7 +17,7 @@ struct ManifestRange {
 
 class ManifestBytes {
  public:
-  // Requires: the range lies in the source, which outlives this.
+  // Requires: the range is in the source, which outlives this.
   ManifestBytes(const Source& source, const ManifestRange& range) : source_(source), done_(range.begin) {
     const std::uint64_t length = range.end - range.begin;
     if (source.mapped()) {

@@ -6,7 +6,7 @@
 
 namespace poise::ztensor {
 
-// Text that is no UTF-8 comes back as it is.
+// Text that is no UTF-8 comes back unchanged.
 std::string normal_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

@@ -45,7 +45,7 @@ class ManifestListener2 {
   virtual void take(Object& object) = 0;
 };
 
-// Where the manifest lies; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
+// Where the manifest is; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
 // wrong, or the bytes do not have the hash the footer says; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
@@ -89,7 +89,7 @@ void from_stored2(Tensor& tensor, std::string_view layout);
 // What version 2 calls a part of a tensor.
 std::string_view stored_role2(const Tensor& tensor, const Part& part);
 
-// The digest that names the content of a model whatever file it lies in: of the deterministic CBOR value
+// The digest that names the content of a model whatever file holds it: of the deterministic CBOR value
 // ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Parts are named by the
 // digests of the file, or by xxh3 where it has none; the result is sha256 when all of those are, else xxh3. Throws
 // unsupported when version 2 cannot hold the model, and what reading the parts throws.

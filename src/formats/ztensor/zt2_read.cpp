@@ -140,7 +140,7 @@ class ModelBuilder final : public ManifestListener2 {
  private:
   static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
 
-  // Where a tensor's first part lies.
+  // Where a tensor's first part is.
   struct Place {
     const Heap* heap;
     std::uint64_t offset;

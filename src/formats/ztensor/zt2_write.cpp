@@ -198,7 +198,7 @@ class BlobWriter {
   Meter meter_;
 };
 
-// The keys stand in the order of their encodings: by length, then bytewise.
+// The keys are in the order of their encodings: by length, then bytewise.
 void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference, const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };
   out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) + 2 * count(reference.encoded));
