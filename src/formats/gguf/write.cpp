@@ -91,7 +91,8 @@ class Preparer {
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf cannot hold {}: its {} rows are not {} heads of an even number of rows", stored.tensor->name, rows, heads));
     }
-    stored.blob = reorder_rows(std::move(stored.blob), stored.bytes() / rows, rows / heads, RowOrderOf::llama_cpp);
+    const std::uint64_t row_bytes = stored.bytes() / rows;
+    stored.blob = reorder_rows(std::move(stored.blob), row_bytes, rows / heads, RowOrderOf::llama_cpp);
   }
 
   const Model& model_;
