@@ -12,6 +12,7 @@
 #include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
 #include "views/affine.hpp"
+#include "views/dense.hpp"
 
 using namespace poise;
 
@@ -37,6 +38,11 @@ std::vector<std::byte> written(const Model& model, const Format& format, const O
 // In any order of their keys.
 bool same(const Attributes& a, const Attributes& b) { return cbor::encode(a) == cbor::encode(b); }
 
+// GGUF has vectors of a family that llama.cpp knows as float32, as it wants them.
+bool is_widened(const Tensor& tensor, const Part& before, const Part& after) {
+  return tensor.layout == Layout::dense && tensor.shape.size() < 2 && is_floating(before.dtype) && info(before.dtype).bits < 32 && after.dtype == DType::f32;
+}
+
 // The parts, and everything else that every format that holds the layout keeps.
 // ALT packs codes of four bits, two to a byte.
 std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool lossless) {
@@ -52,8 +58,10 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
   for (const Part& part : a.parts) {
     const Part* other = b.part(part.role);
     if (other == nullptr) return part.role + " (absent)";
-    if (part.dtype != other->dtype) return part.role + " (type)";
-    if (read_all(*part.blob) != read_all(*other->blob)) return part.role + " (bytes)";
+    const bool widened = is_widened(a, part, *other);
+    if (part.dtype != other->dtype && !widened) return part.role + " (type)";
+    const BlobPtr expected = widened ? dense_blob(a, DType::f32) : BlobPtr(part.blob);
+    if (read_all(*expected) != read_all(*other->blob)) return part.role + " (bytes)";
   }
   return {};
 }

@@ -19,6 +19,7 @@ class Tokens;
 
 // Configuration that GGUF has no key for, as JSON text: keys of config.json.
 inline constexpr std::string_view kConfigKey = "poise.config";
+inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // of the vocabulary, in tokens
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
 inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 

@@ -44,6 +44,14 @@ std::int32_t type_number(TokenType type) {
   return 1;
 }
 
+TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
+  if (type != TokenType::control) return type;
+  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  return is(vocabulary.bos_id) ? TokenType::bos : is(vocabulary.eos_id) ? TokenType::eos : is(vocabulary.pad_id) ? TokenType::pad : type;
+}
+
+TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return with_special(type_of(type_number(vocabulary.type(id))), vocabulary, id); }
+
 bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
   const std::string_view name = key.substr(kTokenizer.size());
@@ -85,9 +93,6 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   metadata.take(std::string(kTokenizer) + "model");
   Vocabulary vocabulary;
   vocabulary.reserve(count, tokens_->arena.size());
-  for (std::size_t id = 0; id < count; ++id) {
-    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, types_ ? type_of((*types_)[id]) : TokenType::normal);
-  }
   const auto take_id = [&](std::string_view name) -> std::int32_t {
     const auto id = metadata.take_number(std::string(kTokenizer) + std::string(name));
     if (!id) return -1;
@@ -98,6 +103,11 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   vocabulary.eos_id = take_id("eos_token_id");
   vocabulary.unk_id = take_id("unknown_token_id");
   vocabulary.pad_id = take_id("padding_token_id");
+  vocabulary.max_length = static_cast<std::int32_t>(metadata.take_number(kLongestKey).value_or(0));
+  for (std::size_t id = 0; id < count; ++id) {
+    const TokenType type = types_ ? type_of((*types_)[id]) : TokenType::normal;
+    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, with_special(type, vocabulary, id));
+  }
   const auto take_flag = [&](std::string_view name, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     const Value* value = metadata.find(key);

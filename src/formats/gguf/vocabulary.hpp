@@ -20,6 +20,12 @@ inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 // tokenizer.ggml.token_type, by TokenType.
 std::int32_t type_number(TokenType type);
 
+// A control token that is BOS, EOS or padding by its id has that type.
+TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id);
+
+// The type that a token has when a file with the vocabulary is read again.
+TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
+
 // The arrays, as the header is read: they would take many times their memory as values.
 class Tokens {
  public:

@@ -116,6 +116,7 @@ void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, Ke
   write_id("padding_token_id", vocabulary.pad_id);
   out.boolean(prefix + "add_space_prefix", vocabulary.add_dummy_prefix);
   if (vocabulary.remove_extra_whitespaces) out.boolean(prefix + "remove_extra_whitespaces", true);
+  if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   if (!out.has(prefix + "add_bos_token")) out.boolean(prefix + "add_bos_token", vocabulary.bos_id >= 0);
   if (!out.has(prefix + "add_eos_token")) out.boolean(prefix + "add_eos_token", false);
 }
@@ -150,6 +151,17 @@ std::vector<std::string> metadata_losses(const Model& model, const Architecture*
   if (model.vocabulary && !is_held(*model.vocabulary)) losses.emplace_back("gguf cannot hold a vocabulary of this kind yet");
   if (model.vocabulary && model.vocabulary->normalizer != Vocabulary().normalizer) {
     losses.push_back(fmt::format("gguf does not hold the vocabulary's normalizer {}", model.vocabulary->normalizer));
+  }
+  if (model.vocabulary && is_held(*model.vocabulary)) {
+    const Vocabulary& vocabulary = *model.vocabulary;
+    bool same = true;
+    for (std::size_t id = 0; id < vocabulary.size() && same; ++id) same = read_type(vocabulary, id) == vocabulary.type(id);
+    if (!same) losses.emplace_back("gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take theirs");
+    const Tensor* embedding = architecture == nullptr ? nullptr : model.find("model.embed_tokens.weight");
+    if (embedding != nullptr && !embedding->shape.empty() && embedding->shape.front() > vocabulary.size()) {
+      losses.push_back(fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding",
+                                   embedding->shape.front() - vocabulary.size()));
+    }
   }
   if (architecture == nullptr) {
     losses.push_back(model.card.model_type.empty()
