@@ -12,7 +12,7 @@ inline constexpr std::size_t kMaxRank = 64;          // PyTorch's own limit, and
 
 // Vocabularies.
 inline constexpr std::size_t kMaxTokens = 500'000;
-inline constexpr std::size_t kMaxMerges = 1'000'000;
+inline constexpr std::size_t kMaxMerges = 700'000;
 
 // Configurations.
 inline constexpr std::int64_t kMaxModelSize = INT32_MAX;  // hidden_size, vocab_size, ...: formats hold them in 32 bits
