@@ -8,7 +8,8 @@ namespace poise {
 
 inline constexpr std::size_t kMaxTensors = 2'000'000;
 inline constexpr std::size_t kMaxParts = 4'000'000;  // of all tensors
-inline constexpr std::size_t kMaxRank = 64;          // PyTorch's own limit, and that of zTensor 2
+inline constexpr std::size_t kMaxTensorParts = 100'000;
+inline constexpr std::size_t kMaxRank = 64;  // PyTorch's own limit, and that of zTensor 2
 
 // Vocabularies.
 inline constexpr std::size_t kMaxTokens = 500'000;

@@ -47,6 +47,7 @@ const Tensor& Model::add(Tensor tensor) {
     if (!holds) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: more than {} {}", tensor.name, most, what), origin.path.string());
   };
   require(tensors_.size() < kMaxTensors, "tensors", kMaxTensors);
+  require(tensor.parts.size() <= kMaxTensorParts, "parts", kMaxTensorParts);
   require(tensor.parts.size() <= kMaxParts - parts_, "parts in all", kMaxParts);
   require(tensor.shape.size() <= kMaxRank, "dimensions", kMaxRank);
   reserve(tensors_.size() + 1);

@@ -127,5 +127,23 @@ TEST(HostileGguf, Tensors) {
       });
 }
 
+// A llama whose query matrix has four rows: 4 heads would have one row each.
+ByteFile with_heads(std::uint64_t heads) {
+  return file_of({text_entry("general.architecture", "llama"), {"llama.attention.head_count", kU64, number(heads, 8)}},
+                 {{"blk.0.attn_q.weight", {1, 4}, 0, std::string(16, '\0')}});
+}
+
+TEST(HostileGguf, RowsAreHeads) {
+  constexpr std::uint64_t kHalf = std::uint64_t{1} << 63U;
+  expect_refused("hostile.gguf", std::array{
+                                     Case{"heads are said", [] { return with_heads(0); }, kInvalid, "name 0", "does not say how many heads"},
+                                     Case{"a head has an even number of rows", [] { return with_heads(4); }, kInvalid, "name 0", "its 4 rows are not 4 heads"},
+                                     Case{"rows are whole heads", [] { return with_heads(3); }, kInvalid, "name 0", "its 4 rows are not 3 heads"},
+                                     Case{"twice the heads does not wrap", [] { return with_heads(kHalf); }, kInvalid, "name 0", "its 4 rows are not"},
+                                     Case{"nor does twice one more", [] { return with_heads(kHalf + 1); }, kInvalid, "name 0", "its 4 rows are not"},
+                                     Case{"nor does the highest number", [] { return with_heads(UINT64_MAX); }, kInvalid, "name 0", "its 4 rows are not"},
+                                 });
+}
+
 }  // namespace
 }  // namespace poise::hostile

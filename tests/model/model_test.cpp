@@ -45,7 +45,15 @@ TEST(Model, HasNoMoreThanItsLimits) {
   EXPECT_NO_THROW(model.add(empty("deep", Shape(kMaxRank, 0))));
   EXPECT_THAT(refusal([&] { model.add(empty("deeper", Shape(kMaxRank + 1, 0))); }), HasSubstr("tensor deeper: more than 64 dimensions"));
   Tensor many = empty("many");
-  many.parts.resize(kMaxParts - 1, many.parts[0]);
+  many.parts.resize(kMaxTensorParts + 1, many.parts[0]);
+  EXPECT_THAT(refusal([&] { model.add(many); }), HasSubstr("tensor many: more than 100000 parts"));
+  many.parts.pop_back();
+  for (std::size_t parts = 1; parts + kMaxTensorParts <= kMaxParts; parts += kMaxTensorParts) {
+    many.name = fmt::format("many {}", parts);
+    model.add(many);
+  }
+  many.name = "the rest";
+  many.parts.resize(kMaxTensorParts - 1);
   model.add(std::move(many));
   EXPECT_THAT(refusal([&] { model.add(empty("one more")); }), HasSubstr("more than 4000000 parts"));
   Model full;

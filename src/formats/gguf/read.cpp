@@ -177,8 +177,9 @@ class TensorAdder {
     const std::uint64_t rows = info.shape.empty() ? 1 : info.shape.front();
     const std::uint64_t heads = known->rows == RowOrder::queries ? heads_.queries : heads_.keys;
     if (heads == 0) fail(info, "the metadata does not say how many heads its rows are");
-    if (rows % (2 * heads) != 0) fail(info, fmt::format("its {} rows are not {} heads of an even number of rows", rows, heads));
-    return reorder_rows(std::move(blob), bytes / rows, rows / heads, RowOrderOf::transformers);
+    const auto head_rows = rows_of_head(rows, heads);
+    if (!head_rows) fail(info, fmt::format("its {} rows are not {} heads of an even number of rows", rows, heads));
+    return reorder_rows(std::move(blob), bytes / rows, *head_rows, RowOrderOf::transformers);
   }
 
   const Architecture* architecture_;

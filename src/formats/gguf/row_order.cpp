@@ -52,6 +52,11 @@ class ReorderedRows final : public Blob {
 
 }  // namespace
 
+std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads) {
+  if (heads == 0 || rows % heads != 0 || rows / heads % 2 != 0) return std::nullopt;
+  return rows / heads;
+}
+
 HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrderOf to) {
   if (const auto* before = dynamic_cast<const ReorderedRows*>(blob.get()); before != nullptr && before->is_inverse_of(row_bytes, head_rows, to)) {
     return before->original();

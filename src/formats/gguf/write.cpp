@@ -87,12 +87,13 @@ class Preparer {
   void put_in_order(Stored& stored, RowOrder order) const {
     const auto heads = static_cast<std::uint64_t>(order == RowOrder::queries ? model_.config->num_attention_heads : model_.config->num_key_value_heads);
     const std::uint64_t rows = stored.shape.empty() ? 1 : stored.shape.front();
-    if (rows % (2 * heads) != 0) {
+    const auto head_rows = rows_of_head(rows, heads);
+    if (!head_rows) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf cannot hold {}: its {} rows are not {} heads of an even number of rows", stored.tensor->name, rows, heads));
     }
     const std::uint64_t row_bytes = stored.bytes() / rows;
-    stored.blob = reorder_rows(std::move(stored.blob), row_bytes, rows / heads, RowOrderOf::llama_cpp);
+    stored.blob = reorder_rows(std::move(stored.blob), row_bytes, *head_rows, RowOrderOf::llama_cpp);
   }
 
   const Model& model_;

@@ -171,6 +171,7 @@ class ManifestParser {
     auto map = in_.map();
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
+      if (object.components.size() == kMaxTensorParts) in_.fail(fmt::format("more than {} components", kMaxTensorParts), in_.position());
       if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} components in all", kMaxParts), in_.position());
       Component& component = object.components.emplace_back();
       component.role = map.key();

@@ -190,6 +190,7 @@ class ManifestParser {
   void parse_parts(Object& object) {
     auto map = in_.map();
     while (map.next()) {
+      if (object.components.size() == kMaxTensorParts) in_.fail(fmt::format("more than {} parts", kMaxTensorParts), in_.position());
       if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} parts in all", kMaxParts), in_.position());
       Component& part = object.components.emplace_back();
       part.role = name(map);
