@@ -67,7 +67,7 @@ std::string_view to_string(TokenType type);
 // How text becomes tokens.
 enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
-  sentencepiece_unigram,  // listed and stored; Poise does not encode with it
+  sentencepiece_unigram,  // the cut with the largest sum of scores
   byte_pair,              // Tiny Llama: merges by rank over bytes, within words
   pipeline,               // as tokenizer.json has it: `pipeline` says how
 };
@@ -91,7 +91,7 @@ class Vocabulary {
   std::vector<std::pair<std::string, std::string>> merges;
 
   // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md): "normalizer",
-  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer" alone.
+  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer" alone, its charsmap.
   Attributes pipeline;
   // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
   Value chat_template;

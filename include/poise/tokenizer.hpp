@@ -39,8 +39,8 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for unigram vocabularies of
-  // SentencePiece, for normalizers of theirs other than identity, for a character when there are neither byte tokens nor an
+  // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for normalizers of SentencePiece
+  // that a vocabulary names and does not hold, for a character when there are neither byte tokens nor an
   // unknown token, and for a regular expression of the vocabulary that takes longer on this text than any should.
   std::vector<TokenId> encode(std::string_view text) const;
   // The same with the special tokens that belong around it: those of the vocabulary's post-processor, else BOS in front

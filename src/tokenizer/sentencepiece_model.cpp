@@ -15,6 +15,7 @@
 #include "model/limits.hpp"
 #include "syntax/protobuf.hpp"
 #include "tokenizer/byte_piece.hpp"
+#include "tokenizer/pipeline/base64.hpp"
 
 namespace poise {
 namespace {
@@ -36,7 +37,7 @@ struct Trainer {
 
 struct Normalizer {
   std::string name;
-  bool has_charsmap = false;
+  std::string charsmap;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
@@ -130,7 +131,7 @@ class Reader {
     while (message.next()) {
       switch (message.number()) {
         case 1: normalizer.name = message.text("name"); break;
-        case 2: normalizer.has_charsmap = !message.text("precompiled_charsmap").empty(); break;
+        case 2: normalizer.charsmap = message.text("precompiled_charsmap"); break;
         case 3: normalizer.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
         case 4: normalizer.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
         case 5: normalizer.escape_whitespaces = message.boolean("escape_whitespaces"); break;
@@ -196,14 +197,17 @@ class Reader {
                 range_.name());
   }
 
-  // What stands between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
-  std::string normalizer_name() const {
-    std::string name = "identity";
-    if (normalizer_.has_charsmap) name = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
-    if (!normalizer_.escape_whitespaces) name += ", spaces not escaped";
-    if (trainer_.space_as_suffix) name += ", space as suffix";
-    if (denormalizer_.has_charsmap) name += ", with a denormalizer";
-    return name;
+  // What is between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
+  void settle_normalizer(Vocabulary& result) const {
+    std::string& name = result.normalizer;
+    if (!normalizer_.charsmap.empty()) name = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
+    std::string others;
+    if (!normalizer_.escape_whitespaces) others += ", spaces not escaped";
+    if (trainer_.space_as_suffix) others += ", space as suffix";
+    if (!denormalizer_.charsmap.empty()) others += ", with a denormalizer";
+    name += others;
+    if (normalizer_.charsmap.empty() || !others.empty()) return;
+    result.pipeline.set("normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(normalizer_.charsmap)}});
   }
 
   Vocabulary vocabulary() {
@@ -215,7 +219,7 @@ class Reader {
     result.pad_id = special(trainer_.pad, TokenType::pad);
     result.add_dummy_prefix = normalizer_.add_dummy_prefix;
     result.remove_extra_whitespaces = normalizer_.remove_extra_whitespaces;
-    result.normalizer = normalizer_name();
+    settle_normalizer(result);
     std::size_t bytes = 0;
     for (const Piece& piece : pieces_) bytes += piece.text.size();
     result.reserve(pieces_.size(), bytes);

@@ -1,19 +1,97 @@
-// SentencePiece's unigram vocabularies. Poise decodes with them and does not encode.
+// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): of all ways to cut it into tokens, the one whose scores have
+// the largest sum. Unused tokens take no part; user-defined ones always win.
+//
+// Sums round as SentencePiece's own do (unigram_model.cc, EncodeOptimized), so that equal ones tie as they do there: kept as float32, added as
+// float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown tokens in another way.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
-#include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/prefix_trie.hpp"
+#include "tokenizer/sentencepiece_encoder.hpp"
 
 namespace poise {
 namespace {
 
-class SentencePieceUnigram final : public SentencePieceScheme {
- public:
-  using SentencePieceScheme::SentencePieceScheme;
+constexpr float kUnknownPenalty = 10;  // below the worst token
 
-  std::vector<TokenId> encode(std::string_view) const override {
-    throw Error(ErrorKind::unsupported, "text cannot be tokenized: the vocabulary is a SentencePiece unigram model, only bpe is supported");
+class SentencePieceUnigram final : public SentencePieceEncoder {
+ public:
+  explicit SentencePieceUnigram(const Vocabulary& vocabulary) : SentencePieceEncoder(vocabulary) {
+    float least = std::numeric_limits<float>::max();
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+      const auto token = static_cast<TokenId>(id);
+      if (type(token) == TokenType::normal) {
+        least = std::min(least, vocabulary.score(id));
+        most_ = std::max(most_, vocabulary.score(id));
+      }
+      if (pieces().find(vocabulary.text(id)) == token) trie_.add(vocabulary.text(id), token);
+    }
+    unknown_score_ = least - kUnknownPenalty;
   }
+
+ private:
+  // The best way to get to a place.
+  struct Place {
+    float score = 0;
+    std::uint32_t from = kNotReached;
+    TokenId id = -1;
+  };
+  static constexpr std::uint32_t kNotReached = UINT32_MAX;
+
+  void cut(std::string_view text, Output& output) const override {
+    if (text.size() >= kNotReached) throw Error(ErrorKind::unsupported, "the text is too long");
+    const std::vector<Place> places = best_ways(text);
+    std::vector<std::uint32_t> ends;
+    for (auto end = static_cast<std::uint32_t>(text.size()); end > 0; end = places[end].from) ends.push_back(end);
+    std::uint32_t begin = 0;
+    for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
+      output.add(text.substr(begin, *end - begin), places[*end].id);
+      begin = *end;
+    }
+  }
+
+  std::vector<Place> best_ways(std::string_view text) const {
+    std::vector<Place> places(text.size() + 1);
+    for (std::size_t at = 0; at < text.size();) {
+      const float here = places[at].score;
+      const auto reach = [&](std::size_t length, double score, TokenId id) {
+        Place& place = places[at + length];
+        const double sum = score + static_cast<double>(here);
+        if (place.from == kNotReached || sum > static_cast<double>(place.score)) place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
+      };
+      const std::size_t character = std::min(announced_length(text[at]), text.size() - at);
+      bool alone = false;  // is the character a token by itself?
+      trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
+        if (type(id) == TokenType::unused) return;
+        alone = alone || length == character;
+        reach(length, score(id, length), id);
+      });
+      if (!alone) reach_unknown(places, at, character);
+      at += character;
+    }
+    return places;
+  }
+
+  // float32 throughout.
+  void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
+    Place& place = places[at + character];
+    const float sum = unknown_score_ + places[at].score;
+    if (place.from == kNotReached || sum > place.score) place = {sum, static_cast<std::uint32_t>(at), vocabulary_.unk_id};
+  }
+
+  double score(TokenId id, std::size_t length) const {
+    if (type(id) != TokenType::user_defined) return static_cast<double>(vocabulary_.score(static_cast<std::size_t>(id)));
+    return static_cast<double>(static_cast<float>(length) * most_) - 0.1;
+  }
+
+  PrefixTrie trie_;
+  float most_ = std::numeric_limits<float>::min();  // of normal tokens; where all are negative, the smallest float above 0
+  float unknown_score_ = 0;
 };
 
 }  // namespace

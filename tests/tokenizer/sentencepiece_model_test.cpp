@@ -86,7 +86,17 @@ TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc")), "identity") << "without rules nothing is changed";
   EXPECT_EQ(with(bytes_field(2, "rules")), "precompiled");
   EXPECT_EQ(with(varint_field(5, 0)), "identity, spaces not escaped");
+  EXPECT_EQ(with(bytes_field(2, "rules") + varint_field(5, 0)), "precompiled, spaces not escaped");
   EXPECT_EQ(read(kUnknown + bytes_field(2, varint_field(3, 2) + varint_field(24, 1))).normalizer, "identity, space as suffix");
+}
+
+// base64 of "rules": cnVsZXM= (coreutils).
+TEST(SentencePieceModel, TheRulesOfTheNormalizerAreKeptWhereTheyAreAllThatItDoes) {
+  const auto pipeline = [](const std::string& normalizer) { return read(kUnknown + kBpe + bytes_field(3, normalizer)).pipeline; };
+  EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")),
+            (Attributes{{"normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", "cnVsZXM="}}}}));
+  EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc")), Attributes());
+  EXPECT_EQ(pipeline(bytes_field(2, "rules") + varint_field(5, 0)), Attributes());
 }
 
 TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {

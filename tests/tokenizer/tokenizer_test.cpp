@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
 
 #include <poise/error.hpp>
 
@@ -171,8 +172,51 @@ TEST(Tokenizer, AgreesWithSentencePieceOnMistral) { compare_with_model(shared_di
 
 TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) { compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model"); }
 
-// A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces.
-std::string random_model(std::mt19937& random) {
+// What SentencePiece's own trainer makes of some texts: charsmaps are its own, too.
+class Texts final : public sentencepiece::SentenceIterator {
+ public:
+  bool done() const override { return at_ == texts_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return texts_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  std::vector<std::string> texts_ = [] {
+    std::vector<std::string> texts;
+    for (int times = 0; times < 20; ++times) {
+      for (const std::string& part : kParts) {
+        if (is_utf8(part) && part.size() < 200 && part.find('\0') == std::string::npos && part.find('\n') == std::string::npos) texts.push_back(part + " or");
+      }
+    }
+    return texts;
+  }();
+  std::size_t at_ = 0;
+};
+
+std::string trained_model(const std::string& options) {
+  Texts texts;
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train("--minloglevel=3 --vocab_size=420 --hard_vocab_limit=false " + options, &texts, &model);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return model;
+}
+
+TEST(Tokenizer, AgreesWithSentencePieceOnModelsThatItTrains) {
+  for (const char* type : {"unigram", "bpe"}) {
+    for (const char* normalizer : {"identity", "nmt_nfkc", "nmt_nfkc_cf", "nfkc"}) {
+      for (const char* more : {"--byte_fallback=true", "--remove_extra_whitespaces=false --user_defined_symbols=<sep>,the,e\u0301 --add_dummy_prefix=false"}) {
+        const std::string options = fmt::format("--model_type={} --normalization_rule_name={} {}", type, normalizer, more);
+        SCOPED_TRACE(options);
+        const Both both(trained_model(options));
+        ASSERT_GT(both.size(), 100);
+        for (const std::string& text : corpus(600)) ASSERT_NO_FATAL_FAILURE(both.compare_encode(text));
+      }
+    }
+  }
+}
+
+// A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces. Algorithm: 1 unigram, 2 bpe.
+std::string random_model(std::mt19937& random, int algorithm) {
   const std::vector<std::string> letters = {"a", "b", "c", "\u2581", "\u00e9", " "};
   std::vector<std::string> texts;
   const auto add = [&](std::string text) {
@@ -195,7 +239,7 @@ std::string random_model(std::mt19937& random) {
   }
   const bool bytes = random() % 2 == 0;
   for (int byte = 0; bytes && byte < 256; ++byte) file += piece(fmt::format("<0x{:02X}>", byte), 6, 0);
-  file += bytes_field(2, varint_field(3, 2) + varint_field(35, bytes ? 1 : 0));
+  file += bytes_field(2, varint_field(3, algorithm) + varint_field(35, bytes ? 1 : 0));
   return file + bytes_field(3, varint_field(3, random() % 2 == 0) + varint_field(4, random() % 2 == 0));
 }
 
@@ -203,7 +247,7 @@ TEST(Tokenizer, AgreesWithSentencePieceOnRandomVocabularies) {
   std::mt19937 random(9);
   const std::vector<std::string> letters = {"a", "b", "c", "d", " ", " ", "\u00e9", "\u2581", "\xff", "\xe2\x96"};
   for (int round = 0; round < 300; ++round) {
-    const Both both(random_model(random));
+    const Both both(random_model(random, 1 + round % 2));
     for (int texts = 0; texts < 30; ++texts) {
       std::string text;
       for (auto length = random() % 30; length > 0; --length) text += letters[random() % letters.size()];
@@ -245,11 +289,12 @@ TEST(Tokenizer, RefusesWhatItCannotEncode) {
   };
   Vocabulary vocabulary = letters_vocabulary();
   EXPECT_EQ(error_of(vocabulary), "no error");
-  vocabulary.kind = VocabularyKind::sentencepiece_unigram;
-  EXPECT_THAT(error_of(vocabulary), HasSubstr("unigram"));
-  vocabulary = letters_vocabulary();
   vocabulary.normalizer = "nmt_nfkc";
   EXPECT_THAT(error_of(vocabulary), HasSubstr("normalizer is \"nmt_nfkc\""));
+  vocabulary.pipeline = {{"normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", "====="}}}};
+  EXPECT_THAT(error_of(vocabulary), HasSubstr("precompiled_charsmap: no base64"));
+  vocabulary.pipeline = {{"normalizer", Attributes{{"type", "NFC"}}}};
+  EXPECT_THAT(error_of(vocabulary), HasSubstr("NFC"));
   vocabulary = letters_vocabulary();
   vocabulary.unk_id = -1;
   EXPECT_THAT(error_of(vocabulary), HasSubstr("there is no token for"));

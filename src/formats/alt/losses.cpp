@@ -58,7 +58,8 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
-  losses.note_if(!vocabulary.pipeline.empty(), "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
+  losses.note_if(vocabulary.kind == VocabularyKind::pipeline,
+                 "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
 }
 

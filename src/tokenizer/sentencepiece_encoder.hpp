@@ -1,0 +1,90 @@
+// What SentencePiece's algorithms share when they encode:
+//
+//   1. Normalize: what the charsmap lists is replaced, the longest front first; malformed bytes become U+FFFD, spaces U+2581, one more U+2581
+//      goes in front; superfluous spaces are removed if the vocabulary says so. User-defined tokens stay as they are.
+//   2. Cut the text into pieces: the algorithm's part.
+//   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/pipeline/charsmap.hpp"
+#include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/token_index.hpp"
+
+namespace poise {
+
+// Finds the longest of some texts that another text starts with.
+class PrefixMatcher {
+ public:
+  // Requires: the text outlives this.
+  void add(std::string_view text) {
+    if (!text.empty()) sorted_.push_back(text);
+  }
+  // Call it once all are added.
+  void finish();
+
+  // Its length, 0 for none.
+  std::size_t match(std::string_view text) const;
+
+ private:
+  std::vector<std::string_view> sorted_;
+};
+
+class SentencePieceEncoder : public SentencePieceScheme {
+ public:
+  // Throws invalid_file for a charsmap that is none.
+  explicit SentencePieceEncoder(const Vocabulary& vocabulary);
+
+  // Throws unsupported for a normalizer that the vocabulary only names.
+  std::vector<TokenId> encode(std::string_view text) const final;
+
+ protected:
+  // Collects ids; a run of unknown characters is one unknown token.
+  class Output {
+   public:
+    explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
+    // Throws unsupported for what is no token where the vocabulary has neither bytes nor an unknown token. The unknown id: -1 or the token's.
+    void add(std::string_view piece, TokenId id);
+    std::vector<TokenId> take() { return std::move(tokens_); }
+
+   private:
+    const SentencePieceEncoder& encoder_;
+    std::vector<TokenId> tokens_;
+    bool after_unknown_ = false;
+  };
+
+  // Cuts a normalized text, which is not empty.
+  virtual void cut(std::string_view normalized, Output& output) const = 0;
+
+  // Tokens that the text may be cut into: normal, unused and user-defined ones.
+  const TokenIndex& pieces() const { return pieces_; }
+  const PrefixMatcher& user_defined() const { return user_defined_; }
+  TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
+  // As SentencePiece has it: names of control, unknown and byte tokens go first. The unknown token's for what is none.
+  TokenId find(std::string_view piece) const;
+
+ private:
+  void add(TokenId id);
+  std::string normalize(std::string_view text) const;
+  // What the text begins with, and what becomes of it.
+  struct Chunk {
+    std::size_t length;
+    std::string_view text;
+  };
+  Chunk first_chunk(std::string_view text) const;
+  void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
+
+  CharsMap charsmap_;
+  TokenIndex pieces_;
+  TokenIndex reserved_;  // what is never matched in text
+  PrefixMatcher user_defined_;
+  std::array<TokenId, 256> bytes_{};
+  bool byte_fallback_ = false;
+};
+
+}  // namespace poise
