@@ -123,9 +123,11 @@ std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
   const OpenFile open = [&](std::string_view name) { return Source::open(folder / name, io); };
   if (directory) return read_tokenizer_files(path, open);
   const std::string name = path.filename().string();
+  if (!fs::exists(path, ignored)) return std::nullopt;
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
-  if (row == kRows.end() || !fs::exists(path, ignored)) return std::nullopt;
-  return row->read(Files(folder, open), name);
+  if (row != kRows.end()) return row->read(Files(folder, open), name);
+  if (!name.ends_with(".json") || !looks_like_tokenizer_json(*open(name))) return std::nullopt;
+  return tokenizer_json(Files(folder, open), name);
 }
 
 }  // namespace poise

@@ -321,6 +321,12 @@ std::optional<std::string_view> token_text(const Value* value) {
 
 Vocabulary read_tokenizer_json(const Source& source) { return Reader(source).read(); }
 
+bool looks_like_tokenizer_json(const Source& source) {
+  constexpr std::uint64_t kStart = 4096;  // the library puts the long parts last
+  const std::string start = read_text(source, std::min(source.size(), kStart));
+  return start.starts_with('{') && start.find("\"added_tokens\"") != std::string::npos;
+}
+
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {
   return Reader(vocab).read_with_merges(whole(merges), options);
 }

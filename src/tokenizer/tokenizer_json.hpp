@@ -3,7 +3,7 @@
 //   {"added_tokens": [{"id", "content", "special", ...}], "normalizer", "pre_tokenizer", "post_processor", "decoder",
 //    "model": {"type": "BPE", "vocab": {token: id}, "merges": ["a b"] or [["a", "b"]], ...}}
 //
-// Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline as it stands.
+// Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline as it is.
 #pragma once
 
 #include <string>
@@ -19,6 +19,9 @@ namespace poise {
 //
 // Throws invalid_file, naming the place: no JSON, a part of the wrong type, an id that two tokens have or that is far larger than their number.
 Vocabulary read_tokenizer_json(const Source& source);
+
+// Does it begin as Hugging Face's library writes it, whatever its name is?
+bool looks_like_tokenizer_json(const Source& source);
 
 // GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the pair that is merged first on top. How text is cut is in
 // neither; it is as GPT-2 does it, with a space in front where `add_prefix_space`. `special` are texts of special tokens, those with an id in
