@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include <fmt/format.h>
 
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kLayersGguf = "blk.";
-constexpr std::string_view kLayersCanonical = "model.layers.";
+constexpr std::string_view kLayers = "blk.";
 
 constexpr std::array kWhole = std::to_array<NameRow>({
     {"token_embd.weight", "model.embed_tokens.weight"},
@@ -19,21 +19,37 @@ constexpr std::array kWhole = std::to_array<NameRow>({
 
 constexpr std::array kLlamaLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight", RowOrder::queries},
-    {"attn_q.bias", "self_attn.q_proj.bias", RowOrder::queries},
-    {"attn_k.weight", "self_attn.k_proj.weight", RowOrder::keys},
-    {"attn_k.bias", "self_attn.k_proj.bias", RowOrder::keys},
+    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
+    {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
+    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
+    {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
     {"attn_v.weight", "self_attn.v_proj.weight"},
     {"attn_v.bias", "self_attn.v_proj.bias"},
     {"attn_output.weight", "self_attn.o_proj.weight"},
     {"attn_output.bias", "self_attn.o_proj.bias"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
     {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_gate.bias", "mlp.gate_proj.bias"},
     {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_up.bias", "mlp.up_proj.bias"},
     {"ffn_down.weight", "mlp.down_proj.weight"},
+    {"ffn_down.bias", "mlp.down_proj.bias"},
 });
 
-// llama.cpp turns their rows in the order of transformers.
+constexpr std::array kMixtralLayer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
+    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate_inp.weight", "block_sparse_moe.gate.weight"},
+    {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
+    {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
+    {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
+});
+
+// llama.cpp turns rows of all that follow in the order of transformers.
 constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight"},
@@ -45,57 +61,258 @@ constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_v.weight", "self_attn.v_proj.weight"},
     {"attn_v.bias", "self_attn.v_proj.bias"},
     {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"attn_output.bias", "self_attn.o_proj.bias"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+    {"ffn_gate_inp.weight", "mlp.gate.weight"},
+    {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", Change::stacked},
+    {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", Change::stacked},
+    {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
+});
+
+constexpr std::array kGemmaWhole = std::to_array<NameRow>({
+    {"token_embd.weight", "model.embed_tokens.weight"},
+    {"output_norm.weight", "model.norm.weight", Change::plus_one},
+    {"output.weight", "lm_head.weight"},
+});
+
+constexpr std::array kGemmaLayer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
     {"ffn_gate.weight", "mlp.gate_proj.weight"},
     {"ffn_up.weight", "mlp.up_proj.weight"},
     {"ffn_down.weight", "mlp.down_proj.weight"},
 });
 
-// For a model_type with several rows, the first counts; so it does for a name.
-constexpr std::array kArchitectures = std::to_array<Architecture>({
-    {"llama", "llama", kWhole, kLlamaLayer},
-    {"llama", "mistral", kWhole, kLlamaLayer},
-    {"qwen2", "qwen2", kWhole, kQwenLayer},
-    {"qwen3", "qwen3", kWhole, kQwenLayer},
+// Of Gemma 2 and 3: norms before and after.
+constexpr std::array kGemma2Layer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_q_norm.weight", "self_attn.q_norm.weight", Change::plus_one},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight", Change::plus_one},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight", Change::plus_one},
+    {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Change::plus_one},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Change::plus_one},
 });
 
-constexpr std::array kKeys = std::to_array<KeyRow>({
-    {"context_length", "max_position_embeddings", true},
-    {"embedding_length", "hidden_size", true},
-    {"block_count", "num_hidden_layers", true},
-    {"feed_forward_length", "intermediate_size", true},
-    {"attention.head_count", "num_attention_heads", true},
-    {"attention.head_count_kv", "num_key_value_heads", true},
-    {"attention.key_length", "head_dim", true},
-    {"attention.sliding_window", "sliding_window", true},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", false},
-    {"rope.freq_base", "rope_theta", false},
-    {"vocab_size", "vocab_size", true},
-    {"expert_count", "num_local_experts", true},
-    {"expert_used_count", "num_experts_per_tok", true},
+constexpr std::array kPhi3Layer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_qkv.weight", "self_attn.qkv_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_up.weight", "mlp.gate_up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
 });
+
+constexpr std::array kGpt2Whole = std::to_array<NameRow>({
+    {"token_embd.weight", "transformer.wte.weight"},
+    {"position_embd.weight", "transformer.wpe.weight"},
+    {"output_norm.weight", "transformer.ln_f.weight"},
+    {"output_norm.bias", "transformer.ln_f.bias"},
+    {"output.weight", "lm_head.weight"},
+});
+
+constexpr std::array kGpt2Layer = std::to_array<NameRow>({
+    {"attn_norm.weight", "ln_1.weight"},
+    {"attn_norm.bias", "ln_1.bias"},
+    {"attn_qkv.weight", "attn.c_attn.weight", Change::transposed},
+    {"attn_qkv.bias", "attn.c_attn.bias"},
+    {"attn_output.weight", "attn.c_proj.weight", Change::transposed},
+    {"attn_output.bias", "attn.c_proj.bias"},
+    {"ffn_norm.weight", "ln_2.weight"},
+    {"ffn_norm.bias", "ln_2.bias"},
+    {"ffn_up.weight", "mlp.c_fc.weight", Change::transposed},
+    {"ffn_up.bias", "mlp.c_fc.bias"},
+    {"ffn_down.weight", "mlp.c_proj.weight", Change::transposed},
+    {"ffn_down.bias", "mlp.c_proj.bias"},
+});
+
+constexpr std::array kOlmo2Layer = std::to_array<NameRow>({
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
+});
+
+constexpr auto kNumber = KeyRow::Kind::number;
+constexpr auto kInteger = KeyRow::Kind::integer;
+
+constexpr std::array kSharedKeys = std::to_array<KeyRow>({
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.sliding_window", "sliding_window"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", kNumber},
+    {"rope.freq_base", "rope_theta", kNumber},
+    {"vocab_size", "vocab_size"},
+    {"expert_count", "num_local_experts"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+});
+
+constexpr std::array kQwen3MoeKeys = std::to_array<KeyRow>({{"expert_count", "num_experts"}});
+
+constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
+    {"attn_logit_softcapping", "attn_logit_softcapping", kNumber},
+    {"final_logit_softcapping", "final_logit_softcapping", kNumber},
+});
+
+constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
+    {"final_logit_softcapping", "final_logit_softcapping", kNumber},
+    {"rope.freq_base_swa", "rope_local_base_freq", kNumber},
+});
+
+constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{"rope.scaling.original_context_length", "original_max_position_embeddings"}});
+
+constexpr std::array kGpt2Keys = std::to_array<KeyRow>({
+    {"context_length", "n_positions", kInteger, "max_position_embeddings"},
+    {"embedding_length", "n_embd", kInteger, "hidden_size"},
+    {"block_count", "n_layer", kInteger, "num_hidden_layers"},
+    {"feed_forward_length", "n_inner", kInteger, "intermediate_size"},
+    {"attention.head_count", "n_head", kInteger, "num_attention_heads"},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", kNumber, "rms_norm_eps"},
+    {"vocab_size", "vocab_size"},
+});
+
+constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
+constexpr std::array kQwen3MoeFixed = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"norm_topk_prob", true, true}});
+constexpr std::array kGpt2Fixed = std::to_array<FixedKey>({
+    {"activation_function", std::string_view("gelu_new"), false},
+    {"scale_attn_weights", true, false},
+    {"scale_attn_by_inverse_layer_idx", false, false},
+});
+
+constexpr std::array kLlamaSigns = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}, {"mlp.gate_proj.bias", "mlp_bias"}});
+constexpr std::array kQwen3Signs = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}});
+
+// For a model_type with several rows, the first counts; so it does for a name.
+constexpr std::array kArchitectures = std::to_array<Architecture>({
+    {.name = "llama",
+     .model_type = "llama",
+     .whole = kWhole,
+     .layer = kLlamaLayer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu,
+     .signs = kLlamaSigns,
+     .holds_frequency_factors = true,
+     .holds_long_factors = true},
+    {.name = "llama", .model_type = "mistral", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
+    {.name = "llama", .model_type = "mixtral", .whole = kWhole, .layer = kMixtralLayer, .has_experts = true, .shared_keys = kSharedKeys, .fixed = kSilu},
+    {.name = "qwen2", .model_type = "qwen2", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
+    {.name = "qwen3", .model_type = "qwen3", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kQwen3Signs},
+    {.name = "qwen3moe",
+     .model_type = "qwen3_moe",
+     .whole = kWhole,
+     .layer = kQwenLayer,
+     .has_experts = true,
+     .keys = kQwen3MoeKeys,
+     .shared_keys = kSharedKeys,
+     .fixed = kQwen3MoeFixed,
+     .signs = kQwen3Signs},
+    {.name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .shared_keys = kSharedKeys},
+    {.name = "gemma2",
+     .model_type = "gemma2",
+     .whole = kGemmaWhole,
+     .layer = kGemma2Layer,
+     .keys = kGemma2Keys,
+     .shared_keys = kSharedKeys,
+     .window_period = 2,
+     .wide_scale_layers = 46},
+    {.name = "gemma3",
+     .model_type = "gemma3_text",
+     .whole = kGemmaWhole,
+     .layer = kGemma2Layer,
+     .keys = kGemma3Keys,
+     .shared_keys = kSharedKeys,
+     .window_period = 6,
+     .wide_scale_layers = 62},
+    {.name = "phi3",
+     .model_type = "phi3",
+     .whole = kWhole,
+     .layer = kPhi3Layer,
+     .keys = kPhi3Keys,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu,
+     .holds_long_factors = true},
+    {.name = "gpt2",
+     .model_type = "gpt2",
+     .whole = kGpt2Whole,
+     .layer = kGpt2Layer,
+     .layers = "transformer.h.",
+     .omitted = "transformer.",
+     .keys = kGpt2Keys,
+     .fixed = kGpt2Fixed,
+     .rotates = false},
+    {.name = "olmo2", .model_type = "olmo2", .whole = kWhole, .layer = kOlmo2Layer, .shared_keys = kSharedKeys, .fixed = kSilu, .window_period = 4},
+    {.name = "smollm3", .model_type = "smollm3", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kLlamaSigns},
+});
+
+// A number before a dot, as names have it: without superfluous zeros.
+std::optional<std::uint64_t> number_in(std::string_view digits) {
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc() || stop != digits.data() + digits.size() || (digits.size() > 1 && digits.front() == '0')) return std::nullopt;
+  return number;
+}
+
+// Is it that name, and of which expert?
+struct Match {
+  std::optional<std::uint64_t> expert;
+};
+std::optional<Match> match(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name ? std::optional(Match{}) : std::nullopt;
+  const std::string_view end = pattern.substr(star + 1);
+  if (!name.starts_with(pattern.substr(0, star)) || !name.ends_with(end) || name.size() < pattern.size()) return std::nullopt;
+  const auto expert = number_in(name.substr(star, name.size() - star - end.size()));
+  return expert ? std::optional(Match{expert}) : std::nullopt;
+}
 
 using From = std::string_view NameRow::*;
 
 std::optional<TensorName> translated(const Architecture& architecture, std::string_view name, From from, From to, std::string_view layers_from,
                                      std::string_view layers_to) {
   if (const auto row = std::ranges::find(architecture.whole, name, from); row != architecture.whole.end())
-    return TensorName{std::string((*row).*to), row->rows};
+    return TensorName{std::string((*row).*to), row->change};
   if (!name.starts_with(layers_from)) return std::nullopt;
   const std::string_view rest = name.substr(layers_from.size());
   const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
   if (digits == 0 || digits == rest.size() || rest[digits] != '.') return std::nullopt;
-  const auto row = std::ranges::find(architecture.layer, rest.substr(digits + 1), from);
-  if (row == architecture.layer.end()) return std::nullopt;
-  return TensorName{fmt::format("{}{}.{}", layers_to, rest.substr(0, digits), (*row).*to), row->rows};
+  for (const NameRow& row : architecture.layer) {
+    if (const auto found = match(row.*from, rest.substr(digits + 1)))
+      return TensorName{fmt::format("{}{}.{}", layers_to, rest.substr(0, digits), row.*to), row.change, found->expert};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
-std::span<const KeyRow> key_rows() { return kKeys; }
-
-const Architecture* architecture_named(std::string_view name) {
-  const auto* row = std::ranges::find(kArchitectures, name, &Architecture::name);
+const Architecture* architecture_named(std::string_view name, bool has_experts) {
+  const auto* row = std::ranges::find_if(kArchitectures, [&](const Architecture& one) { return one.name == name && one.has_experts == has_experts; });
+  if (row == kArchitectures.end()) row = std::ranges::find(kArchitectures, name, &Architecture::name);
   return row == kArchitectures.end() ? nullptr : row;
 }
 
@@ -105,11 +322,18 @@ const Architecture* architecture_of(std::string_view model_type) {
 }
 
 std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf) {
-  return translated(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayersGguf, kLayersCanonical);
+  return translated(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayers, architecture.layers);
 }
 
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical) {
-  return translated(architecture, canonical, &NameRow::canonical, &NameRow::gguf, kLayersCanonical, kLayersGguf);
+  auto found = translated(architecture, canonical, &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
+  if (found || architecture.omitted.empty()) return found;
+  return translated(architecture, std::string(architecture.omitted).append(canonical), &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
+}
+
+std::string expert_name(std::string_view canonical, std::uint64_t expert) {
+  const std::size_t star = canonical.find('*');
+  return fmt::format("{}{}{}", canonical.substr(0, star), expert, canonical.substr(star + 1));
 }
 
 }  // namespace poise::gguf

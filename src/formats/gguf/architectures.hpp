@@ -8,17 +8,46 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace poise::gguf {
 
-// The order of a matrix' rows. Rotary embeddings turn pairs of a head's rows: neighbours in llama.cpp's order, row i and row i + head_dim / 2 in that
-// of transformers.
-enum class RowOrder : std::uint8_t { same, queries, keys };
+// What llama.cpp's conversion does to a tensor. Reading undoes it, writing does it.
+enum class Change : std::uint8_t {
+  none,
+  queries,     // rows of rotating matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim / 2 in transformers
+  keys,        // the same, with as many heads as keys have
+  plus_one,    // 1 is added to each element
+  transposed,  // [out, in] in llama.cpp, [in, out] in transformers
+  stacked,     // the experts' matrices: one tensor [experts, out, in] in llama.cpp, a tensor each in transformers
+};
 
 struct NameRow {
   std::string_view gguf;
-  std::string_view canonical;
-  RowOrder rows = RowOrder::same;
+  std::string_view canonical;  // of stacked tensors with a * for the expert's number
+  Change change = Change::none;
+};
+
+// A hyperparameter that the two only spell differently.
+struct KeyRow {
+  enum class Kind : std::uint8_t { integer, number };
+  std::string_view gguf;  // comes after the architecture's name and a dot
+  std::string_view config;
+  Kind kind = Kind::integer;
+  std::string_view typed = {};  // what config_to_attributes() calls it, where that is another name
+};
+
+// A hyperparameter that llama.cpp has no key for: it computes as with this value.
+struct FixedKey {
+  std::string_view config;
+  std::variant<bool, std::string_view> value;
+  bool told;  // transformers has another default: a configuration that is read says so
+};
+
+// A tensor of the first layer that is there because of a configuration's key.
+struct Sign {
+  std::string_view tensor;
+  std::string_view config;  // true then
 };
 
 struct Architecture {
@@ -26,27 +55,37 @@ struct Architecture {
   std::string_view model_type;     // of config.json
   std::span<const NameRow> whole;  // complete names
   std::span<const NameRow> layer;  // what comes after "blk.3." and "model.layers.3."
-};
+  std::string_view layers = "model.layers.";
+  std::string_view omitted = {};  // canonical names begin so, and some checkpoints leave it out
+  bool has_experts = false;       // tells architectures of one name apart
 
-// A hyperparameter that the two only spell differently. `gguf` comes after the architecture's name and a dot.
-struct KeyRow {
-  std::string_view gguf;
-  std::string_view config;
-  bool is_integer;
+  std::span<const KeyRow> keys = {};         // its own; they come before shared ones of the same key
+  std::span<const KeyRow> shared_keys = {};  // with others
+  std::span<const FixedKey> fixed = {};
+  std::span<const Sign> signs = {};
+  bool rotates = true;                 // rotary embeddings
+  bool holds_frequency_factors = false;  // rope_freqs.weight
+  bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
+  std::uint64_t window_period = 0;     // every so many-th layer has no window, where a file does not say which; 0: llama.cpp does not ask
+  // The configuration says by which number attention is scaled. llama.cpp takes the head's length, or, of models of so many layers,
+  // hidden_size / num_attention_heads. 0: the configuration does not say.
+  std::uint64_t wide_scale_layers = 0;
 };
-std::span<const KeyRow> key_rows();
 
 // Null: it has no row.
-const Architecture* architecture_named(std::string_view name);
+const Architecture* architecture_named(std::string_view name, bool has_experts);
 // The one that a family is converted to.
 const Architecture* architecture_of(std::string_view model_type);
 
 struct TensorName {
   std::string name;
-  RowOrder rows = RowOrder::same;
+  Change change = Change::none;
+  std::optional<std::uint64_t> expert = {};  // of stacked tensors: which of them this is
 };
-// Nothing for a name that the architecture does not have: it stays.
+// Nothing for a name that the architecture does not have: it stays. Of stacked tensors the canonical name has a *.
 std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf);
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical);
+// The name of one of the stacked tensors.
+std::string expert_name(std::string_view canonical, std::uint64_t expert);
 
 }  // namespace poise::gguf

@@ -136,7 +136,7 @@ void require_metadata(std::span<const std::byte> header, const Input& input) {
     HeaderReader reader(range);
     Metadata metadata(reader);
     Model model;
-    metadata.give_to(model, false, input.path.string());
+    metadata.give_to(model, {}, input.path.string());
   } catch (const Error& error) {
     throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }

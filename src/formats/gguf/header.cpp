@@ -13,6 +13,7 @@
 #include "bytes/key_set.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/gguf/limits.hpp"
+#include "numeric/shortest.hpp"
 #include "model/limits.hpp"
 
 namespace poise::gguf {
@@ -27,9 +28,6 @@ bool is_integer(ValueType type) {
   return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean && kValueBytes[static_cast<std::size_t>(type)] != 0;
 }
 bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
-
-// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
-double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 
 Value text_value(std::string_view text) {
   if (is_utf8(text)) return std::string(text);

@@ -96,11 +96,16 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_
   const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
-  if (found->second->size() != columns) {
-    throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, found->second->size(), tensor, columns),
-                path_);
+  const auto& all = found->second;
+  // Of stacked experts each has columns of its own.
+  if (known && known->expert && columns > 0 && all->size() % columns == 0 && *known->expert < all->size() / columns) {
+    const auto first = all->begin() + static_cast<std::ptrdiff_t>(*known->expert * columns);
+    return std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(columns));
   }
-  return found->second;
+  if (all->size() != columns) {
+    throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, all->size(), tensor, columns), path_);
+  }
+  return all;
 }
 
 }  // namespace poise::gguf

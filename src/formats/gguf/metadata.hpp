@@ -11,7 +11,9 @@
 #include <poise/model.hpp>
 
 #include "formats/gguf/architectures.hpp"
+#include "formats/gguf/entries.hpp"
 #include "formats/gguf/header.hpp"
+#include "formats/gguf/hyperparameters.hpp"
 
 namespace poise::gguf {
 
@@ -41,23 +43,23 @@ class Metadata {
   const Architecture* architecture() const { return architecture_; }
 
   // Values that nobody took yet. A number is one of 31 bits; those of other kinds are not taken.
-  const Value* find(std::string_view key) const;
-  std::optional<Value> take(std::string_view key);
-  std::optional<std::string> take_text(std::string_view key);
-  std::optional<std::int64_t> take_number(std::string_view key);
+  const Value* find(std::string_view key) const { return entries_.find(key); }
+  std::optional<Value> take(std::string_view key) { return entries_.take(key); }
+  std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
+  std::optional<std::int64_t> take_number(std::string_view key) { return entries_.take_number(key); }
+  const Entries& entries() const { return entries_; }
 
-  // Gives the model card, configuration and vocabulary, and what is left as attributes. `tied`: there is no matrix of the output.
-  void give_to(Model& model, bool tied, const std::string& path);
+  // Gives the model, which has the tensors, card, configuration and vocabulary, and what is left as attributes.
+  void give_to(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
-  Attributes config(bool tied, const std::string& path);
-  void take_rope(Attributes& map, const std::string& prefix);
+  Attributes config(const Model& model, const RopeFactors& factors, const std::string& path);
   void take_card(Card& card);
 
   std::uint64_t alignment_ = kUsualAlignment;
   Split split_;
   const Architecture* architecture_ = nullptr;
-  std::vector<Attributes::Entry> entries_;
+  Entries entries_;
   std::shared_ptr<Tokens> tokens_;  // the arrays of a vocabulary
 };
 

@@ -1,6 +1,7 @@
 #include "formats/gguf/read.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -8,19 +9,21 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/values.hpp>
 
 #include "bytes/checked.hpp"
 #include "codec/block_type.hpp"
+#include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
-#include "formats/gguf/row_order.hpp"
 #include "formats/gguf/swapped_blocks.hpp"
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
 #include "io/source_range.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/byte_swap.hpp"
+#include "views/dense.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -53,29 +56,14 @@ File read_file(SourcePtr source) {
   return file;
 }
 
-// What the rows of rotating matrices are put back with.
-struct Heads {
-  std::uint64_t queries = 0;
-  std::uint64_t keys = 0;
-};
-
-std::uint64_t number_of(const Metadata& metadata, const std::string& key) {
-  const Value* value = metadata.find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  return number == nullptr ? 0 : *number;
-}
-
-Heads heads_of(const Metadata& metadata) {
-  if (metadata.architecture() == nullptr) return {};
-  const std::string prefix = std::string(metadata.architecture()->name) + ".attention.";
-  const std::uint64_t queries = number_of(metadata, prefix + "head_count");
-  const std::uint64_t keys = number_of(metadata, prefix + "head_count_kv");
-  return {queries, keys != 0 ? keys : queries};
-}
-
 class TensorAdder {
  public:
-  TensorAdder(const Metadata& metadata, Model& model) : architecture_(metadata.architecture()), heads_(heads_of(metadata)), model_(model) {}
+  TensorAdder(const Metadata& metadata, Model& model) : architecture_(metadata.architecture()), model_(model) {
+    if (architecture_ != nullptr) heads_ = heads_in(metadata.entries(), *architecture_);
+  }
+
+  // Tensors that are configuration.
+  const RopeFactors& factors() const { return factors_; }
 
   void add_all(File& file) {
     file_ = &file;
@@ -88,7 +76,7 @@ class TensorAdder {
     for (std::size_t i = 0; i < file.tensors.size(); ++i) {
       const TensorInfo& info = file.tensors[i];
       try {
-        model_.add(tensor(info, sizes[i] ? *sizes[i] : bytes_to_next(info)));
+        add(info, sizes[i] ? *sizes[i] : bytes_to_next(info));
       } catch (const Error& error) {
         if (error.offset()) throw;
         throw Error(error.kind(), fmt::format("gguf: {}", error.message()), file.source->name(), info.position);
@@ -147,22 +135,71 @@ class TensorAdder {
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
   }
 
-  Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
+  void add(const TensorInfo& info, std::uint64_t bytes) {
     const auto known = architecture_ == nullptr ? std::nullopt : canonical_name(*architecture_, info.name);
+    if (known && known->change == Change::stacked && info.shape.size() == 3 && is_interpreted(info)) return add_experts(info, known->name, bytes);
+    Tensor stored = tensor(info, bytes);
+    if (take_factors(info, stored)) return;
+    if (known && known->change != Change::stacked && is_interpreted(info)) {
+      if (auto put_back = undone(stored, known->change, heads_)) {
+        if (known->change == Change::transposed && stored.layout != Layout::dense) warn_of_decoded(info);
+        stored = std::move(*put_back);
+        stored.name = known->name;
+      }
+    }
+    model_.add(std::move(stored));
+  }
+
+  void add_experts(const TensorInfo& info, std::string_view name, std::uint64_t bytes) {
+    const std::uint64_t experts = info.shape.front();
+    if (experts > kMaxExperts) fail(info, fmt::format("{} experts, at most {} are read", experts, kMaxExperts));
+    if (experts == 0 || bytes / experts < kLeastExpertBytes) fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
+    TensorInfo one = info;
+    one.shape = {info.shape[1], info.shape[2]};
+    for (std::uint64_t i = 0; i < experts; ++i) {
+      one.name = expert_name(name, i);
+      model_.add(tensor(one, bytes / experts));
+      one.offset += bytes / experts;
+    }
+  }
+
+  bool take_factors(const TensorInfo& info, const Tensor& stored) {
+    const RopeFactorRow* row = rope_factor_row(info.name);
+    if (row == nullptr || architecture_ == nullptr || !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors)) return false;
+    if (info.shape.size() != 1 || stored.elements() > kMaxRopeFactors || !has_float_elements(stored)) return false;
+    std::vector<float> factors = values(stored);
+    if (!std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor); })) return false;
+    factors_.*(row->factors) = std::move(factors);
+    return true;
+  }
+
+  // The matrix has its rows along the wrong axis, and blocks are of rows.
+  void warn_of_decoded(const TensorInfo& info) const {
+    model_.warnings.push_back(
+        {Severity::warning, fmt::format("gguf: tensor {}: its blocks are read as numbers: the matrix is stored transposed", info.name), file_->source->name(), info.position});
+  }
+
+  const BlockType* readable_blocks(const TensorInfo& info) const {
+    const BlockType* type = block_type_numbered(info.type);
+    return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
+  }
+
+  // Else it is listed and carried, and keeps its name and order.
+  bool is_interpreted(const TensorInfo& info) const { return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr; }
+
+  // As the file has it.
+  Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
     HeldBlob blob = SourceBlob(file_->source, file_->data_begin + info.offset, bytes);
-    std::string name = known ? known->name : info.name;
     if (const auto dtype = dtype_spelled(kSpellings, info.type)) {
       if (file_->big_endian) blob = make_byte_swapped_blob(blob, number_bytes(*dtype));
-      return make_dense(std::move(name), info.shape, *dtype, in_order(info, known, std::move(blob), bytes));
+      return make_dense(info.name, info.shape, *dtype, std::move(blob));
     }
-    const BlockType* type = block_type_numbered(info.type);
-    if (type != nullptr && (!file_->big_endian || type->swapped)) {
+    if (const BlockType* type = readable_blocks(info)) {
       if (file_->big_endian) blob = make_swapped_blocks(std::move(blob), *type);
-      return make_blocks(std::move(name), info.shape, *type, in_order(info, known, std::move(blob), bytes));
+      return make_blocks(info.name, info.shape, *type, std::move(blob));
     }
-    // Rows stay in their order, and so the tensor keeps its name.
     Tensor listed = make_dense(info.name, info.shape, DType::u8, std::move(blob));
-    listed.layout = TensorLayout::other(type_name(info, type));
+    listed.layout = TensorLayout::other(type_name(info, block_type_numbered(info.type)));
     return listed;
   }
 
@@ -172,18 +209,9 @@ class TensorAdder {
     return removed != kRemovedTypes.end() ? fmt::format("gguf.{}.removed/1", removed->name) : fmt::format("gguf.type_{}/1", info.type);
   }
 
-  HeldBlob in_order(const TensorInfo& info, const std::optional<TensorName>& known, HeldBlob blob, std::uint64_t bytes) const {
-    if (!known || known->rows == RowOrder::same || bytes == 0) return blob;
-    const std::uint64_t rows = info.shape.empty() ? 1 : info.shape.front();
-    const std::uint64_t heads = known->rows == RowOrder::queries ? heads_.queries : heads_.keys;
-    if (heads == 0) fail(info, "the metadata does not say how many heads its rows are");
-    const auto head_rows = rows_of_head(rows, heads);
-    if (!head_rows) fail(info, fmt::format("its {} rows are not {} heads of an even number of rows", rows, heads));
-    return reorder_rows(std::move(blob), bytes / rows, *head_rows, RowOrderOf::transformers);
-  }
-
   const Architecture* architecture_;
   Heads heads_;
+  RopeFactors factors_;
   Model& model_;
   const File* file_ = nullptr;
   std::vector<std::uint64_t> offsets_;  // of the file's tensors, ascending
@@ -255,8 +283,7 @@ Model read(const Input& input, const ReadOptions& options) {
     model.origin.files.push_back(file.source == input.source ? input.path : std::filesystem::path(file.source->name()));
     adder.add_all(file);
   }
-  const bool has_tensors = model.size() > 0;
-  metadata.give_to(model, has_tensors && model.find("lm_head.weight") == nullptr, input.path.string());
+  metadata.give_to(model, adder.factors(), input.path.string());
   return model;
 }
 

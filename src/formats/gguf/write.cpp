@@ -10,19 +10,23 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/values.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/gguf/changes.hpp"
+#include "formats/gguf/hyperparameters.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/read.hpp"
-#include "formats/gguf/row_order.hpp"
 #include "formats/gguf/types.hpp"
 #include "formats/gguf/write_metadata.hpp"
+#include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
+#include "views/joined.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -34,7 +38,6 @@ constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 26> kFileTypes = {
 
 struct Stored {
   std::string name;
-  const Tensor* tensor;
   Shape shape;
   std::uint32_t type = 0;
   HeldBlob blob;
@@ -49,20 +52,37 @@ std::uint32_t type_number(const Tensor& tensor) {
   return *number;
 }
 
-// Without heads llama.cpp's order of rows cannot be made.
+// Without a configuration llama.cpp would not know what to do with the tensors.
 const Architecture* architecture_for(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
-  if (architecture == nullptr || !model.config || model.config->num_attention_heads < 1 || model.config->num_key_value_heads < 1) return nullptr;
-  return architecture;
+  if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
+  const bool turns_rows = std::ranges::find(architecture->layer, Change::queries, &NameRow::change) != architecture->layer.end();
+  return turns_rows && hyperparameters_of(model, *architecture).heads.queries == 0 ? nullptr : architecture;
 }
 
 class Preparer {
  public:
-  explicit Preparer(const Model& model) : model_(model), architecture_(architecture_for(model)) {}
+  explicit Preparer(const Model& model) : architecture_(architecture_for(model)) {
+    if (architecture_ != nullptr) hyperparameters_ = hyperparameters_of(model, *architecture_);
+  }
+
+  const Architecture* architecture() const { return architecture_; }
+  const Hyperparameters& hyperparameters() const { return hyperparameters_; }
+
+  std::optional<TensorName> known(const Tensor& tensor) const {
+    return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
+  }
 
   Stored prepare(const Tensor& tensor) const {
-    const auto known = architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
-    Stored stored{known ? known->name : tensor.name, &tensor, tensor.shape, type_number(tensor), tensor.require("data").blob};
+    const auto name = known(tensor);
+    (void)type_number(tensor);
+    Tensor changed = name ? done(tensor, name->change, hyperparameters_.heads) : tensor;
+    // llama.cpp computes with norms and biases in float32.
+    const bool is_single = changed.shape.size() < 2 || changed.name.ends_with(".bias");
+    if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) && element_type(changed) != DType::f64) {
+      changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
+    }
+    Stored stored{name ? name->name : tensor.name, changed.shape, type_number(changed), changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf cannot hold {}: the name has {} bytes, llama.cpp takes {}", tensor.name, stored.name.size(), kMaxWrittenName));
@@ -71,34 +91,39 @@ class Preparer {
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf cannot hold {}: {} dimensions, at most {} are allowed", tensor.name, tensor.shape.size(), kMaxDimensions));
     }
-    // llama.cpp computes with norms and biases in float32.
-    if (architecture_ != nullptr && tensor.shape.size() < 2 && tensor.layout == Layout::dense && has_float_elements(tensor) &&
-        element_type(tensor) != DType::f64) {
-      stored.blob = dense_blob(tensor, DType::f32);
-      stored.type = 0;
-    }
-    if (known && known->rows != RowOrder::same && stored.bytes() > 0) put_in_order(stored, known->rows);
     return stored;
   }
 
-  const Architecture* architecture() const { return architecture_; }
-
  private:
-  void put_in_order(Stored& stored, RowOrder order) const {
-    const auto heads = static_cast<std::uint64_t>(order == RowOrder::queries ? model_.config->num_attention_heads : model_.config->num_key_value_heads);
-    const std::uint64_t rows = stored.shape.empty() ? 1 : stored.shape.front();
-    const auto head_rows = rows_of_head(rows, heads);
-    if (!head_rows) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf cannot hold {}: its {} rows are not {} heads of an even number of rows", stored.tensor->name, rows, heads));
-    }
-    const std::uint64_t row_bytes = stored.bytes() / rows;
-    stored.blob = reorder_rows(std::move(stored.blob), row_bytes, *head_rows, RowOrderOf::llama_cpp);
-  }
-
-  const Model& model_;
   const Architecture* architecture_;
+  Hyperparameters hyperparameters_;
 };
+
+// The experts' matrices of one stacked tensor, by their numbers.
+using Experts = std::map<std::uint64_t, Stored>;
+
+Stored stacked(Experts experts) {
+  const Stored& first = experts.begin()->second;
+  Stored result{first.name, {experts.size(), 1, 1}, first.type, first.blob};
+  std::vector<BlobPtr> blobs;
+  for (auto& [number, one] : experts) {
+    if (number != blobs.size()) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expert {} is not there", one.name, blobs.size()));
+    if (one.type != first.type || !(one.shape == first.shape)) {
+      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expert {} has another type or shape than expert 0", one.name, number));
+    }
+    blobs.emplace_back(one.blob);
+  }
+  if (first.shape.size() != 2) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are no matrices", first.name));
+  result.shape[1] = first.shape[0];
+  result.shape[2] = first.shape[1];
+  result.blob = make_joined_blob(std::move(blobs));
+  return result;
+}
+
+Stored factors_tensor(std::string_view name, const std::vector<float>& factors) {
+  const Tensor tensor = make_tensor(std::string(name), {factors.size()}, factors);
+  return {tensor.name, tensor.shape, type_number(tensor), tensor.require("data").blob};
+}
 
 std::uint32_t file_type(const std::vector<Stored>& tensors) {
   std::map<std::uint32_t, std::uint64_t> bytes;
@@ -123,12 +148,11 @@ class File {
  public:
   File(const Model& model, const WriteOptions& options) : alignment_(options.align.value_or(kUsualAlignment)) {
     const Preparer preparer(model);
+    add_tensors(model, preparer);
     std::uint64_t embeddings = 0;
-    for (const Tensor& tensor : model.tensors()) {
-      const Stored& stored = tensors_.emplace_back(preparer.prepare(tensor));
-      if (preparer.architecture() != nullptr && stored.name == "token_embd.weight" && !stored.shape.empty()) embeddings = stored.shape.front();
-    }
-    metadata_ = metadata_of(model, preparer.architecture(), file_type(tensors_), embeddings);
+    const auto embedding = std::ranges::find(tensors_, "token_embd.weight", &Stored::name);
+    if (preparer.architecture() != nullptr && embedding != tensors_.end() && !embedding->shape.empty()) embeddings = embedding->shape.front();
+    metadata_ = metadata_of(model, preparer.architecture(), preparer.hyperparameters(), file_type(tensors_), embeddings);
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
@@ -167,6 +191,27 @@ class File {
     const auto result = checked_align(bytes, alignment_);
     if (!result) throw Error(ErrorKind::unsupported, "gguf: the tensors take more than 2^64 bytes");
     return *result;
+  }
+
+  void add_tensors(const Model& model, const Preparer& preparer) {
+    std::map<std::string, Experts> experts;  // by the name of the stacked tensor
+    std::map<std::string, std::size_t> places;
+    for (const Tensor& tensor : model.tensors()) {
+      Stored stored = preparer.prepare(tensor);
+      const auto known = preparer.known(tensor);
+      if (known && known->expert) {
+        // All of them are where the first is.
+        if (places.try_emplace(stored.name, tensors_.size()).second) tensors_.push_back(stored);
+        experts[stored.name].emplace(*known->expert, std::move(stored));
+      } else {
+        tensors_.push_back(std::move(stored));
+      }
+    }
+    for (auto& [name, all] : experts) tensors_[places.at(name)] = stacked(std::move(all));
+    for (const RopeFactorRow& row : rope_factor_rows()) {
+      const std::vector<float>& factors = preparer.hyperparameters().factors.*(row.factors);
+      if (!factors.empty()) tensors_.push_back(factors_tensor(row.gguf, factors));
+    }
   }
 
   void cut(const std::optional<std::uint64_t>& most) {
@@ -230,6 +275,17 @@ FilePlan plan(const Model& model, const WriteOptions& options) {
   return plan;
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) { return metadata_losses(model, architecture_for(model)); }
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  const Preparer preparer(model);
+  std::vector<std::string> losses = metadata_losses(model, preparer.architecture(), preparer.hyperparameters());
+  if (preparer.architecture() == nullptr) return losses;
+  std::vector<std::string> strangers;
+  for (const Tensor& tensor : model.tensors()) {
+    // Names that begin so are llama.cpp's own.
+    if (!preparer.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
+  }
+  if (!strangers.empty()) losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
+  return losses;
+}
 
 }  // namespace poise::gguf

@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "family/config_json.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
@@ -20,8 +21,8 @@ namespace {
 
 constexpr std::uint32_t kQuantizationVersion = 2;
 
-// What GGUF makes of config.json by itself: those keys need not be told again.
-constexpr std::array<std::string_view, 3> kImplied = {"tie_word_embeddings", "architectures", "torch_dtype"};
+// They follow from the tensors.
+constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
 
 void write_card(const Card& card, KeyValues& out) {
   const auto write = [&](std::string_view key, const std::string& text) {
@@ -35,61 +36,44 @@ void write_card(const Card& card, KeyValues& out) {
   if (!card.base_model.empty()) write("general.base_model.0.repo_url", "https://huggingface.co/" + card.base_model);
 }
 
-bool is_usual_scaling(const Attributes& scaling) {
-  const Value* type = scaling.find("rope_type") != nullptr ? scaling.find("rope_type") : scaling.find("type");
-  return type != nullptr && (*type == Value("linear") || *type == Value("yarn"));
+bool is_same(const Value& a, const Value& b) {
+  const auto number = [](const Value& value) {
+    const auto* integer = value.get_if<std::uint64_t>();
+    return integer == nullptr ? value : Value(static_cast<double>(*integer));
+  };
+  return number(a) == number(b);
 }
 
-void write_rope(const Attributes& config, const std::string& prefix, const Config& numbers, KeyValues& out) {
-  const Value* partial = config.find("partial_rotary_factor");
-  const auto* factor = partial == nullptr ? nullptr : partial->get_if<double>();
-  const double turned = static_cast<double>(numbers.head_dim) * (factor == nullptr ? 1.0 : *factor);
-  out.u32(prefix + "rope.dimension_count", static_cast<std::uint64_t>(turned));
-  const Value* value = config.find("rope_scaling");
-  const auto* scaling = value == nullptr ? nullptr : value->get_if<Attributes>();
-  if (scaling == nullptr || !is_usual_scaling(*scaling)) return;
-  out.value(prefix + "rope.scaling.type", *(scaling->find("rope_type") != nullptr ? scaling->find("rope_type") : scaling->find("type")));
-  if (const Value* found = scaling->find("factor")) {
-    const auto* integer = found->get_if<std::uint64_t>();
-    out.f32(prefix + "rope.scaling.factor", integer != nullptr                   ? static_cast<double>(*integer)
-                                            : found->get_if<double>() != nullptr ? *found->get_if<double>()
-                                                                                 : 1.0);
-  }
-  if (const Value* found = scaling->find("original_max_position_embeddings"); found != nullptr && found->get_if<std::uint64_t>() != nullptr) {
-    out.u32(prefix + "rope.scaling.original_context_length", *found->get_if<std::uint64_t>());
+// The hyperparameters that a config.json says; none where it is not read.
+std::optional<Config> hyperparameters_in(const Attributes& map, std::string model_type) {
+  try {
+    return config_from_attributes(map, model_type, {});
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
-// Keys of config.json that have no key of GGUF's.
-Attributes rest_of(const Attributes& config, std::string_view model_type, const Architecture& architecture) {
-  std::vector<Attributes::Entry> rest;
-  for (const auto& [key, value] : config) {
-    if (std::ranges::find(key_rows(), key, &KeyRow::config) != key_rows().end() && value.get_if<std::nullptr_t>() == nullptr) continue;
-    if (std::ranges::find(kImplied, key) != kImplied.end()) continue;
-    if (key == "model_type" && architecture_named(architecture.name)->model_type == model_type) continue;
-    rest.emplace_back(key, value);
-  }
-  return Attributes::from_unique(std::move(rest));
-}
-
-void write_config(const Model& model, const Architecture& architecture, KeyValues& out) {
+// Keys of config.json that a reader of the entries would not find again.
+Attributes rest_of(const Model& model, const Architecture& architecture, const Hyperparameters& hyperparameters) {
+  Entries entries;
+  for (const auto& [key, value] : hyperparameters.entries) entries.add(key, value);
+  Attributes said = config_in(entries, *architecture_in(entries, architecture.name), model, hyperparameters.factors);
+  Attributes rest;
+  const auto add = [&](const std::string& key, const Value& value) {
+    const Value* found = said.find(key);
+    if (found != nullptr && is_same(*found, value)) return;
+    rest.set(key, value);
+    said.set(key, value);
+  };
   const Attributes config = whole_config(model);
-  const Attributes typed = config_to_attributes(*model.config, model.card.model_type);
-  const std::string prefix = std::string(architecture.name) + ".";
-  for (const KeyRow& row : key_rows()) {
-    const Value* value = typed.find(row.config) != nullptr ? typed.find(row.config) : config.find(row.config);
-    if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) continue;
-    const std::string key = prefix + std::string(row.gguf);
-    if (const auto* integer = value->get_if<std::uint64_t>(); integer != nullptr && row.is_integer) {
-      if (row.config == "vocab_size" && *integer == 0) continue;
-      out.u32(key, *integer);
-      if (row.config == "head_dim") out.u32(prefix + "attention.value_length", *integer);
-    } else if (const auto* number = value->get_if<double>(); number != nullptr && !row.is_integer) {
-      out.f32(key, *number);
-    }
+  add("model_type", model.card.model_type);
+  for (const auto& [key, value] : config) {
+    if (model.config_json.find(key) != nullptr && std::ranges::find(kImplied, key) == kImplied.end()) add(key, value);
   }
-  write_rope(config, prefix, *model.config, out);
-  if (const Attributes rest = rest_of(config, model.card.model_type, architecture); !rest.empty()) out.text(kConfigKey, to_json(rest));
+  // Then what the family makes of these, if it is something else.
+  if (!model.config || hyperparameters_in(said, model.card.model_type) == model.config) return rest;
+  for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
+  return rest;
 }
 
 void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
@@ -127,7 +111,8 @@ bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <
 
 }  // namespace
 
-KeyValues metadata_of(const Model& model, const Architecture* architecture, std::uint32_t file_type, std::uint64_t embeddings) {
+KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type,
+                      std::uint64_t embeddings) {
   KeyValues out;
   if (architecture != nullptr) {
     out.text("general.architecture", architecture->name);
@@ -141,13 +126,18 @@ KeyValues metadata_of(const Model& model, const Architecture* architecture, std:
     if (is_writable_key(key) && !out.has(key) && key != kAlignmentKey) out.value(key, value);
   }
   write_card(model.card, out);
-  if (architecture != nullptr && model.config) write_config(model, *architecture, out);
+  if (architecture != nullptr) {
+    for (const auto& [key, value] : hyperparameters.entries) {
+      if (!out.has(key)) out.value(key, value);  // an attribute says it for each layer
+    }
+    if (const Attributes rest = rest_of(model, *architecture, hyperparameters); !rest.empty()) out.text(kConfigKey, to_json(rest));
+  }
   if (model.vocabulary && is_held(*model.vocabulary) && !out.has(std::string(kTokenizer) + "tokens")) write_vocabulary(*model.vocabulary, embeddings, out);
   return out;
 }
 
-std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture) {
-  std::vector<std::string> losses;
+std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
+  std::vector<std::string> losses = hyperparameters.differences;
   if (model.vocabulary && !is_held(*model.vocabulary)) losses.emplace_back("gguf cannot hold a vocabulary of this kind yet");
   if (model.vocabulary && model.vocabulary->normalizer != Vocabulary().normalizer) {
     losses.push_back(fmt::format("gguf does not hold the vocabulary's normalizer {}", model.vocabulary->normalizer));

@@ -1,0 +1,83 @@
+#include "formats/gguf/changes.hpp"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/gguf/plus_one.hpp"
+#include "formats/gguf/row_order.hpp"
+#include "views/dense.hpp"
+#include "views/strided.hpp"
+
+namespace poise::gguf {
+namespace {
+
+Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrderOf to) {
+  Part& data = tensor.parts.front();
+  if (data.blob->size() == 0) return tensor;
+  const ErrorKind kind = to == RowOrderOf::transformers ? ErrorKind::invalid_file : ErrorKind::unsupported;
+  const std::uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
+  const std::uint64_t count = change == Change::queries ? heads.queries : heads.keys;
+  if (count == 0) throw Error(kind, fmt::format("tensor {}: the configuration does not say how many heads its rows are", tensor.name));
+  const auto head_rows = rows_of_head(rows, count);
+  if (!head_rows) throw Error(kind, fmt::format("tensor {}: its {} rows are not {} heads of an even number of rows", tensor.name, rows, count));
+  const std::uint64_t row_bytes = data.blob->size() / rows;
+  data.blob = reorder_rows(std::move(data.blob), row_bytes, *head_rows, to);
+  return tensor;
+}
+
+Tensor with_one(const Tensor& tensor, One one) { return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one)); }
+
+// Requires: a dense matrix.
+Tensor transposed(const Tensor& tensor) {
+  const DType dtype = element_type(tensor);
+  const unsigned item = info(dtype).bits / 8;
+  const auto row_bytes = static_cast<std::int64_t>(tensor.shape[1] * item);
+  const Shape shape{tensor.shape[1], tensor.shape[0]};
+  return make_dense(tensor.name, shape, dtype,
+                    make_strided_blob(tensor.require("data").blob, {.shape = shape, .strides = {item, row_bytes}, .item_bytes = item}));
+}
+
+bool is_plain_matrix(const Tensor& tensor) { return tensor.shape.size() == 2 && tensor.layout == Layout::dense; }
+
+}  // namespace
+
+std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads) {
+  switch (change) {
+    case Change::none:
+    case Change::stacked: return tensor;
+    case Change::queries:
+    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::transformers);
+    case Change::plus_one:
+      if (!has_float_elements(tensor)) return std::nullopt;
+      return with_one(tensor, One::taken_away);
+    case Change::transposed:
+      if (tensor.shape.size() != 2 || !has_float_elements(tensor)) return std::nullopt;
+      return transposed(make_dense_tensor(tensor));
+  }
+  return std::nullopt;
+}
+
+Tensor done(Tensor tensor, Change change, const Heads& heads) {
+  switch (change) {
+    case Change::none:
+    case Change::stacked: break;
+    case Change::queries:
+    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::llama_cpp);
+    case Change::plus_one:
+      if (!has_float_elements(tensor)) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
+      return with_one(tensor, One::added);
+    case Change::transposed:
+      if (is_plain_matrix(tensor)) return transposed(tensor);
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("gguf cannot hold {} ({}): llama.cpp has the matrix transposed, and blocks of rows are none of columns", tensor.name,
+                              storage_name(tensor)))
+          .with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
+  }
+  return tensor;
+}
+
+}  // namespace poise::gguf

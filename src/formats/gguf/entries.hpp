@@ -1,0 +1,36 @@
+// Entries of metadata, of which readers take what they understand.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/value.hpp>
+
+namespace poise::gguf {
+
+class Entries {
+ public:
+  // Requires: the key is not there.
+  void add(std::string key, Value value) { list_.emplace_back(std::move(key), std::move(value)); }
+
+  // Null: nobody added it, or somebody took it.
+  const Value* find(std::string_view key) const;
+  // The number of an integer that is not negative; 0 for everything else.
+  std::uint64_t number(std::string_view key) const;
+
+  std::optional<Value> take(std::string_view key);
+  std::optional<std::string> take_text(std::string_view key);
+  // One of 31 bits; those of other kinds are not taken.
+  std::optional<std::int64_t> take_number(std::string_view key);
+
+  // Those that nobody took, in their order.
+  std::vector<Attributes::Entry>& rest() { return list_; }
+
+ private:
+  std::vector<Attributes::Entry> list_;
+};
+
+}  // namespace poise::gguf

@@ -1,0 +1,374 @@
+#include "formats/gguf/hyperparameters.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "formats/gguf/limits.hpp"
+#include "numeric/shortest.hpp"
+
+namespace poise::gguf {
+namespace {
+
+constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+constexpr std::string_view kSlidingWindow = "attention.sliding_window";
+constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
+constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
+constexpr std::string_view kRotating = "rope.dimension_count";
+constexpr std::string_view kSliding = "sliding_attention";
+constexpr std::string_view kFull = "full_attention";
+
+// Keys of rope_scaling, for the kinds that llama.cpp computes from them.
+constexpr std::array kScalingKeys = std::to_array<KeyRow>({
+    {"rope.scaling.factor", "factor", KeyRow::Kind::number},
+    {kOriginalLength, "original_max_position_embeddings"},
+    {"rope.scaling.yarn_ext_factor", "extrapolation_factor", KeyRow::Kind::number},
+    {"rope.scaling.yarn_attn_factor", "attention_factor", KeyRow::Kind::number},
+    {"rope.scaling.yarn_beta_fast", "beta_fast", KeyRow::Kind::number},
+    {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
+});
+
+// llama.cpp loads no file without them.
+constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count", "feed_forward_length", "attention.head_count"};
+
+std::vector<KeyRow> rows_of(const Architecture& architecture) {
+  std::vector<KeyRow> rows(architecture.keys.begin(), architecture.keys.end());
+  for (const KeyRow& row : architecture.shared_keys) {
+    if (std::ranges::find(architecture.keys, row.gguf, &KeyRow::gguf) == architecture.keys.end()) rows.push_back(row);
+  }
+  return rows;
+}
+
+std::uint64_t integer(const Value* value) {
+  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  return number == nullptr ? 0 : *number;
+}
+
+std::optional<double> number(const Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (const auto* real = value->get_if<double>()) return *real;
+  if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);
+  return std::nullopt;
+}
+
+const std::string* text(const Value* value) { return value == nullptr ? nullptr : value->get_if<std::string>(); }
+const Attributes* map_in(const Value* value) { return value == nullptr ? nullptr : value->get_if<Attributes>(); }
+
+Value as_value(const FixedKey& fixed) {
+  return std::visit([](const auto& value) { return Value(value); }, fixed.value);
+}
+
+bool fits(const Value& value, KeyRow::Kind kind) {
+  return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
+}
+
+// A configuration as it is read from entries.
+class Reader {
+ public:
+  Reader(Entries& entries, const Architecture& architecture, const Model& model) : entries_(entries), architecture_(architecture), model_(model) {}
+
+  Attributes read(const RopeFactors& factors) {
+    map_.set("model_type", architecture_.model_type);
+    map_.set("tie_word_embeddings", model_.size() > 0 && model_.find("lm_head.weight") == nullptr);
+    for (const KeyRow& row : rows_of(architecture_)) {
+      if (auto value = take(row)) map_.set(std::string(row.config), std::move(*value));
+    }
+    // llama.cpp says 0 for none.
+    if (const Value* window = map_.find("sliding_window"); window != nullptr && *window == Value(0)) map_.set("sliding_window", Value());
+    for (const FixedKey& fixed : architecture_.fixed) {
+      if (fixed.told) map_.set(std::string(fixed.config), as_value(fixed));
+    }
+    for (const Sign& sign : architecture_.signs) {
+      if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr) map_.set(std::string(sign.config), true);
+    }
+    read_head();
+    read_windows();
+    read_scaling(factors);
+    return std::move(map_);
+  }
+
+ private:
+  std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
+
+  // Nothing for one of another kind, a number for each layer, say: it stays an attribute.
+  std::optional<Value> take(const KeyRow& row) {
+    const Value* value = entries_.find(key(row.gguf));
+    if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
+    return entries_.take(key(row.gguf));
+  }
+
+  std::uint64_t head_length() const {
+    if (map_.find("head_dim") != nullptr) return integer(map_.find("head_dim"));
+    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
+    return heads == 0 ? 0 : integer(map_.find("hidden_size")) / heads;
+  }
+
+  void read_head() {
+    const std::uint64_t head = head_length();
+    if (head == 0) return;
+    const std::uint64_t turned = entries_.number(key(kRotating));
+    if (turned > 0) {
+      if (turned != head) map_.set("partial_rotary_factor", static_cast<double>(turned) / static_cast<double>(head));
+      entries_.take(key(kRotating));
+    }
+    // llama.cpp has one length for the values, too; transformers has no name for another one.
+    if (entries_.number(key("attention.value_length")) == head) entries_.take(key("attention.value_length"));
+    if (architecture_.wide_scale_layers == 0) return;
+    const bool wide = integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
+    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
+    map_.set("query_pre_attn_scalar", wide && heads > 0 ? integer(map_.find("hidden_size")) / heads : head);
+  }
+
+  void read_windows() {
+    const Value* pattern = entries_.find(key(kPattern));
+    const std::uint64_t layers = integer(map_.find("num_hidden_layers"));
+    if (pattern == nullptr || architecture_.window_period == 0 || layers > kMaxPatternLayers) return;
+    Value::Array types;
+    const auto add = [&](bool slides) { types.emplace_back(slides ? kSliding : kFull); };
+    if (const auto* list = pattern->get_if<Value::Array>()) {
+      if (list->size() != layers) return;
+      for (const Value& slides : *list) add(slides == Value(true) || slides == Value(1));
+    } else if (const std::uint64_t period = integer(pattern); period > 0) {
+      for (std::uint64_t i = 0; i < layers; ++i) add(i % period + 1 < period);
+    } else {
+      return;
+    }
+    map_.set("layer_types", std::move(types));
+    entries_.take(key(kPattern));
+  }
+
+  void read_scaling(const RopeFactors& factors) {
+    const Value* type = entries_.find(key("rope.scaling.type"));
+    const std::string name = text(type) == nullptr ? "none" : *text(type);
+    if (text(type) != nullptr) entries_.take(key("rope.scaling.type"));
+    std::optional<Attributes> scaling;
+    if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
+      scaling = longrope(factors);
+    } else if (name != "none") {
+      scaling = Attributes{{"rope_type", name}};
+      for (const KeyRow& row : kScalingKeys) {
+        if (auto value = take(row)) scaling->set(std::string(row.config), std::move(*value));
+      }
+    }
+    if (!factors.every.empty() && !scaling) {
+      scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta), integer(map_.find("max_position_embeddings")));
+    }
+    if (scaling) map_.set("rope_scaling", std::move(*scaling));
+  }
+
+  Attributes longrope(const RopeFactors& factors) {
+    Attributes scaling{{"rope_type", "longrope"}, {"long_factor", list_of(factors.long_contexts)}, {"short_factor", list_of(factors.short_contexts)}};
+    if (auto length = take({kOriginalLength, {}})) scaling.set("original_max_position_embeddings", std::move(*length));
+    const Value* beside = map_.find("original_max_position_embeddings");
+    const std::uint64_t original = integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
+    // llama.cpp takes a factor that is not said for 1.
+    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    const double factor = said ? *said->get_if<double>() : 1.0;
+    const double computed =
+        original == 0 ? 1.0 : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))), static_cast<double>(original));
+    if (std::abs(factor - computed) > 1e-6) scaling.set("attention_factor", factor);
+    return scaling;
+  }
+
+  static constexpr double kUsualTheta = 10000;
+
+  Entries& entries_;
+  const Architecture& architecture_;
+  const Model& model_;
+  Attributes map_;
+};
+
+class Writer {
+ public:
+  Writer(const Model& model, const Architecture& architecture)
+      : architecture_(architecture),
+        typed_(model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes()),
+        config_(whole_config(model)) {
+    const Value* parameters = find("rope_parameters");
+    const Attributes* rope = map_in(parameters != nullptr ? parameters : find("rope_scaling"));
+    if (rope != nullptr && map_in(rope->find(kFull)) != nullptr) rope = map_in(rope->find(kFull));
+    rope_ = rope;
+  }
+
+  Hyperparameters write() {
+    for (const KeyRow& row : rows_of(architecture_)) write_row(row);
+    for (const std::string_view required : kRequired) {
+      if (written(required) == nullptr) differ(fmt::format("llama.cpp will not load the file: the configuration does not say its {}", required));
+    }
+    result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
+    if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
+    write_head();
+    write_windows();
+    if (architecture_.rotates) write_scaling();
+    compare_fixed();
+    return std::move(result_);
+  }
+
+ private:
+  void add(std::string_view gguf, Value value) { result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value)); }
+  // As the float32 number that llama.cpp wants.
+  void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
+  void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
+
+  const Value* written(std::string_view gguf) const {
+    const auto found = std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
+    return found == result_.entries.end() ? nullptr : &found->second;
+  }
+
+  static const Value* not_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
+  // Null counts as absent.
+  const Value* find(std::string_view key) const { return not_null(config_.find(key)); }
+
+  const Value* value_of(const KeyRow& row) const {
+    // A family that reads a key may find that it does not count: then it is null.
+    if (const Value* typed = typed_.find(row.config)) return not_null(typed);
+    if (const Value* value = find(row.config)) return value;
+    return row.typed.empty() ? nullptr : not_null(typed_.find(row.typed));
+  }
+
+  void write_row(const KeyRow& row) {
+    const Value* value = value_of(row);
+    if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // not said
+    write_value(row, value);
+    if (row.config == "head_dim" && value != nullptr) write_value({"attention.value_length", row.config}, value);
+  }
+
+  void write_value(const KeyRow& row, const Value* value) {
+    if (value == nullptr) return;
+    if (row.kind == KeyRow::Kind::integer) {
+      if (value->get_if<std::uint64_t>() != nullptr) add(row.gguf, *value);
+    } else if (const auto found = number(value)) {
+      add_number(row.gguf, *found);
+    }
+  }
+
+  std::uint64_t head_length() const {
+    if (const Value* length = written("attention.key_length")) return integer(length);
+    return result_.heads.queries == 0 ? 0 : integer(written("embedding_length")) / result_.heads.queries;
+  }
+
+  void write_head() {
+    const std::uint64_t head = head_length();
+    if (head == 0) return;
+    if (architecture_.rotates) {
+      const Value* partial = find("partial_rotary_factor");
+      if (partial == nullptr && rope_ != nullptr) partial = rope_->find("partial_rotary_factor");
+      const double turned = static_cast<double>(head) * number(partial).value_or(1.0);
+      if (turned >= 0 && turned <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(turned);
+      add(kRotating, rotating_);
+    }
+    const auto scalar = number(find("query_pre_attn_scalar"));
+    if (architecture_.wide_scale_layers == 0 || !scalar) return;
+    const bool wide = integer(written("block_count")) == architecture_.wide_scale_layers;
+    const std::uint64_t theirs = wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
+    if (*scalar != static_cast<double>(theirs)) {
+      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}", theirs, *scalar));
+    }
+  }
+
+  // Which layers have a window; nothing where that is not said.
+  std::optional<std::vector<bool>> windows() const {
+    const std::uint64_t layers = integer(written("block_count"));
+    std::vector<bool> slides;
+    if (const Value* types = find("layer_types")) {
+      const auto* list = types->get_if<Value::Array>();
+      if (list == nullptr || list->size() != layers) return std::nullopt;
+      for (const Value& type : *list) slides.push_back(type == Value(kSliding));
+      return slides;
+    }
+    const Value* key = find("sliding_window_pattern") != nullptr ? find("sliding_window_pattern") : find("_sliding_window_pattern");
+    const std::uint64_t period = integer(key);
+    if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
+    for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
+    return slides;
+  }
+
+  void write_windows() {
+    const std::uint64_t usual = architecture_.window_period;
+    const auto slides = usual == 0 || integer(written(kSlidingWindow)) == 0 ? std::nullopt : windows();
+    if (!slides) return;
+    if (std::ranges::find(*slides, true) == slides->end()) {
+      const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
+      std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
+      return;
+    }
+    bool same = true;
+    for (std::size_t i = 0; i < slides->size(); ++i) same = same && (*slides)[i] == (i % usual + 1 < usual);
+    if (same) return;
+    Value::Array pattern;
+    for (const bool one : *slides) pattern.emplace_back(one);
+    add(kPattern, std::move(pattern));
+  }
+
+  void write_scaling() {
+    const std::string* type = rope_ == nullptr ? nullptr : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
+    if (type == nullptr || *type == "default") return;
+    if (*type == "linear" || *type == "yarn") {
+      add("rope.scaling.type", *type);
+      for (const KeyRow& row : kScalingKeys) {
+        if (written(row.gguf) == nullptr) write_value(row, not_null(rope_->find(row.config)));
+      }
+    } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
+      result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
+      if (result_.factors.every.empty()) differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
+    } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
+      write_longrope();
+    } else {
+      differ(fmt::format("llama.cpp does not scale positions as rope_scaling says ({})", *type));
+    }
+  }
+
+  void write_longrope() {
+    result_.factors.long_contexts = floats_in(rope_->find("long_factor"));
+    result_.factors.short_contexts = floats_in(rope_->find("short_factor"));
+    const auto is_whole = [&](const std::vector<float>& factors) { return factors.size() * 2 == rotating_ && !factors.empty(); };
+    if (!is_whole(result_.factors.long_contexts) || !is_whole(result_.factors.short_contexts)) {
+      result_.factors = {};
+      return differ(fmt::format("llama.cpp will not scale positions: longrope has no two lists of {} factors", rotating_ / 2));
+    }
+    add("rope.scaling.type", "longrope");
+    if (written(kOriginalLength) == nullptr) write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
+    const auto original = integer(written(kOriginalLength));
+    const auto said = number(rope_->find("attention_factor"));
+    if (!said && original == 0) return;
+    add_number(kAttentionFactor, said ? *said : longrope_attention(static_cast<double>(integer(written("context_length"))), static_cast<double>(original)));
+  }
+
+  void compare_fixed() {
+    for (const FixedKey& fixed : architecture_.fixed) {
+      const Value* value = find(fixed.config);
+      if (value == nullptr || *value == as_value(fixed) || (*value == Value("swish") && as_value(fixed) == Value("silu"))) continue;
+      differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)), to_json(*value)));
+    }
+  }
+
+  const Architecture& architecture_;
+  Attributes typed_;
+  Attributes config_;
+  const Attributes* rope_ = nullptr;  // where config.json has what changes rotary embeddings
+  std::uint64_t rotating_ = 0;        // elements of a head
+  Hyperparameters result_;
+};
+
+}  // namespace
+
+const Architecture* architecture_in(const Entries& entries, std::string_view name) {
+  return architecture_named(name, entries.number(fmt::format("{}.expert_count", name)) > 0);
+}
+
+Heads heads_in(const Entries& entries, const Architecture& architecture) {
+  const std::uint64_t queries = entries.number(fmt::format("{}.attention.head_count", architecture.name));
+  const std::uint64_t keys = entries.number(fmt::format("{}.attention.head_count_kv", architecture.name));
+  return {queries, keys != 0 ? keys : queries};
+}
+
+Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model, const RopeFactors& factors) {
+  return Reader(entries, architecture, model).read(factors);
+}
+
+Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture) { return Writer(model, architecture).write(); }
+
+}  // namespace poise::gguf
