@@ -13,8 +13,8 @@
 #include "bytes/key_set.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/gguf/limits.hpp"
-#include "numeric/shortest.hpp"
 #include "model/limits.hpp"
+#include "numeric/shortest.hpp"
 
 namespace poise::gguf {
 namespace {

@@ -76,6 +76,10 @@ class Reader {
     for (const KeyRow& row : rows_of(architecture_)) {
       if (auto value = take(row)) map_.set(std::string(row.config), std::move(*value));
     }
+    if (map_.find("vocab_size") == nullptr) {
+      const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
+      if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
+    }
     // llama.cpp says 0 for none.
     if (const Value* window = map_.find("sliding_window"); window != nullptr && *window == Value(0)) map_.set("sliding_window", Value());
     for (const FixedKey& fixed : architecture_.fixed) {

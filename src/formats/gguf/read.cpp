@@ -165,7 +165,8 @@ class TensorAdder {
 
   bool take_factors(const TensorInfo& info, const Tensor& stored) {
     const RopeFactorRow* row = rope_factor_row(info.name);
-    if (row == nullptr || architecture_ == nullptr || !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors)) return false;
+    if (row == nullptr || architecture_ == nullptr || !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))
+      return false;
     if (info.shape.size() != 1 || stored.elements() > kMaxRopeFactors || !has_float_elements(stored)) return false;
     std::vector<float> factors = values(stored);
     if (!std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor); })) return false;
@@ -175,8 +176,8 @@ class TensorAdder {
 
   // The matrix has its rows along the wrong axis, and blocks are of rows.
   void warn_of_decoded(const TensorInfo& info) const {
-    model_.warnings.push_back(
-        {Severity::warning, fmt::format("gguf: tensor {}: its blocks are read as numbers: the matrix is stored transposed", info.name), file_->source->name(), info.position});
+    model_.warnings.push_back({Severity::warning, fmt::format("gguf: tensor {}: its blocks are read as numbers: the matrix is stored transposed", info.name),
+                               file_->source->name(), info.position});
   }
 
   const BlockType* readable_blocks(const TensorInfo& info) const {

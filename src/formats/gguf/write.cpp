@@ -69,9 +69,7 @@ class Preparer {
   const Architecture* architecture() const { return architecture_; }
   const Hyperparameters& hyperparameters() const { return hyperparameters_; }
 
-  std::optional<TensorName> known(const Tensor& tensor) const {
-    return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
-  }
+  std::optional<TensorName> known(const Tensor& tensor) const { return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name); }
 
   Stored prepare(const Tensor& tensor) const {
     const auto name = known(tensor);

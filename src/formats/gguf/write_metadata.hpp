@@ -13,7 +13,8 @@
 
 namespace poise::gguf {
 
-// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors. `embeddings`: rows of the embedding, which llama.cpp wants as many tokens as; 0: not known.
+// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors. `embeddings`: rows of the embedding, which
+// llama.cpp wants as many tokens as; 0: not known.
 KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type,
                       std::uint64_t embeddings);
 

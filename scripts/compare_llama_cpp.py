@@ -1,0 +1,506 @@
+#!/usr/bin/env python3
+"""Compares Poise's GGUF files with llama.cpp, an architecture after the other, on small random models.
+
+    compare_llama_cpp.py POISE LLAMA_CPP GENERATE [ARCHITECTURE...]
+
+POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; GENERATE a program that is called with a
+GGUF file, a text and a number, and prints "ids of the text | ids that follow greedily" (scripts/greedy_llama_cpp.cpp). Needs NumPy.
+
+For each architecture: a Hugging Face directory is written, and a GGUF file with the names, values and keys that llama.cpp's conversion/ gives
+that directory. Then:
+  write    Poise makes the GGUF file of the directory: the same tensors, byte by byte, and the same hyperparameters
+  read     Poise reads the other file: the tensors of the directory, and its configuration
+  again    Poise reads its own file: the same configuration
+  tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens
+Prints a table; exits with 1 where anything differs. "-" is what Poise refuses to run.
+"""
+import json
+import math
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOKENIZER = os.path.join(HERE, "..", "examples", "nano-mistral", "tokenizer.model")
+VOCABULARY, HIDDEN, HEADS, KEYS, INNER, EXPERTS = 960, 64, 4, 2, 96, 4
+TEXT, TOKENS = "Once upon a time there was a small bird that lived in a tall tree near the sea", 24
+
+
+def as_f32(*shape, spread=None, around=0.0):
+    scale = spread if spread is not None else 1.6 / math.sqrt(shape[-1])
+    return (around + RANDOM.standard_normal(shape) * scale).astype(np.float32)
+
+
+def permuted(rows, heads):
+    """Rows of a rotating matrix in llama.cpp's order."""
+    halves = rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
+    return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(rows.shape)
+
+
+class Model:
+    """A directory's tensors and configuration, and what llama.cpp's conversion makes of them."""
+
+    def __init__(self, architecture, config, head=16, layers=3, permute=False, one=False):
+        self.architecture, self.head, self.layers, self.permute, self.one = architecture, head, layers, permute, one
+        self.config = {"hidden_size": HIDDEN, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_key_value_heads": KEYS,
+                       "num_hidden_layers": layers, "max_position_embeddings": 512, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-6,
+                       "rope_theta": 10000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, **config}
+        self.tensors, self.expected, self.keys = {}, {}, {}
+        self.add("model.embed_tokens.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
+
+    def add(self, name, gguf, values, stored=None):
+        self.tensors[name] = values
+        if gguf:
+            self.expected[gguf] = values if stored is None else stored
+
+    def norm(self, name, gguf, length=HIDDEN):
+        values = as_f32(length, spread=0.2, around=0.0 if self.one else 1.0)
+        self.add(name, gguf, values, values + np.float32(1) if self.one else values)
+
+    def linear(self, layer, name, gguf, rows, columns, heads=0, bias=False):
+        values = as_f32(rows, columns)
+        self.add(f"model.layers.{layer}.{name}.weight", f"blk.{layer}.{gguf}.weight", values, permuted(values, heads) if heads else values)
+        if bias:
+            values = as_f32(rows, spread=0.2)
+            self.add(f"model.layers.{layer}.{name}.bias", f"blk.{layer}.{gguf}.bias", values, permuted(values, heads) if heads else values)
+
+    def attention(self, layer, bias=False, out_bias=False, norms=0):
+        heads, keys = (HEADS, KEYS) if self.permute else (0, 0)
+        self.linear(layer, "self_attn.q_proj", "attn_q", HEADS * self.head, HIDDEN, heads, bias)
+        self.linear(layer, "self_attn.k_proj", "attn_k", KEYS * self.head, HIDDEN, keys, bias)
+        self.linear(layer, "self_attn.v_proj", "attn_v", KEYS * self.head, HIDDEN, 0, bias)
+        self.linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HEADS * self.head, 0, out_bias)
+        if norms:
+            self.norm(f"model.layers.{layer}.self_attn.q_norm.weight", f"blk.{layer}.attn_q_norm.weight", norms * (HEADS if norms > self.head else 1) // (HEADS if norms > self.head else 1))
+            self.norm(f"model.layers.{layer}.self_attn.k_norm.weight", f"blk.{layer}.attn_k_norm.weight", KEYS * self.head if norms > self.head else norms)
+
+    def mlp(self, layer):
+        self.linear(layer, "mlp.gate_proj", "ffn_gate", INNER, HIDDEN)
+        self.linear(layer, "mlp.up_proj", "ffn_up", INNER, HIDDEN)
+        self.linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
+
+    def experts(self, layer, prefix, names, inner):
+        self.linear(layer, f"{prefix}.gate", "ffn_gate_inp", EXPERTS, HIDDEN)
+        for name, gguf, rows, columns in zip(names, ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), (inner, inner, HIDDEN), (HIDDEN, HIDDEN, inner)):
+            parts = [as_f32(rows, columns) for _ in range(EXPERTS)]
+            for i, part in enumerate(parts):
+                self.add(f"model.layers.{layer}.{prefix}.experts.{i}.{name}.weight", None, part)
+            self.expected[f"blk.{layer}.{gguf}.weight"] = np.stack(parts)
+
+    def layer_norm(self, layer, name, gguf):
+        self.norm(f"model.layers.{layer}.{name}.weight", f"blk.{layer}.{gguf}.weight")
+
+    def finish(self):
+        self.norm("model.norm.weight", "output_norm.weight")
+        if not self.config["tie_word_embeddings"]:
+            self.add("lm_head.weight", "output.weight", as_f32(VOCABULARY, HIDDEN))
+        c = self.config
+        usual = {"context_length": c["max_position_embeddings"], "embedding_length": HIDDEN, "block_count": self.layers, "feed_forward_length": INNER,
+                 "attention.head_count": HEADS, "attention.head_count_kv": KEYS, "attention.layer_norm_rms_epsilon": np.float32(c["rms_norm_eps"]),
+                 "rope.freq_base": np.float32(c["rope_theta"])}
+        self.keys = {**usual, **self.keys}
+        return self
+
+
+def plain(architecture, model_type, permute=False, head=16, norms=0, bias=False, out_bias=False, layers=3, **config):
+    m = Model(architecture, {"model_type": model_type, **config}, permute=permute, head=head, layers=layers)
+    for layer in range(layers):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer, bias, out_bias, norms)
+        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.mlp(layer)
+    return m.finish()
+
+
+def llama():
+    m = plain("llama", "llama", permute=True, rope_theta=500000.0)
+    m.keys["rope.dimension_count"] = 16
+    return m
+
+
+def llama_scaled():
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+    m = plain("llama", "llama", permute=True, rope_theta=500000.0, rope_scaling=scaling, attention_bias=True, bias=True, out_bias=True)
+    frequencies = 500000.0 ** -(np.arange(0, 16, 2) / 16)
+    factors = []
+    for wave in 2 * math.pi / frequencies:
+        smooth = (8192 / wave - 1) / 3
+        factors.append(1 if wave < 8192 / 4 else 8 if wave > 8192 else 1 / ((1 - smooth) / 8 + smooth))
+    m.expected["rope_freqs.weight"] = np.array(factors, np.float32)
+    return m
+
+
+def llama_linear():
+    m = plain("llama", "llama", permute=True, rope_scaling={"rope_type": "linear", "factor": 4.0})
+    m.keys |= {"rope.scaling.type": "linear", "rope.scaling.factor": np.float32(4)}
+    return m
+
+
+def llama_yarn():
+    m = plain("llama", "llama", permute=True, rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128})
+    m.keys |= {"rope.scaling.type": "yarn", "rope.scaling.factor": np.float32(4), "rope.scaling.original_context_length": 128}
+    return m
+
+
+def mixtral():
+    m = Model("llama", {"model_type": "mixtral", "num_local_experts": EXPERTS, "num_experts_per_tok": 2, "sliding_window": None}, permute=True)
+    for layer in range(3):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer)
+        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.experts(layer, "block_sparse_moe", ("w1", "w3", "w2"), INNER)
+    m.keys = {"expert_count": EXPERTS, "expert_used_count": 2}
+    return m.finish()
+
+
+def qwen2():
+    return plain("qwen2", "qwen2", bias=True, rope_theta=1e6)
+
+
+def qwen3():
+    m = plain("qwen3", "qwen3", head=32, norms=32, head_dim=32, tie_word_embeddings=True, rope_theta=1e6)
+    m.keys |= {"attention.key_length": 32, "attention.value_length": 32}
+    return m
+
+
+def qwen3_moe():
+    m = Model("qwen3moe", {"model_type": "qwen3_moe", "num_experts": EXPERTS, "num_experts_per_tok": 2, "norm_topk_prob": True, "head_dim": 32,
+                           "moe_intermediate_size": 32, "decoder_sparse_step": 1, "mlp_only_layers": []}, head=32)
+    for layer in range(3):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer, norms=32)
+        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.experts(layer, "mlp", ("gate_proj", "up_proj", "down_proj"), 32)
+    m.keys = {"expert_count": EXPERTS, "expert_used_count": 2, "expert_feed_forward_length": 32, "attention.key_length": 32, "attention.value_length": 32}
+    return m.finish()
+
+
+def gemma():
+    m = Model("gemma", {"model_type": "gemma", "head_dim": 32, "tie_word_embeddings": True, "hidden_activation": "gelu_pytorch_tanh"}, head=32, one=True)
+    for layer in range(3):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer)
+        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.mlp(layer)
+    m.keys = {"attention.key_length": 32, "attention.value_length": 32}
+    return m.finish()
+
+
+def gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
+    m = Model(architecture, {"model_type": model_type, "head_dim": 32, "tie_word_embeddings": True, "hidden_activation": "gelu_pytorch_tanh",
+                             "query_pre_attn_scalar": 32, **config}, head=32, layers=layers, one=True)
+    for layer in range(layers):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer, norms=norms)
+        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.layer_norm(layer, "pre_feedforward_layernorm", "ffn_norm")
+        m.mlp(layer)
+        m.layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
+    m.keys = {"attention.key_length": 32, "attention.value_length": 32, **keys}
+    return m.finish()
+
+
+def gemma2():
+    keys = {"attention.sliding_window": 8, "attn_logit_softcapping": np.float32(50), "final_logit_softcapping": np.float32(30)}
+    return gemma_2_or_3("gemma2", "gemma2", 0, 4, keys, sliding_window=8, attn_logit_softcapping=50.0, final_logit_softcapping=30.0)
+
+
+def gemma3():
+    keys = {"attention.sliding_window": 8, "rope.freq_base_swa": np.float32(5000)}
+    return gemma_2_or_3("gemma3", "gemma3_text", 32, 7, keys, sliding_window=8, sliding_window_pattern=6, rope_theta=1e6, rope_local_base_freq=5000.0)
+
+
+def gemma3_scaled():
+    keys = {"attention.sliding_window": 8, "rope.freq_base_swa": np.float32(10000), "rope.scaling.type": "linear", "rope.scaling.factor": np.float32(8),
+            "attention.sliding_window_pattern": [True, False, True, False]}
+    return gemma_2_or_3("gemma3", "gemma3_text", 32, 4, keys, sliding_window=8, layer_types=["sliding_attention", "full_attention"] * 2, rope_theta=1e6,
+                        rope_local_base_freq=10000.0, rope_scaling={"rope_type": "linear", "factor": 8.0})
+
+
+def phi3(config, partial=1.0):
+    m = Model("phi3", {"model_type": "phi3", "original_max_position_embeddings": 512, "sliding_window": None, **config})
+    for layer in range(3):
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.linear(layer, "self_attn.qkv_proj", "attn_qkv", (HEADS + 2 * KEYS) * 16, HIDDEN)
+        m.linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HIDDEN)
+        m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
+        m.linear(layer, "mlp.gate_up_proj", "ffn_up", 2 * INNER, HIDDEN)
+        m.linear(layer, "mlp.down_proj", "ffn_down", HIDDEN, INNER)
+    m.keys = {"rope.dimension_count": int(16 * partial), "rope.scaling.original_context_length": 512}
+    return m.finish()
+
+
+def phi3_long():
+    short, long = [1.0 + 0.1 * i for i in range(6)], [1.0 + 2.0 * i for i in range(6)]
+    scaling = {"type": "longrope", "short_factor": short, "long_factor": long}
+    m = phi3({"partial_rotary_factor": 0.75, "max_position_embeddings": 2048, "rope_scaling": scaling}, 0.75)
+    m.expected["rope_factors_long.weight"] = np.array(long, np.float32)
+    m.expected["rope_factors_short.weight"] = np.array(short, np.float32)
+    m.keys["rope.scaling.attn_factor"] = np.float32(math.sqrt(1 + math.log(4) / math.log(512)))
+    return m
+
+
+def gpt2():
+    m = Model("gpt2", {}, layers=3)
+    m.config = {"model_type": "gpt2", "n_positions": 512, "n_ctx": 512, "n_embd": HIDDEN, "n_layer": 3, "n_head": HEADS, "n_inner": 4 * HIDDEN,
+                "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": 2,
+                "tie_word_embeddings": True}
+    m.tensors, m.expected = {}, {}
+    m.add("transformer.wte.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
+    m.add("transformer.wpe.weight", "position_embd.weight", as_f32(512, HIDDEN, spread=0.3))
+
+    def norm(name, gguf):
+        m.add(name + ".weight", gguf + ".weight", as_f32(HIDDEN, spread=0.2, around=1))
+        m.add(name + ".bias", gguf + ".bias", as_f32(HIDDEN, spread=0.2))
+
+    def conv(name, gguf, columns, rows):
+        weight = as_f32(columns, rows, spread=1.6 / math.sqrt(columns))
+        m.add(name + ".weight", gguf + ".weight", weight, np.ascontiguousarray(weight.T))
+        m.add(name + ".bias", gguf + ".bias", as_f32(rows, spread=0.2))
+
+    for i in range(3):
+        norm(f"transformer.h.{i}.ln_1", f"blk.{i}.attn_norm")
+        conv(f"transformer.h.{i}.attn.c_attn", f"blk.{i}.attn_qkv", HIDDEN, 3 * HIDDEN)
+        conv(f"transformer.h.{i}.attn.c_proj", f"blk.{i}.attn_output", HIDDEN, HIDDEN)
+        norm(f"transformer.h.{i}.ln_2", f"blk.{i}.ffn_norm")
+        conv(f"transformer.h.{i}.mlp.c_fc", f"blk.{i}.ffn_up", HIDDEN, 4 * HIDDEN)
+        conv(f"transformer.h.{i}.mlp.c_proj", f"blk.{i}.ffn_down", 4 * HIDDEN, HIDDEN)
+    norm("transformer.ln_f", "output_norm")
+    m.keys = {"context_length": 512, "embedding_length": HIDDEN, "block_count": 3, "feed_forward_length": 4 * HIDDEN, "attention.head_count": HEADS,
+              "attention.layer_norm_epsilon": np.float32(1e-5)}
+    return m
+
+
+def olmo2():
+    m = Model("olmo2", {"model_type": "olmo2"})
+    for layer in range(3):
+        m.attention(layer, norms=HIDDEN)
+        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.mlp(layer)
+        m.layer_norm(layer, "post_feedforward_layernorm", "post_ffw_norm")
+    return m.finish()
+
+
+def smollm3():
+    m = plain("smollm3", "smollm3", permute=True, layers=5, tie_word_embeddings=True, no_rope_layers=[1, 1, 1, 0, 1], rope_theta=5e6)
+    m.keys["rope.dimension_count"] = 16
+    return m
+
+
+def gpt_oss():
+    return None
+
+
+MODELS = {"llama": llama, "llama, llama3 scaling, biases": llama_scaled, "llama, linear": llama_linear, "llama, yarn": llama_yarn, "mixtral": mixtral,
+          "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
+          "gemma3, linear, layer_types": gemma3_scaled, "phi3": lambda: phi3({}), "phi3, longrope, partial": phi3_long, "gpt2": gpt2, "olmo2": olmo2,
+          "smollm3": smollm3}
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
+        offset += values.nbytes
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for values in tensors.values():
+            file.write(values.tobytes())
+
+
+def read_safetensors(path):
+    data = open(path, "rb").read()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    types = {"F32": np.float32, "F16": np.float16}
+    return {name: np.frombuffer(data[8 + length:][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def entries_of(path):
+    reader = gguf.GGUFReader(path)
+    return {key: field.contents() for key, field in reader.fields.items()}, reader
+
+
+def same_tensors(found, expected):
+    return [name for name in sorted(set(found) | set(expected))
+            if name not in found or name not in expected or not np.array_equal(found[name].view(np.uint32), np.ascontiguousarray(expected[name]).view(np.uint32))]
+
+
+def tensors_in(reader):
+    return {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]) for t in reader.tensors}
+
+
+class Comparison:
+    def __init__(self, poise, generate, folder):
+        self.poise, self.generate, self.folder = poise, generate, folder
+
+    def run(self, *arguments):
+        done = subprocess.run([self.poise, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return done.stdout if done.returncode == 0 else None, done.stderr
+
+    def convert(self, source, result):
+        output, error = self.run("convert", source, "-o", result, "--force")
+        if output is None:
+            raise RuntimeError(error.strip())
+
+    def reference(self, model, ours):
+        """The file that llama.cpp's conversion makes, with the vocabulary that Poise wrote."""
+        path = os.path.join(self.folder, "reference.gguf")
+        writer = gguf.GGUFWriter(path, model.architecture)
+        for key, value in model.keys.items():
+            key = f"{model.architecture}.{key}"
+            if isinstance(value, np.float32):
+                writer.add_float32(key, float(value))
+            elif isinstance(value, str):
+                writer.add_string(key, value)
+            elif isinstance(value, list):
+                writer.add_array(key, value)
+            else:
+                writer.add_uint32(key, value)
+        fields, _ = entries_of(ours)
+        writer.add_tokenizer_model("llama")
+        writer.add_tokenizer_pre("default")
+        writer.add_token_list(fields["tokenizer.ggml.tokens"])
+        writer.add_token_scores(fields["tokenizer.ggml.scores"])
+        writer.add_token_types(fields["tokenizer.ggml.token_type"])
+        for name in ("bos", "eos", "unknown"):
+            writer.add_uint32(f"tokenizer.ggml.{name}_token_id", fields[f"tokenizer.ggml.{name}_token_id"])
+        for name, values in model.expected.items():
+            writer.add_tensor(name, values)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+    def config(self, path):
+        return json.loads(self.run("inspect", path, "--json")[0])["config"]
+
+    def theirs(self, path):
+        done = subprocess.run([self.generate, path, TEXT, str(TOKENS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if "|" not in done.stdout:
+            return None, (done.stdout + done.stderr).strip()
+        before, after = done.stdout.split("|")
+        return before.split(), after.split()
+
+    def ours(self, path, tokens):
+        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json")
+        if output is None:
+            return error.strip().splitlines()[0] if error else "nothing"
+        return [str(token) for token in json.loads(output)["tokens"]]
+
+    def compare(self, name, model):
+        problems = []
+        directory = os.path.join(self.folder, "model")
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory)
+        json.dump(model.config, open(os.path.join(directory, "config.json"), "w"))
+        write_safetensors(os.path.join(directory, "model.safetensors"), model.tensors)
+        shutil.copy(TOKENIZER, directory)
+
+        written = os.path.join(self.folder, "written.gguf")
+        self.convert(directory, written)
+        fields, reader = entries_of(written)
+        row = {"write": "equal"}
+        wrong = same_tensors(tensors_in(reader), model.expected)
+        wrong += [key for key, value in model.keys.items()
+                  if (lambda found: found is None or not np.array_equal(np.float32(found) if isinstance(value, np.float32) else found, value))(
+                      fields.get(f"{model.architecture}.{key}"))]
+        if fields["general.architecture"] != model.architecture:
+            wrong.append("general.architecture")
+        if wrong:
+            row["write"] = "differs"
+            problems.append(f"written: {wrong}")
+
+        reference = self.reference(model, written)
+        back = os.path.join(self.folder, "back.safetensors")
+        self.convert(reference, back)
+        wrong = [] if model.one else same_tensors(read_safetensors(back), model.tensors)
+        if model.one:  # less one: the lowest bits may be lost
+            found = read_safetensors(back)
+            wrong = [n for n in model.tensors if n not in found or np.abs(found[n] - model.tensors[n]).max() > 2.0 ** -23]
+        original, config = self.config(directory), self.config(reference)
+        defaults = {"max_position_embeddings", "head_dim"}
+        wrong += [f"{key}: {config.get(key)}" for key, value in original.items()
+                  if key not in model.untold() and key not in defaults and not same(config.get(key), value)]
+        row["read"] = "differs" if wrong else "equal"
+        if wrong:
+            problems.append(f"read: {wrong}")
+
+        again = self.config(written)
+        wrong = [f"{key}: {again.get(key)}" for key, value in original.items() if not same(again.get(key), value)]
+        row["again"] = "differs" if wrong else "equal"
+        if wrong:
+            problems.append(f"again: {wrong}")
+
+        tokens, expected = self.theirs(reference)
+        if tokens is None:
+            problems.append(f"llama.cpp: {expected}")
+            row["llama.cpp"] = row["Poise"] = "differs"
+            return row, problems
+        row["llama.cpp"] = "equal" if self.theirs(written)[1] == expected else "differs"
+        row["Poise"] = "equal"
+        for path in (directory, written, reference):
+            found = self.ours(path, tokens)
+            if isinstance(found, str):
+                row["Poise"] = "-"
+                problems.append(f"run: {found}")
+            elif found[:len(expected)] != expected[:len(found)]:
+                row["Poise"] = "differs"
+                problems.append(f"run {os.path.basename(path)}: {found}, llama.cpp: {expected}")
+        return row, problems
+
+
+def untold(self):
+    """Keys that llama.cpp's files do not say, and that do not matter, or that readers have defaults for."""
+    return {"architectures", "bos_token_id", "eos_token_id", "hidden_activation", "hidden_act", "sliding_window_pattern", "no_rope_layers", "n_ctx",
+            "activation_function", "decoder_sparse_step", "mlp_only_layers", "initializer_range"}
+
+
+Model.untold = untold
+
+
+def same(a, b):
+    if isinstance(b, dict):
+        kind = {"type": "rope_type"}
+        return isinstance(a, dict) and all(same(a.get(kind.get(key, key), a.get(key)), value) for key, value in b.items())
+    if isinstance(b, list):
+        return isinstance(a, list) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    if isinstance(b, float) or isinstance(a, float):
+        return a is not None and abs(float(a) - float(b)) <= 1e-6 * max(1.0, abs(float(b)))
+    return a == b
+
+
+def main():
+    global gguf, RANDOM
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    sys.path.insert(0, os.path.join(sys.argv[2], "gguf-py"))
+    import gguf as module
+    gguf = module
+    failed = False
+    columns = ("write", "read", "again", "llama.cpp", "Poise")
+    print("| model | " + " | ".join(columns) + " |\n|---" * 1 + "|---" * len(columns) + "|")
+    with tempfile.TemporaryDirectory() as folder:
+        comparison = Comparison(sys.argv[1], sys.argv[3], folder)
+        for name, make in MODELS.items():
+            if len(sys.argv) > 4 and name not in sys.argv[4:]:
+                continue
+            RANDOM = np.random.default_rng(1)
+            row, problems = comparison.compare(name, make())
+            print(f"| {name} | " + " | ".join(row.get(column, "") for column in columns) + " |", flush=True)
+            for problem in problems:
+                print("    " + problem, file=sys.stderr)
+            failed = failed or "differs" in row.values()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
