@@ -145,5 +145,21 @@ TEST(HostileGguf, RowsAreHeads) {
                                  });
 }
 
+ByteFile with_experts(std::uint64_t experts, std::uint64_t columns, std::size_t bytes) {
+  return file_of({text_entry("general.architecture", "qwen3moe"), u32_entry("qwen3moe.expert_count", 1)},
+                 {{"blk.0.ffn_up_exps.weight", {columns, 1, experts}, 24, std::string(bytes, '\0')}});
+}
+
+// A few bytes are not to make many tensors.
+TEST(HostileGguf, ExpertsAreBounded) {
+  expect_refused("hostile.gguf",
+                 std::array{
+                     Case{"there are experts", [] { return with_experts(0, 8, 0); }, kInvalid, "name 0", "0 bytes are too few for 0 experts"},
+                     Case{"experts have bytes", [] { return with_experts(2, 31, 62); }, kInvalid, "name 0", "62 bytes are too few for 2 experts"},
+                     Case{"experts are not many", [] { return with_experts(4097, 32, 4097 * 32); }, kInvalid, "name 0", "4097 experts, at most 4096"},
+                     Case{"nor are experts of nothing", [] { return with_experts(UINT64_MAX, 0, 0); }, kInvalid, "name 0", "experts, at most 4096"},
+                 });
+}
+
 }  // namespace
 }  // namespace poise::hostile

@@ -1,0 +1,395 @@
+// What llama.cpp's conversion does to each architecture, undone and done. Files are put together from the GGUF specification of ggml, names and keys
+// are those of llama.cpp's conversion/ (v0.5.0); scripts/compare_llama_cpp.py compares whole models with llama.cpp itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/values.hpp>
+
+#include "family/config_json.hpp"
+#include "formats/format.hpp"
+#include "formats/gguf/gguf.hpp"
+#include "formats/gguf/gguf_file.hpp"
+#include "support/bytes.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+using namespace gguf_test;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Model read(const std::string& bytes) { return open(support::source(bytes, "test.gguf")); }
+Model read_again(const Model& model) { return read(support::to_string(support::written(model, kGguf))); }
+
+std::string floats(const std::vector<float>& numbers) { return support::elements(numbers); }
+
+std::string bytes_of(const Model& model, std::string_view name) {
+  const Tensor* tensor = model.find(name);
+  return tensor == nullptr ? "no such tensor" : support::to_string(read_all(*tensor->require("data").blob));
+}
+
+// The data of a tensor in a file, found by another reading of its header: names that no architecture knows stay.
+std::string stored(const Model& model, std::string_view name) {
+  std::string file = support::to_string(support::written(model, kGguf));
+  const std::string key = text("general.architecture");
+  const std::size_t at = file.find(key) + key.size() + 4 + 8;
+  file[at] = '?';
+  return bytes_of(read(file), name);
+}
+
+// The least that a file of an architecture says.
+std::vector<Entry> entries(const std::string& name, const std::vector<Entry>& more = {}) {
+  std::vector<Entry> all = {text_entry("general.architecture", name),    u32_entry(name + ".context_length", 64),
+                            u32_entry(name + ".embedding_length", 8),    u32_entry(name + ".block_count", 2),
+                            u32_entry(name + ".feed_forward_length", 4), u32_entry(name + ".attention.head_count", 2)};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Model model_of(const std::string& config, const std::string& model_type) {
+  Model model;
+  model.card.model_type = model_type;
+  take_config(model, *parse_json(config, "config.json").get_if<Attributes>(), "config.json");
+  return model;
+}
+
+std::vector<std::string> losses(const Model& model) { return losses_of(model, kGguf, {}); }
+
+// 0.3 - 1 has no exact float32, and still the file is made again as it was.
+TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
+  const std::string norm = floats({1.5F, 0.3F, 1.0F, -2, 1, 1, 1, 1});
+  const Model model = read(file_of(entries("gemma2"), {{"output_norm.weight", {8}, 0, norm}, {"blk.1.post_ffw_norm.weight", {8}, 0, norm}}).bytes());
+  EXPECT_THAT(values(*model.find("model.norm.weight")), ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
+  EXPECT_THAT(values(*model.find("model.layers.1.post_feedforward_layernorm.weight")), ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
+  EXPECT_EQ(stored(model, "output_norm.weight"), norm);
+
+  Model other = model_of(R"({"hidden_size": 8, "num_attention_heads": 2})", "gemma");
+  other.add(make_dense("model.norm.weight", {2}, DType::bf16, make_memory_blob(support::to_bytes(std::string("\x80\x3e\x00\xbf", 4)), "norm")));
+  EXPECT_EQ(stored(other, "output_norm.weight"), floats({1.25F, 0.5F}));
+  EXPECT_THAT(values(*read_again(other).find("model.norm.weight")), ElementsAre(0.25F, -0.5F));
+}
+
+// A piece that begins and ends inside numbers.
+TEST(GgufArchitectures, PiecesOfNormsAreThoseOfTheWhole) {
+  std::vector<float> numbers(3000);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 64;
+  const Model model = read(file_of(entries("gemma"), {{"output_norm.weight", {3000}, 0, floats(numbers)}}).bytes());
+  const BlobPtr blob = model.find("model.norm.weight")->require("data").blob;
+  const std::string whole = support::to_string(read_all(*blob));
+  for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 1}, {3, 2}, {5, 9000}, {4094, 5}, {11999, 1}}) {
+    std::vector<std::byte> piece(count);
+    blob->read(begin, piece);
+    EXPECT_EQ(support::to_string(piece), whole.substr(begin, count)) << begin;
+  }
+}
+
+const std::vector<Entry> kTwoExperts = {u32_entry("llama.expert_count", 2), u32_entry("llama.expert_used_count", 1)};
+
+TEST(GgufArchitectures, StackedExpertsAreTensorsOfTheirOwn) {
+  std::vector<float> stack(2 * 4 * 8);
+  for (std::size_t i = 0; i < stack.size(); ++i) stack[i] = static_cast<float>(i);
+  const Model model = read(file_of(entries("llama", kTwoExperts), {{"blk.1.ffn_gate_exps.weight", {8, 4, 2}, 0, floats(stack)},
+                                                                   {"blk.1.ffn_down_exps.weight", {4, 8, 2}, 0, floats(stack)},
+                                                                   {"blk.1.ffn_gate_inp.weight", {8, 2}, 0, std::string(64, 'r')}})
+                               .bytes());
+  EXPECT_EQ(model.card.model_type, "mixtral");
+  EXPECT_EQ(*model.config_json.find("num_local_experts"), Value(2));
+  EXPECT_EQ(model.size(), 5U);
+  EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w1.weight")->shape, (Shape{4, 8}));
+  EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w2.weight")->shape, (Shape{8, 4}));
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.0.w1.weight"), floats({stack.begin(), stack.begin() + 32}));
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.1.w1.weight"), floats({stack.begin() + 32, stack.end()}));
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.gate.weight"), std::string(64, 'r'));
+  EXPECT_EQ(stored(model, "blk.1.ffn_gate_exps.weight"), floats(stack));
+  EXPECT_EQ(stored(model, "blk.1.ffn_gate_inp.weight"), std::string(64, 'r'));
+}
+
+TEST(GgufArchitectures, ExpertsOfBlocksStayBlocks) {
+  const std::string first(34 * 2, 'a');
+  const std::string second(34 * 2, 'b');
+  const Model model =
+      read(file_of(entries("qwen3moe", {u32_entry("qwen3moe.expert_count", 2)}), {{"blk.0.ffn_up_exps.weight", {32, 2, 2}, 8, first + second}}).bytes());
+  EXPECT_EQ(model.card.model_type, "qwen3_moe");
+  const Tensor* expert = model.find("model.layers.0.mlp.experts.1.up_proj.weight");
+  ASSERT_NE(expert, nullptr);
+  EXPECT_EQ(expert->layout.name(), "gguf.q8_0/1");
+  EXPECT_EQ(bytes_of(model, expert->name), second);
+  EXPECT_EQ(stored(model, "blk.0.ffn_up_exps.weight"), first + second);
+}
+
+TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
+  const auto refusal = [](DType second, std::string_view number) {
+    Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_experts": 2})", "qwen3_moe");
+    model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "0")));
+    model.add(make_dense(std::string("model.layers.0.mlp.experts.").append(number).append(".up_proj.weight"), {1, second == DType::f32 ? 2U : 4U}, second,
+                         make_memory_blob(std::vector<std::byte>(8), "1")));
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.message();
+  };
+  EXPECT_THAT(refusal(DType::f16, "1"), HasSubstr("blk.0.ffn_up_exps.weight: expert 1 has another type or shape than expert 0"));
+  EXPECT_THAT(refusal(DType::f32, "2"), HasSubstr("expert 1 is not there"));
+  EXPECT_THAT(refusal(DType::f32, "18446744073709551615"), HasSubstr("expert 1 is not there"));
+}
+
+// In another order of tensors than their numbers.
+TEST(GgufArchitectures, ExpertsAreStackedByTheirNumbers) {
+  Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_experts": 2})", "qwen3_moe");
+  for (const char* number : {"1", "0"}) {
+    model.add(make_dense(std::string("model.layers.0.mlp.experts.") + number + ".up_proj.weight", {2, 8}, DType::i8,
+                         make_memory_blob(support::to_bytes(std::string(16, *number)), number)));
+  }
+  EXPECT_EQ(stored(model, "blk.0.ffn_up_exps.weight"), std::string(16, '0') + std::string(16, '1'));
+}
+
+TEST(GgufArchitectures, MatricesOfGpt2AreTransposed) {
+  // 2 x 3 in the file, as [out, in].
+  const Model model = read(file_of(entries("gpt2"), {{"blk.0.attn_qkv.weight", {3, 2}, 0, floats({1, 2, 3, 4, 5, 6})},
+                                                     {"blk.0.attn_qkv.bias", {2}, 0, floats({7, 8})},
+                                                     {"blk.0.ffn_up.weight", {3, 2}, 1, std::string("a1b2c3d4e5f6")},
+                                                     {"position_embd.weight", {2, 1}, 0, floats({9, 10})}})
+                               .bytes());
+  EXPECT_EQ(model.find("transformer.h.0.attn.c_attn.weight")->shape, (Shape{3, 2}));
+  EXPECT_THAT(values(*model.find("transformer.h.0.attn.c_attn.weight")), ElementsAre(1, 4, 2, 5, 3, 6));
+  EXPECT_EQ(bytes_of(model, "transformer.h.0.mlp.c_fc.weight"), "a1d4b2e5c3f6");
+  EXPECT_THAT(values(*model.find("transformer.h.0.attn.c_attn.bias")), ElementsAre(7, 8));
+  EXPECT_THAT(values(*model.find("transformer.wpe.weight")), ElementsAre(9, 10));
+  EXPECT_EQ(*model.config_json.find("n_embd"), Value(8));
+  EXPECT_EQ(stored(model, "blk.0.attn_qkv.weight"), floats({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(stored(model, "blk.0.ffn_up.weight"), "a1b2c3d4e5f6");
+}
+
+TEST(GgufArchitectures, BlocksOfTransposedMatricesAreDecoded) {
+  const std::string block = std::string("\x00\x3c", 2) + std::string(32, '\x03');  // q8_0: scale 1, codes 3
+  const std::string other = std::string("\x00\x3c", 2) + std::string(32, '\x04');
+  const Model model = read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, block + other}}).bytes());
+  const Tensor* tensor = model.find("transformer.h.0.attn.c_proj.weight");
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(tensor->shape, (Shape{32, 2}));
+  EXPECT_EQ(values(*tensor)[0], 3);
+  EXPECT_EQ(values(*tensor)[1], 4);
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_THAT(model.warnings[0].message, HasSubstr("blk.0.attn_output.weight: its blocks are read as numbers"));
+}
+
+TEST(GgufArchitectures, BlocksOfGpt2AreNotWritten) {
+  const Model blocks = read(file_of({}, {{"h.0.attn.c_proj.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
+  Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
+  model.add(*blocks.find("h.0.attn.c_proj.weight"));
+  const Error error = support::error_of([&] { support::written(model, kGguf); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.message(), HasSubstr("blocks of rows are none of columns"));
+}
+
+// The first checkpoints of GPT-2 have no "transformer." before their names.
+TEST(GgufArchitectures, NamesOfGpt2MayBeShort) {
+  Model model = model_of(R"({"n_embd": 2, "n_head": 1})", "gpt2");
+  model.add(make_tensor("h.0.mlp.c_proj.weight", {3, 2}, {1, 2, 3, 4, 5, 6}));
+  model.add(make_tensor("wpe.weight", {1, 2}, {7, 8}));
+  EXPECT_EQ(stored(model, "blk.0.ffn_down.weight"), floats({1, 3, 5, 2, 4, 6}));
+  EXPECT_EQ(stored(model, "position_embd.weight"), floats({7, 8}));
+}
+
+TEST(GgufArchitectures, RowsOfPhi3AreFused) {
+  const Model model = read(
+      file_of(entries("phi3"), {{"blk.0.attn_qkv.weight", {8, 1}, 0, std::string(32, 'q')}, {"blk.0.ffn_up.weight", {8, 2}, 0, std::string(64, 'u')}}).bytes());
+  EXPECT_EQ(bytes_of(model, "model.layers.0.self_attn.qkv_proj.weight"), std::string(32, 'q'));
+  EXPECT_EQ(bytes_of(model, "model.layers.0.mlp.gate_up_proj.weight"), std::string(64, 'u'));
+}
+
+// theta 500000, 16 elements, factor 8, frequency factors 1 and 4, 8192 positions: computed with NumPy.
+const std::vector<float> kLlama3 = {1, 1, 1, 1, 2.6945297718048096F, 8, 8, 8};
+
+Model with_rope_freqs(const std::vector<float>& factors) {
+  return read(file_of(entries("llama", {f32_entry("llama.rope.freq_base", 5e5F)}), {{"rope_freqs.weight", {factors.size()}, 0, floats(factors)}}).bytes());
+}
+
+TEST(GgufArchitectures, FactorsOfFrequenciesAreRopeScaling) {
+  const Model model = with_rope_freqs(kLlama3);
+  EXPECT_EQ(model.size(), 0U);
+  EXPECT_EQ(*model.config_json.find("rope_scaling"),
+            Value(Attributes{
+                {"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}}));
+  // Other factors say by how much each frequency is divided in contexts of any length.
+  const Attributes other = *with_rope_freqs({1, 2}).config_json.find("rope_scaling")->get_if<Attributes>();
+  EXPECT_EQ(*other.find("rope_type"), Value("longrope"));
+  EXPECT_EQ(*other.find("long_factor"), Value(Value::Array{1.0, 2.0}));
+  EXPECT_EQ(*other.find("short_factor"), Value(Value::Array{1.0, 2.0}));
+  EXPECT_EQ(*other.find("attention_factor"), Value(1.0));
+  EXPECT_EQ(with_rope_freqs({1, 1}).config_json.find("rope_scaling"), nullptr);
+}
+
+TEST(GgufArchitectures, RopeScalingOfLlama3IsWrittenAsFactors) {
+  const Model model = model_of(R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_theta": 500000.0,
+      "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})",
+                               "llama");
+  std::vector<float> factors(8);
+  const std::string bytes = stored(model, "rope_freqs.weight");
+  ASSERT_EQ(bytes.size(), 32U);
+  std::memcpy(factors.data(), bytes.data(), bytes.size());
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(factors[i], kLlama3[i], 1e-6F * kLlama3[i]);
+}
+
+// sqrt(1 + ln 4 / ln 512) is 1.1055415967851334.
+TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
+  const std::string config = R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "partial_rotary_factor": 0.5,
+      "max_position_embeddings": 2048, "original_max_position_embeddings": 512,
+      "rope_scaling": {"type": "longrope", "short_factor": [1.5], "long_factor": [3.25]}})";
+  const Model model = model_of(config, "phi3");
+  EXPECT_EQ(stored(model, "rope_factors_long.weight"), floats({3.25F}));
+  EXPECT_EQ(stored(model, "rope_factors_short.weight"), floats({1.5F}));
+  const Model again = read_again(model);
+  EXPECT_EQ(again.size(), 0U);
+  EXPECT_EQ(*again.config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
+
+  const Model other = read(file_of(entries("phi3", {u32_entry("phi3.rope.scaling.original_context_length", 16), f32_entry("phi3.rope.scaling.attn_factor", 2)}),
+                                   {{"rope_factors_long.weight", {2}, 0, floats({1, 4})}, {"rope_factors_short.weight", {2}, 0, floats({1, 2})}})
+                               .bytes());
+  EXPECT_EQ(*other.config_json.find("original_max_position_embeddings"), Value(16));
+  EXPECT_EQ(*other.config_json.find("rope_scaling"),
+            Value(Attributes{
+                {"rope_type", "longrope"}, {"long_factor", Value::Array{1.0, 4.0}}, {"short_factor", Value::Array{1.0, 2.0}}, {"attention_factor", 2.0}}));
+}
+
+TEST(GgufArchitectures, WindowsOfLayers) {
+  const auto types = [](const Entry& pattern) {
+    const Model model = read(file_of(entries("gemma3", {u32_entry("gemma3.attention.sliding_window", 8), pattern}), {}).bytes());
+    const Value* found = model.config_json.find("layer_types");
+    return found == nullptr ? std::string("none") : to_json(*found);
+  };
+  const char* const kPattern = "gemma3.attention.sliding_window_pattern";
+  EXPECT_EQ(types(array_entry(kPattern, kBool, {std::string(1, '\0'), "\x01"})), R"(["full_attention","sliding_attention"])");
+  EXPECT_EQ(types(u32_entry(kPattern, 2)), R"(["sliding_attention","full_attention"])");
+  EXPECT_EQ(types(u32_entry(kPattern, 0)), "none");
+  EXPECT_EQ(types(array_entry(kPattern, kBool, {"\x01"})), "none");  // not as many as layers
+
+  const auto written = [](const std::string& key) {
+    const Model model = model_of(R"({"num_hidden_layers": 4, "sliding_window": 8, )" + key + "}", "gemma3_text");
+    const std::string file = support::to_string(support::written(model, kGguf));
+    const std::string pattern = text("gemma3.attention.sliding_window_pattern");
+    const std::size_t at = file.find(pattern);
+    return at == std::string::npos ? std::string() : file.substr(at + pattern.size(), 20);
+  };
+  const std::string four = number(kArray, 4) + number(kBool, 4) + number(4, 8);
+  EXPECT_EQ(written(R"("sliding_window_pattern": 2)"), four + std::string("\x01\x00\x01\x00", 4));
+  EXPECT_EQ(written(R"("sliding_window_pattern": 6)"), "");  // llama.cpp's own
+  EXPECT_EQ(written(R"("layer_types": ["full_attention", "sliding_attention", "sliding_attention", "full_attention"])"),
+            four + std::string("\x00\x01\x01\x00", 4));
+}
+
+TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
+  const auto config = [](const std::string& name, std::uint32_t layers, const std::vector<TensorEntry>& tensors = {}) {
+    auto all = entries(name);
+    all[3] = u32_entry(name + ".block_count", layers);
+    return read(file_of(all, tensors).bytes()).config_json;
+  };
+  EXPECT_EQ(*config("qwen3moe", 2).find("norm_topk_prob"), Value(true));
+  EXPECT_EQ(*config("gemma2", 26).find("query_pre_attn_scalar"), Value(4));
+  EXPECT_EQ(config("llama", 2).find("attention_bias"), nullptr);
+  EXPECT_EQ(*config("llama", 2, {{"blk.0.attn_q.bias", {8}, 0, std::string(32, '\0')}}).find("attention_bias"), Value(true));
+  EXPECT_EQ(*config("qwen2", 2, {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')}}).find("vocab_size"), Value(3));
+}
+
+// The 27 billion models of Gemma 2 divide by another number than a head's length.
+TEST(GgufArchitectures, TheLargestGemmaScalesByHiddenSize) {
+  auto all = entries("gemma2", {u32_entry("gemma2.attention.key_length", 16)});
+  all[3] = u32_entry("gemma2.block_count", 46);
+  EXPECT_EQ(*read(file_of(all, {}).bytes()).config_json.find("query_pre_attn_scalar"), Value(4));
+}
+
+TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
+  const auto said = [](const std::string& more, const std::string& model_type) {
+    return losses(
+        model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 64)" + more + "}",
+                 model_type));
+  };
+  EXPECT_THAT(said("", "llama"), IsEmpty());
+  EXPECT_THAT(said(R"(, "hidden_act": "gelu")", "llama"), ElementsAre("llama.cpp computes as if hidden_act were \"silu\", it is \"gelu\""));
+  EXPECT_THAT(said(R"(, "norm_topk_prob": false)", "qwen3_moe"), ElementsAre("llama.cpp computes as if norm_topk_prob were true, it is false"));
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", "llama"),
+              ElementsAre("llama.cpp does not scale positions as rope_scaling says (dynamic)"));
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})", "phi3"),
+              ElementsAre("llama.cpp will not scale positions: longrope has no two lists of 2 factors"));
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"), Contains(HasSubstr("no factors of the kind llama3")));
+  EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
+              ElementsAre("llama.cpp scales attention by 4 to the power of -1/2, query_pre_attn_scalar is 9"));
+  EXPECT_THAT(losses(model_of(R"({"num_attention_heads": 2})", "gemma")),
+              Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
+  Model strange = model_of(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2");
+  strange.add(make_tensor("transformer.h.0.attn.strange", {1}, {1}));
+  EXPECT_THAT(losses(strange), ElementsAre("llama.cpp will not load the file: it has no name for transformer.h.0.attn.strange"));
+}
+
+struct Configuration {
+  const char* model_type;
+  const char* json;
+};
+void PrintTo(const Configuration& configuration, std::ostream* out) { *out << configuration.model_type; }
+
+class GgufConfiguration : public testing::TestWithParam<Configuration> {};
+
+TEST_P(GgufConfiguration, ComesBack) {
+  const std::string text = R"({"model_type": ")" + std::string(GetParam().model_type) + "\", " + GetParam().json + "}";
+  const Model model = model_of(text, GetParam().model_type);
+  const Model again = read_again(model);
+  EXPECT_EQ(again.card.model_type, GetParam().model_type);
+  EXPECT_EQ(again.config.has_value(), model.config.has_value());
+  if (model.config) {
+    EXPECT_EQ(*again.config, *model.config);
+  }
+  for (const auto& [key, value] : model.config_json) {
+    const Value* found = again.config_json.find(key);
+    EXPECT_EQ(found == nullptr ? "missing" : to_json(*found), to_json(value)) << key;
+  }
+}
+
+constexpr auto kConfigurations = std::to_array<Configuration>({
+    {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rms_norm_eps": 1e-6, "rope_theta": 500000.0,
+        "attention_bias": false, "architectures": ["LlamaForCausalLM"], "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})"},
+    {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4,
+        "rope_scaling": {"type": "dynamic", "factor": 2.0}, "num_key_value_heads": null, "eos_token_id": [1, 2])"},
+    {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_parameters": {"rope_type": "yarn",
+        "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 16.0, "rope_theta": 20000.0})"},
+    {"mistral", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "sliding_window": null)"},
+    {"mixtral", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "num_local_experts": 8,
+        "num_experts_per_tok": 2, "sliding_window": null, "router_aux_loss_coef": 0.02)"},
+    {"qwen2",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "use_sliding_window": false, "sliding_window": 32768,
+        "max_window_layers": 21)"},
+    {"qwen3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 16, "attention_bias": false)"},
+    {"qwen3_moe", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "moe_intermediate_size": 2, "num_experts": 4,
+        "num_experts_per_tok": 2, "norm_topk_prob": false, "mlp_only_layers": [], "decoder_sparse_step": 1)"},
+    {"gemma",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 16, "hidden_act": "gelu_pytorch_tanh")"},
+    {"gemma2", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "head_dim": 16, "sliding_window": 4096,
+        "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 224)"},
+    {"gemma3_text", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
+        "sliding_window_pattern": 2, "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        "final_logit_softcapping": null, "query_pre_attn_scalar": 256)"},
+    {"gemma3_text", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
+        "layer_types": ["full_attention", "full_attention", "full_attention"])"},
+    {"phi3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "original_max_position_embeddings": 64,
+        "max_position_embeddings": 256, "sliding_window": 2047, "partial_rotary_factor": 0.5,
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0299999713897705], "long_factor": [7]})"},
+    {"gpt2", R"("n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 64, "n_ctx": 64, "n_inner": null, "layer_norm_epsilon": 1e-05,
+        "activation_function": "gelu_new", "task_specific_params": {"text-generation": {"max_length": 50}})"},
+    {"olmo2", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4)"},
+    {"smollm3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "no_rope_layers": [1, 1, 1, 0],
+        "no_rope_layer_interval": 4, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])"},
+});
+
+INSTANTIATE_TEST_SUITE_P(Gguf, GgufConfiguration, testing::ValuesIn(kConfigurations));
+
+}  // namespace
+}  // namespace poise
