@@ -16,6 +16,9 @@ KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens) {
   return takes_integers(matrix) ? KernelInput::Form::integers : KernelInput::Form::floats;
 }
 
+// Of how many columns x is summed; 0: of all.
+std::size_t x_group_of(const StoredRows& matrix) { return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size; }
+
 }  // namespace
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
@@ -28,8 +31,8 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
     floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
     padded_ = rounded_up(columns_, kPadding);
-    planes_ = stored_type(matrix.storage).planes;
-    group_size_ = matrix.group_size;
+    planes_ = stored_type(matrix).planes;
+    group_size_ = x_group_of(matrix);
     integers_.resize(blocks_ * kIntegerBlock);
     scales_.resize(blocks_);
     sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
@@ -38,7 +41,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
 
 bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_)) return false;
-  return form_ != Form::integers || (planes_ == stored_type(matrix.storage).planes && group_size_ == matrix.group_size);
+  return form_ != Form::integers || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {

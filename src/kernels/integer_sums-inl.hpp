@@ -90,7 +90,8 @@ struct ExactSum {
 #endif
     even = hn::ReorderWidenMulAccumulate(Wide(), a, b, even, odd);
   }
-  HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), hn::Add(even, odd)); }
+  HWY_INLINE auto total() const { return hn::Add(even, odd); }
+  HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), total()); }
 };
 
 // Four rows side by side; the last is taken again where there are fewer.

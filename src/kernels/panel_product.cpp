@@ -95,11 +95,10 @@ struct Panel {
 // Asks for the bytes of a block that comes next: `count` rows from the first on, from a column on.
 void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t count, std::size_t column) {
   constexpr std::size_t kLine = 64;
-  const std::size_t bits = stored_type(matrix.storage).bits;
-  const std::size_t bytes = std::min(kBlock, matrix.columns - column) * bits / 8;
+  const std::uint64_t bytes = stored_bytes(matrix, std::min(kBlock, matrix.columns - column));
   for (std::size_t r = first; r < first + count; ++r) {
-    const std::byte* const row = matrix.data + (r * matrix.columns + column) * bits / 8;
-    for (std::size_t i = 0; i < bytes; i += kLine) hwy::Prefetch(row + i);
+    const std::byte* const row = matrix.data + stored_bytes(matrix, r * matrix.columns + column);
+    for (std::uint64_t i = 0; i < bytes; i += kLine) hwy::Prefetch(row + i);
   }
 }
 

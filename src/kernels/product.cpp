@@ -11,7 +11,7 @@ namespace {
 
 // Of one token. Rows that are not multiplied straight from their bytes become float32, four at a time.
 void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
-  const TypeKernels& kernels = stored_type(matrix.storage).kernels();
+  const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);
   constexpr std::size_t kRows = 4;
   thread_local std::vector<float> rows;
@@ -26,7 +26,7 @@ void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last,
 
 }  // namespace
 
-void decode_part(const StoredRows& matrix, const DecodedPart& part) { stored_type(matrix.storage).kernels().decode(matrix, part); }
+void decode_part(const StoredRows& matrix, const DecodedPart& part) { stored_type(matrix).kernels().decode(matrix, part); }
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
   decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
@@ -34,12 +34,12 @@ void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count,
 
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements) {
   if (matrix.blocks != nullptr) return elements / matrix.blocks->elements * matrix.blocks->bytes;
-  const std::uint64_t bits = stored_type(matrix.storage).bits;
+  const std::uint64_t bits = stored_type(matrix).bits;
   return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 
 bool takes_integers(const StoredRows& matrix) {
-  const TypeKernels& kernels = stored_type(matrix.storage).kernels();
+  const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_integers == nullptr) return false;
   return matrix.group_size == 0 || (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
@@ -54,7 +54,7 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
     case KernelInput::Form::floats:
       if (x.tokens() == 1) return multiply_one(matrix, first, last, x.one(), y);
       return multiply_panels(matrix, first, last, x, y, stride);
-    case KernelInput::Form::integers: return stored_type(matrix.storage).kernels().multiply_integers(matrix, first, last, x, y);
+    case KernelInput::Form::integers: return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y);
     case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
   }
 }

@@ -1,12 +1,50 @@
-// Weights stored as ggml's blocks: rows become float32 by the block type's own decoder.
+// Weights stored as ggml's blocks: one row a type that has products of its own. Rows of the others become float32 by the block type's decoder.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "codec/block_type.hpp"
-#include "kernels/stored_type.hpp"
+#include "kernels/blocks/block_kernels.hpp"
 
 namespace poise {
 namespace {
+
+const TypeKernels& decoding_kernels() {
+  static constexpr TypeKernels kKernels = {.decode = decode_blocks};
+  return kKernels;
+}
+
+struct BlockRow {
+  std::uint32_t number;  // of the type
+  std::size_t x_group;   // of the columns whose x is summed, which is multiplied with minimums; 0: there are none
+  const TypeKernels& (*kernels)();
+};
+
+constexpr auto kBlockRows = std::to_array<BlockRow>({
+    {2, 32, q4_0_kernels},
+    {3, 32, q4_1_kernels},
+    {6, 32, q5_0_kernels},
+    {7, 32, q5_1_kernels},
+    {8, 0, q8_0_kernels},
+    {10, 16, q2_k_kernels},
+    {11, 16, q3_k_kernels},
+    {12, 32, q4_k_kernels},
+    {13, 32, q5_k_kernels},
+    {14, 16, q6_k_kernels},
+});
+
+// By the types' numbers.
+constexpr auto kTypes = [] {
+  constexpr std::size_t kCount = 64;
+  std::array<StoredTypeRow, kCount> types;
+  types.fill({.planes = 2, .kernels = decoding_kernels});
+  for (const BlockRow& row : kBlockRows) types.at(row.number) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
+  return types;
+}();
+
+}  // namespace
+
+const StoredTypeRow& stored_block_type(const BlockType& type) { return kTypes.at(type.number); }
 
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
   const BlockType& type = *matrix.blocks;
@@ -23,13 +61,6 @@ void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
     type.decode(at, blocks, whole ? out : cut.data());
     if (!whole) std::copy_n(cut.data() + skipped, part.count, out);
   }
-}
-
-}  // namespace
-
-const TypeKernels& block_kernels() {
-  static constexpr TypeKernels kKernels = {.decode = decode_blocks};
-  return kKernels;
 }
 
 }  // namespace poise

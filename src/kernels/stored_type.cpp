@@ -11,20 +11,19 @@ struct NamedRow {
   StoredTypeRow row;
 };
 
-// In the order of Storage.
+// In the order of Storage, which ends with blocks.
 constexpr std::array kTypes = {
-    NamedRow{Storage::f32, {32, 0, TileForm::two_parts, f32_kernels}},
-    NamedRow{Storage::f16, {16, 0, TileForm::two_parts, f16_kernels}},
-    NamedRow{Storage::bf16, {16, 0, TileForm::stored, bf16_kernels}},
-    NamedRow{Storage::i8, {8, 2, TileForm::codes, i8_kernels}},
-    NamedRow{Storage::u8, {8, 2, TileForm::two_parts, u8_kernels}},
-    NamedRow{Storage::i4, {4, 4, TileForm::codes, i4_kernels}},
-    NamedRow{Storage::u4, {4, 4, TileForm::two_parts, u4_kernels}},
-    NamedRow{Storage::i4_bytes, {8, 2, TileForm::codes, i4_bytes_kernels}},
-    NamedRow{Storage::u4_bytes, {8, 2, TileForm::two_parts, u4_bytes_kernels}},
-    NamedRow{Storage::group8, {8, 2, TileForm::two_parts, group8_kernels}},
-    NamedRow{Storage::group4, {4, 4, TileForm::two_parts, group4_kernels}},
-    NamedRow{Storage::blocks, {5, 0, TileForm::two_parts, block_kernels}},
+    NamedRow{Storage::f32, {32, 0, 0, TileForm::two_parts, f32_kernels}},
+    NamedRow{Storage::f16, {16, 0, 0, TileForm::two_parts, f16_kernels}},
+    NamedRow{Storage::bf16, {16, 0, 0, TileForm::stored, bf16_kernels}},
+    NamedRow{Storage::i8, {8, 2, 0, TileForm::codes, i8_kernels}},
+    NamedRow{Storage::u8, {8, 2, 0, TileForm::two_parts, u8_kernels}},
+    NamedRow{Storage::i4, {4, 4, 0, TileForm::codes, i4_kernels}},
+    NamedRow{Storage::u4, {4, 4, 0, TileForm::two_parts, u4_kernels}},
+    NamedRow{Storage::i4_bytes, {8, 2, 0, TileForm::codes, i4_bytes_kernels}},
+    NamedRow{Storage::u4_bytes, {8, 2, 0, TileForm::two_parts, u4_bytes_kernels}},
+    NamedRow{Storage::group8, {8, 2, 0, TileForm::two_parts, group8_kernels}},
+    NamedRow{Storage::group4, {4, 4, 0, TileForm::two_parts, group4_kernels}},
 };
 
 constexpr bool in_order() {
@@ -37,6 +36,9 @@ static_assert(in_order());
 
 }  // namespace
 
-const StoredTypeRow& stored_type(Storage storage) { return kTypes.at(static_cast<std::size_t>(storage)).row; }
+const StoredTypeRow& stored_type(const StoredRows& matrix) {
+  if (matrix.blocks != nullptr) return stored_block_type(*matrix.blocks);
+  return kTypes.at(static_cast<std::size_t>(matrix.storage)).row;
+}
 
 }  // namespace poise

@@ -28,13 +28,17 @@ enum class TileForm : std::uint8_t {
 };
 
 struct StoredTypeRow {
-  std::size_t bits = 0;    // an element takes, without scales beside it; of blocks about, which differ
-  std::size_t planes = 0;  // codes in a 16-bit word; 0: they are no codes
+  std::size_t bits = 0;     // an element takes, without scales beside it; 0: of blocks, whose type knows
+  std::size_t planes = 0;   // codes in a 16-bit word; 0: they are no codes
+  std::size_t x_group = 0;  // of blocks: columns whose sum of x multiply_integers() asks for; 0: none
   TileForm tiles = TileForm::two_parts;
   const TypeKernels& (*kernels)() = nullptr;  // for the processor that was chosen
 };
 
-const StoredTypeRow& stored_type(Storage storage);
+const StoredTypeRow& stored_type(const StoredRows& matrix);
+
+// The same of blocks of a type; stored_blocks.cpp has their table.
+const StoredTypeRow& stored_block_type(const BlockType& type);
 
 // Each in its file.
 const TypeKernels& f32_kernels();
@@ -48,6 +52,5 @@ const TypeKernels& i4_bytes_kernels();
 const TypeKernels& u4_bytes_kernels();
 const TypeKernels& group8_kernels();
 const TypeKernels& group4_kernels();
-const TypeKernels& block_kernels();
 
 }  // namespace poise

@@ -16,7 +16,7 @@ static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 
 // The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds, and the sums are
 // multiplied with it.
 struct Unscaled {
-  explicit Unscaled(const StoredRows& matrix) : rows(matrix), form(stored_type(matrix.storage).tiles) {
+  explicit Unscaled(const StoredRows& matrix) : rows(matrix), form(stored_type(matrix).tiles) {
     if (form != TileForm::codes) return;
     if (matrix.offset != 0) {
       form = TileForm::two_parts;

@@ -1,12 +1,15 @@
 // Products with ggml's blocks: those of the numbers that the block type's decoder makes, which tests/codec compares with ggml.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
+#include "support/instruction_set.hpp"
 
 namespace poise {
 namespace {
@@ -72,6 +75,137 @@ TEST(Blocks, AnyColumnsOfARowAreDecoded) {
         double expected = 0;
         for (std::size_t r = 0; r < kRows; ++r) expected += static_cast<double>(decoded[r * kColumns + c]);
         EXPECT_NEAR(y[c], expected, 1e-4) << name << " " << c;
+      }
+    }
+  }
+}
+
+// Every kind of processor that this one can stand in for. What is expected are float64 products of the numbers that the type's decoder makes.
+class BlockProducts : public EachInstructionSet {};
+INSTANTIATE_TEST_SUITE_P(Targets, BlockProducts, every_instruction_set(), instruction_set_name);
+
+// Blocks at an odd address that end where their memory ends.
+struct Blocks {
+  Blocks(const BlockType& block_type, std::size_t row_count, std::size_t columns)
+      : type(block_type), rows(row_count), bytes(1 + row_count * columns / block_type.elements * block_type.bytes) {
+    stored = {.storage = Storage::blocks, .data = bytes.data() + 1, .columns = columns, .blocks = &type};
+  }
+
+  std::vector<float> decoded() const {
+    std::vector<float> numbers(rows * stored.columns);
+    type.decode(stored.data, numbers.size() / type.elements, numbers.data());
+    return numbers;
+  }
+  // Rows [first, last); the others are -1.
+  std::vector<float> times(const std::vector<float>& x, std::size_t first, std::size_t last) const {
+    KernelInput input(stored, 1);
+    input.take(x.data(), 0, 1);
+    std::vector<float> y(rows, -1.0F);
+    multiply_rows(stored, first, last, input, y.data(), rows);
+    return y;
+  }
+
+  const BlockType& type;
+  std::size_t rows;
+  std::vector<std::byte> bytes;
+  StoredRows stored;
+};
+
+// The sum of products, and how far from it a result may be: half a step of x for each weight, and float32 sums of what codes, offsets and minimums
+// come to, of which each is below four times the largest number of the block. A row with a number that is not finite has a sum that is not.
+void expect_products(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& y) {
+  const std::size_t columns = blocks.stored.columns;
+  const std::vector<float> weights = blocks.decoded();
+  for (std::size_t r = 0; r < blocks.rows; ++r) {
+    double expected = 0;
+    double magnitude = 0;
+    double steps = 0;
+    for (std::size_t begin = 0; begin < columns; begin += blocks.type.elements) {
+      double largest = 0;
+      double sum_of_x = 0;
+      double sum_of_weights = 0;
+      for (std::size_t i = begin; i < begin + blocks.type.elements; ++i) {
+        const auto weight = static_cast<double>(weights[r * columns + i]);
+        expected += weight * static_cast<double>(x[i]);
+        largest = std::isfinite(weight) ? std::max(largest, std::abs(weight)) : weight;
+        sum_of_x += std::abs(static_cast<double>(x[i]));
+        sum_of_weights += std::abs(weight);
+      }
+      magnitude += 4 * largest * sum_of_x;
+      double largest_x = 0;
+      const std::size_t block = begin / KernelInput::kIntegerBlock * KernelInput::kIntegerBlock;
+      for (std::size_t i = block; i < std::min(columns, block + KernelInput::kIntegerBlock); ++i) {
+        largest_x = std::max(largest_x, std::abs(static_cast<double>(x[i])));
+      }
+      steps += largest_x / 65534 * sum_of_weights;
+    }
+    if (magnitude > 1e36 && std::isfinite(magnitude)) continue;  // float32 sums may not hold them
+    if (std::isfinite(expected)) {
+      ASSERT_NEAR(static_cast<double>(y[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30) << blocks.type.name << " row " << r;
+    } else {
+      ASSERT_FALSE(std::isfinite(y[r])) << blocks.type.name << " row " << r;
+    }
+  }
+}
+
+std::vector<float> some_x(std::size_t count, std::mt19937& random) {
+  std::vector<float> x(count);
+  for (float& number : x) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 256.0F;
+  return x;
+}
+
+// Any bytes are blocks: scales of any size, infinite ones and NaN among them.
+TEST_P(BlockProducts, OfAnyBytes) {
+  std::mt19937 random(3);
+  for (const BlockType& type : block_types()) {
+    if (type.decode == nullptr) continue;
+    for (const std::size_t count : {1U, 2U, 3U, 5U, 32U, 33U, 40U}) {
+      const std::size_t columns = count * type.elements;
+      if (columns > 4096) continue;
+      Blocks blocks(type, 1 + random() % 7, columns);
+      for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
+      const std::vector<float> x = some_x(columns, random);
+      const std::vector<float> y = blocks.times(x, 0, blocks.rows);
+      expect_products(blocks, x, y);
+      // The same bits for any part of the rows.
+      const std::size_t first = random() % blocks.rows;
+      const std::vector<float> later = blocks.times(x, first, blocks.rows);
+      for (std::size_t r = 0; r < blocks.rows; ++r) {
+        if (r < first) {
+          ASSERT_EQ(later[r], -1.0F);
+        } else {
+          ASSERT_TRUE(later[r] == y[r] || (std::isnan(later[r]) && std::isnan(y[r]))) << type.name << " row " << r;
+        }
+      }
+    }
+  }
+}
+
+// Where docs/formats/gguf.md has the float16 numbers of a block.
+struct ScaledType {
+  std::string_view name;
+  std::vector<std::size_t> halves;
+};
+
+// The largest codes and group scales times the largest x in every lane, with finite scales: sums of integers must not overflow.
+TEST_P(BlockProducts, AtTheLimitOfIntegers) {
+  const ScaledType types[] = {{"q4_0", {0}},   {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},   {"q2_k", {80, 82}},
+                              {"q3_k", {108}}, {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},  {"iq4_nl", {0}}, {"iq4_xs", {0}},
+                              {"tq1_0", {52}}, {"tq2_0", {64}},  {"q1_0", {0}},    {"q2_0", {0}},    {"mxfp4", {}}};
+  for (const ScaledType& scaled : types) {
+    const BlockType& type = *block_type_named(scaled.name);
+    for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {
+      Blocks blocks(type, 5, 2048);
+      std::ranges::fill(blocks.bytes, static_cast<std::byte>(code));
+      for (std::size_t block = 1; block < blocks.bytes.size(); block += type.bytes) {
+        for (const std::size_t half : scaled.halves) {
+          blocks.bytes[block + half] = std::byte{0x00};
+          blocks.bytes[block + half + 1] = std::byte{0x3c};  // 1
+        }
+      }
+      for (const float sign : {3.0F, -3.0F}) {
+        const std::vector<float> x(2048, sign);
+        expect_products(blocks, x, blocks.times(x, 0, blocks.rows));
       }
     }
   }

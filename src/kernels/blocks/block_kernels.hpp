@@ -1,0 +1,25 @@
+// What the files of kernels for ggml's blocks offer to the table of stored_blocks.cpp, each for the processor that was chosen.
+#pragma once
+
+#include "kernels/stored_type.hpp"
+
+namespace poise {
+
+// By the block type's own decoder.
+void decode_blocks(const StoredRows& matrix, const DecodedPart& part);
+
+// scaled_codes.cpp
+const TypeKernels& q4_0_kernels();
+const TypeKernels& q4_1_kernels();
+const TypeKernels& q5_0_kernels();
+const TypeKernels& q5_1_kernels();
+const TypeKernels& q8_0_kernels();
+
+// super_blocks.cpp
+const TypeKernels& q2_k_kernels();
+const TypeKernels& q3_k_kernels();
+const TypeKernels& q4_k_kernels();
+const TypeKernels& q5_k_kernels();
+const TypeKernels& q6_k_kernels();
+
+}  // namespace poise
