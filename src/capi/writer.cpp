@@ -11,12 +11,12 @@
 using namespace poise::capi;
 
 struct poise_writer {
-  poise_writer(const poise::Format& format_, std::filesystem::path path, poise::WriteOptions options_)
-      : format(format_), options(std::move(options_)), output(std::move(path), options.overwrite) {}
+  poise_writer(const poise::Format& format_, const std::filesystem::path& path, poise::WriteOptions options_)
+      : format(format_), options(std::move(options_)), output(poise::output_for(format, path, options.overwrite)) {}
 
   const poise::Format& format;
   poise::WriteOptions options;
-  poise::FileOutput output;
+  std::unique_ptr<poise::SavedOutput> output;
   std::mutex filling;  // formats may ask for several tensors at once; callers are asked for one at a time
   poise::Model model;
   bool ended = false;
@@ -62,9 +62,7 @@ const poise::Format& format_for(const std::filesystem::path& path, const char* n
     if (format.write == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
     return format;
   }
-  const auto found = poise::format_from_extension(path);
-  if (!found) throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string());
-  return poise::format_by_name(*found);
+  return poise::output_format(path);
 }
 
 // JSON from the caller: what is wrong with it is no fault of a file.
@@ -264,8 +262,8 @@ poise_status poise_writer_finish(poise_writer* writer, poise_error* error) {
     poise_writer& to = open_writer(writer);
     to.ended = true;
     if (to.model.vocabulary) check_ids(*to.model.vocabulary);
-    poise::write_model(to.model, to.format, to.output, to.options);
-    to.output.commit();
+    poise::write_model(to.model, to.format, *to.output, to.options);
+    to.output->commit();
   });
 }
 

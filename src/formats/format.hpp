@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,8 @@ struct Format {
   // Then by the container that it is in, and the names of its members. Null: those of any names.
   std::optional<Container> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
+  // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it may be.
+  std::string (*why_kept)(const MemberNames& names) = nullptr;
   // Null where the format cannot be read or written. Requires of write: the model outlives the call.
   Model (*read)(const Input& input, const ReadOptions& options);
   void (*write)(const Model& model, Output& output, const WriteOptions& options);
@@ -98,6 +101,17 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
 
 // Throws bad_argument listing the names that exist.
 const Format& format_by_name(std::string_view name);
+
+// The format that the name of an output asks for: that of directories where it ends in a slash or is one, else that of its extension. Throws
+// bad_argument where there is none.
+const Format& output_format(const std::filesystem::path& path);
+
+// Where a file, or a directory, of the format is written. Throws what making one throws, which is in io/.
+std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                        std::vector<std::filesystem::path> inputs = {});
+
+// Throws the bad_argument that output_for() would throw. Makes nothing. Returns what SavedOutput::replaces() would.
+std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
 
 // Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then asks for the format's plan.
 FilePlan plan_model(const Model& model, const Format& format, const WriteOptions& options);

@@ -19,6 +19,7 @@
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
+#include "io/directory_output.hpp"
 #include "views/check_parts.hpp"
 
 namespace poise {
@@ -137,6 +138,29 @@ std::optional<std::string_view> format_from_extension(const std::filesystem::pat
   return std::nullopt;
 }
 
+const Format& output_format(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!path.has_filename() || std::filesystem::is_directory(path, ignored)) {
+    const auto found = std::ranges::find_if(kFormats, [](const Format* format) { return format->why_kept != nullptr; });
+    if (found != kFormats.end()) return **found;
+  }
+  const auto name = format_from_extension(path);
+  if (name) return format_by_name(*name);
+  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string())
+      .with({.kind = Remedy::Kind::format});
+}
+
+std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite, std::vector<std::filesystem::path> inputs) {
+  if (format.why_kept != nullptr) return std::make_unique<DirectoryOutput>(path, overwrite, format.why_kept, std::move(inputs));
+  return std::make_unique<FileOutput>(path, overwrite, std::move(inputs));
+}
+
+std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs) {
+  if (format.why_kept != nullptr) return DirectoryOutput::require_possible(path, overwrite, format.why_kept, inputs);
+  FileOutput::require_possible(path, overwrite, inputs);
+  return {};
+}
+
 const Format* recognise(const Input& input, std::span<const Format* const> among) {
   if (input.source) {
     const auto found = std::ranges::find_if(among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
@@ -184,20 +208,15 @@ std::vector<std::string> losses_of(const Model& model, const Format& format, con
 
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
   const Format& writer = format_by_name(format);
-  FileOutput output(path, options.overwrite);
-  write_model(model, writer, output, options);
-  SaveReport report{std::string(format), output.bytes(), losses_of(model, writer, options)};
-  output.commit();
+  const auto output = output_for(writer, path, options.overwrite);
+  write_model(model, writer, *output, options);
+  SaveReport report{std::string(format), output->bytes(), losses_of(model, writer, options)};
+  output->commit();
   return report;
 }
 
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
-  const auto format = format_from_extension(path);
-  if (!format) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string())
-        .with({.kind = Remedy::Kind::format});
-  }
-  return save(model, path, *format, options);
+  return save(model, path, output_format(path).info.name, options);
 }
 
 }  // namespace poise

@@ -4,7 +4,6 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "io/hidden_name.hpp"
 #include "io/open_file.hpp"
 #include "io/system_error.hpp"
 
@@ -28,16 +28,6 @@ constexpr std::size_t kUnbufferedBytes = 128 << 10;  // written at once: another
 constexpr std::uint64_t kLeastHoleBytes = 4096;      // holes are made of whole blocks
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
-
-std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
-
-std::filesystem::path temporary_name(const std::filesystem::path& target) {
-  std::uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random) throw_system_error("get random bytes", target.string());
-  // A long target name must not make the temporary one longer than a file system allows.
-  const std::string stem = target.filename().string().substr(0, 200);
-  return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
-}
 
 // Does the file system copy by referring twice to what is there, or on its server? Elsewhere copy_file_range() goes page by page,
 // which takes longer than reading and writing.
@@ -99,13 +89,7 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// rename() needs a name, so a finished file without one gets this one for the instant before it replaces the target. It is the same for
-// every save to that target: the next one removes what a killed process left there.
-std::filesystem::path finished_name(const std::filesystem::path& target) {
-  constexpr std::size_t kLongestName = 255;
-  const std::string name = fmt::format(".{}.poise-new", target.filename().string());
-  return name.size() <= kLongestName ? directory_of(target) / name : temporary_name(target);
-}
+// rename() needs a name, so a finished file without one gets finished_name() for the instant before it replaces the target.
 
 // Removes a finished file that nobody is putting into its place any more: its writer holds a lock on it.
 void remove_left(const std::filesystem::path& finished) {
@@ -132,7 +116,7 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 
 void require_replaceable(const std::filesystem::path& target, bool overwrite) { replaced_mode(target, overwrite); }
 
-AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), overwrite_(overwrite) {
+AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
   const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
   open_unnamed(mode.value_or(0666));
   if (!fd_) open_named(mode.value_or(0666));
@@ -140,19 +124,26 @@ AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(s
   buffer_.reserve(kBufferBytes);
 }
 
+AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path directory)
+    : target_(std::move(target)), directory_(std::move(directory)), overwrite_(false) {
+  open_unnamed(0666);
+  if (!fd_) open_named(0666);
+  buffer_.reserve(kBufferBytes);
+}
+
 void AtomicFile::open_unnamed(mode_t mode) {
-  fd_ = FileDescriptor(::open(directory_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
+  fd_ = FileDescriptor(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
   if (fd_ && ::access(link_to(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could never be named
 }
 
 void AtomicFile::open_named(mode_t mode) {
   for (int attempt = 0; !fd_; ++attempt) {
-    temporary_ = temporary_name(target_);
+    temporary_ = temporary_name(directory_ / target_.filename());
     fd_ = FileDescriptor(::open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!fd_ && (errno != EEXIST || attempt == kAttempts)) {
       const int code = errno;
       temporary_.clear();
-      throw_system_error("create a file in this directory", directory_of(target_).string(), code);
+      throw_system_error("create a file in this directory", directory_.string(), code);
     }
   }
 }
@@ -265,6 +256,11 @@ void AtomicFile::commit() {
   remove_left(finished_name(target_));
   const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
+}
+
+void AtomicFile::commit_as(std::filesystem::path target) {
+  target_ = std::move(target);
+  commit();
 }
 
 void AtomicFile::withdraw() {

@@ -25,6 +25,8 @@ class AtomicFile final : public ReadableSink {
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
+  // A new file whose directory is not there yet: until commit_as() it is in `directory`, on the same file system. Errors name the target.
+  AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
 
   SourcePtr written() override;
@@ -32,6 +34,8 @@ class AtomicFile final : public ReadableSink {
   void flush();
   // flush(), and the name. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
   void commit();
+  // The same under another name, in a directory that is there now.
+  void commit_as(std::filesystem::path target);
   // Takes back a commit() that put the file where none was; one that replaced another file stays.
   void withdraw();
 
@@ -55,6 +59,7 @@ class AtomicFile final : public ReadableSink {
   void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
+  std::filesystem::path directory_;  // that it is made in
   std::filesystem::path temporary_;  // empty while the file has no name
   bool overwrite_;
   bool flushed_ = false;

@@ -67,14 +67,27 @@ class Output {
   virtual Sink& main() = 0;
   // The same under another name beside that of the output, where all files of a save are called alike. Requires: a plain file name; main() is not called.
   virtual Sink& main_named(const std::string& name) = 0;
-  // Another file of the same save, beside the main one. Requires: a plain file name, asked for once.
+  // Another file of the same save, beside the main one; in a directory that is saved, any file of it. Requires: a plain file name, asked for once.
   virtual Sink& sibling(const std::string& name) = 0;
   // The name of the main file, from which siblings' names are made.
   virtual std::string name() const = 0;
 };
 
+// One on the disk.
+class SavedOutput : public Output {
+ public:
+  // Bytes written so far, to all files.
+  virtual std::uint64_t bytes() const = 0;
+  // How many of them are padding.
+  virtual std::uint64_t padding() const = 0;
+  // What commit() replaces beyond a file of the output's name, as a sentence; empty: nothing.
+  virtual std::string replaces() const { return {}; }
+  // Makes everything durable and lets it appear.
+  virtual void commit() = 0;
+};
+
 // Files that appear together on commit(); see AtomicFile.
-class FileOutput final : public Output {
+class FileOutput final : public SavedOutput {
  public:
   // Throws the bad_argument that the constructor would throw. Makes nothing.
   static void require_possible(const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
@@ -86,12 +99,10 @@ class FileOutput final : public Output {
   Sink& main_named(const std::string& name) override;
   Sink& sibling(const std::string& name) override;
   std::string name() const override { return path_.filename().string(); }
-  // Bytes written so far, to all files.
-  std::uint64_t bytes() const;
-  // How many of them are padding.
-  std::uint64_t padding() const;
+  std::uint64_t bytes() const override;
+  std::uint64_t padding() const override;
   // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
-  void commit();
+  void commit() override;
 
  private:
   struct Files;

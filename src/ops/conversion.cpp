@@ -4,23 +4,12 @@
 
 #include <poise/error.hpp>
 
-#include "io/sink.hpp"
 #include "tokenizer/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
-
-const Format& target_format(const fs::path& output, const ConvertOptions& options) {
-  if (!options.format.empty()) return format_by_name(options.format);
-  const auto name = format_from_extension(output);
-  if (!name) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", output.extension().string()), output.string())
-        .with({.kind = Remedy::Kind::format});
-  }
-  return format_by_name(*name);
-}
 
 void require_both_or_none(const ConvertOptions& options) {
   if (options.vocab.empty() == options.merges.empty()) return;
@@ -63,9 +52,9 @@ std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format,
 }
 
 std::shared_ptr<Plan::Work> prepare(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
-  auto work = begin(target_format(output, options), options);
+  auto work = begin(options.format.empty() ? output_format(output) : format_by_name(options.format), options);
   set_input(*work, work->opened.emplace(open(input, options.read)));
-  FileOutput::require_possible(output, options.write.overwrite, work->files);
+  work->replaces = require_output_possible(*work->format, output, options.write.overwrite, work->files);
   transform_input(*work);
   return work;
 }

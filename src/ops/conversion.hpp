@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <poise/convert.hpp>
@@ -18,6 +19,7 @@ struct Plan::Work {
   const Format* format = nullptr;
   ConvertOptions options;
   std::vector<std::filesystem::path> files;  // that the output must not be
+  std::string replaces;                      // what the output will replace, where it is known; see SavedOutput
   Transformed transformed;
   bool is_written = false;
 };

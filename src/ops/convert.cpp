@@ -63,7 +63,7 @@ void require_room(const Plan::Work& work, Written& written, const fs::path& outp
 }
 
 // All of a conversion that looks at the input's bytes.
-ConvertReport write_transformed(Plan::Work& work, FileOutput& file, const fs::path& output) {
+ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::path& output) {
   Transformed& transformed = work.transformed;
   const ConvertOptions& options = work.options;
   const MeasuredLosses losses(transformed);
@@ -90,6 +90,7 @@ ConvertReport write_transformed(Plan::Work& work, FileOutput& file, const fs::pa
   report.skipped = transformed.skipped.size();
   report.bytes_in = transformed.model.origin.size;
   report.warnings = transformed.model.warnings;
+  if (const std::string replaced = file.replaces(); !replaced.empty()) report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
   report.losses = losses_of(transformed.model, *work.format, options.write);
   losses.tell(report);
@@ -97,8 +98,8 @@ ConvertReport write_transformed(Plan::Work& work, FileOutput& file, const fs::pa
 }
 
 ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
-  FileOutput file(output, work.options.write.overwrite, work.files);
-  return naming_parts({work.input}, [&] { return write_transformed(work, file, output); });
+  const auto file = output_for(*work.format, output, work.options.write.overwrite, work.files);
+  return naming_parts({work.input}, [&] { return write_transformed(work, *file, output); });
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ Plan described(std::shared_ptr<Plan::Work> work) {
   plan.format = work->format->info.name;
   plan.skipped = transformed.skipped;
   plan.warnings = model.warnings;
+  if (!work->replaces.empty()) plan.warnings.push_back({Severity::warning, work->replaces, {}, std::nullopt});
   plan.losses = losses_of(model, *work->format, work->options.write);
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;

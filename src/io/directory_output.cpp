@@ -1,0 +1,199 @@
+#include "io/directory_output.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "io/hidden_name.hpp"
+#include "io/system_error.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAttempts = 16;
+
+// "out/" is "out".
+fs::path without_slash(const fs::path& path) {
+  fs::path target = path.has_filename() ? path : path.parent_path();
+  const std::string name = target.filename().string();
+  if (name.empty() || name == "." || name == "..") throw Error(ErrorKind::bad_argument, "the output needs a name of its own", path.string());
+  return target;
+}
+
+[[noreturn]] void refuse(std::string_view problem, const fs::path& target) { throw Error(ErrorKind::bad_argument, std::string(problem), target.string()); }
+
+void require_no_input_in(const fs::path& target, const std::vector<fs::path>& inputs) {
+  for (const fs::path& input : inputs) {
+    std::error_code ignored;
+    for (fs::path at = fs::weakly_canonical(input, ignored); !at.empty() && at != at.parent_path(); at = at.parent_path()) {
+      if (fs::equivalent(at, target, ignored)) refuse("the input is in this directory; it cannot be the output too", target);
+    }
+  }
+}
+
+struct Found {
+  mode_t mode;
+  std::vector<std::string> names;
+};
+
+// The directory that will be replaced. Nothing: there is none.
+std::optional<Found> replaced(const fs::path& target, bool overwrite, const DirectoryOutput::WhyKept& why_kept, const std::vector<fs::path>& inputs) {
+  struct stat status {};
+  if (::lstat(target.c_str(), &status) != 0) {
+    if (errno != ENOENT) throw_system_error("write", target.string());
+    return std::nullopt;
+  }
+  if (S_ISLNK(status.st_mode)) refuse("the output is a symbolic link; a directory is needed", target);
+  if (!S_ISDIR(status.st_mode)) refuse("the output is a file; this format is a directory", target);
+  require_no_input_in(target, inputs);
+  if (!overwrite) throw Error(ErrorKind::bad_argument, "the output exists already", target.string()).with({.kind = Remedy::Kind::overwrite});
+  Found found{status.st_mode & 07777, {}};
+  std::error_code failure;
+  for (fs::directory_iterator entry(target, failure), end; !failure && entry != end; entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (entry->symlink_status().type() != fs::file_type::regular)
+      refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", name), target);
+    found.names.push_back(name);
+  }
+  if (failure) throw_system_error("list", target.string(), failure.value());
+  std::ranges::sort(found.names);
+  if (const std::string why = found.names.empty() ? "" : why_kept(found.names); !why.empty()) refuse(why + ": it is not replaced", target);
+  return found;
+}
+
+std::string sentence(const fs::path& target, const std::optional<Found>& found) {
+  if (!found) return {};
+  if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamed, found->names.size()); ++i) names += (i == 0 ? "" : ", ") + found->names[i];
+  return fmt::format("the directory {} is replaced with all of its {} file{}: {}{}", target.string(), found->names.size(), found->names.size() == 1 ? "" : "s",
+                     names, found->names.size() > kNamed ? ", ..." : "");
+}
+
+// Removes a directory of files; one that holds anything else stays, with that.
+void remove_directory(const fs::path& directory) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    if (entry->symlink_status(ignored).type() == fs::file_type::regular) files.push_back(entry->path());
+  }
+  for (const fs::path& file : files) ::unlink(file.c_str());
+  ::rmdir(directory.c_str());
+}
+
+FileDescriptor locked(const fs::path& directory) {
+  FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
+  return fd;
+}
+
+void sync_directory(const fs::path& directory) {
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) ::fsync(fd.get());  // the data are safe; a directory that cannot be synced is no failure
+}
+
+}  // namespace
+
+std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite, const WhyKept& why_kept, const std::vector<fs::path>& inputs) {
+  const fs::path target = without_slash(path);
+  return sentence(target, replaced(target, overwrite, why_kept, inputs));
+}
+
+DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, WhyKept why_kept, std::vector<fs::path> inputs)
+    : target_(without_slash(path)), overwrite_(overwrite), why_kept_(std::move(why_kept)), inputs_(std::move(inputs)) {
+  const auto found = replaced(target_, overwrite_, why_kept_, inputs_);
+  replaces_ = sentence(target_, found);
+  if (found) mode_ = found->mode;
+}
+
+DirectoryOutput::~DirectoryOutput() {
+  if (!hidden_.empty()) remove_directory(hidden_);
+}
+
+// The same hidden name for every save to that target, unless one is going on.
+void DirectoryOutput::make_hidden() {
+  fs::path name = finished_name(target_);
+  for (int attempt = 0;; ++attempt) {
+    if (::mkdir(name.c_str(), 0777) == 0) break;
+    if (errno != EEXIST || attempt == kAttempts) throw_system_error("create a directory in this directory", directory_of(target_).string());
+    if (attempt == 0 && locked(name)) {
+      remove_directory(name);  // what a killed process left
+    } else {
+      name = temporary_name(target_);
+    }
+  }
+  hidden_ = std::move(name);
+  lock_ = locked(hidden_);
+}
+
+Sink& DirectoryOutput::main() { throw Error(ErrorKind::internal, "a directory has no main file", target_.string()); }
+Sink& DirectoryOutput::main_named(const std::string&) { return main(); }
+
+Sink& DirectoryOutput::sibling(const std::string& name) {
+  names_.push_back(name);
+  return files_.emplace_back(target_ / name, directory_of(target_));
+}
+
+std::uint64_t DirectoryOutput::bytes() const {
+  std::uint64_t sum = 0;
+  for (const AtomicFile& file : files_) sum += file.position();
+  return sum;
+}
+
+std::uint64_t DirectoryOutput::padding() const {
+  std::uint64_t sum = 0;
+  for (const AtomicFile& file : files_) sum += file.padding();
+  return sum;
+}
+
+// The old directory goes where the new one was, and is removed.
+void DirectoryOutput::replace() {
+  replaced(target_, overwrite_, why_kept_, inputs_);  // as it is now
+  if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
+  if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
+  // A file system without RENAME_EXCHANGE: for an instant there is none.
+  const fs::path old = temporary_name(target_);
+  if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
+  if (::rename(hidden_.c_str(), target_.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), target_.c_str());
+    throw_system_error("put the finished directory into its place", target_.string(), code);
+  }
+  hidden_ = old;
+}
+
+void DirectoryOutput::commit() {
+  for (AtomicFile& file : files_) file.flush();
+  make_hidden();
+  for (std::size_t i = 0; i < files_.size(); ++i) files_[i].commit_as(hidden_ / names_[i]);
+  if (mode_) ::chmod(hidden_.c_str(), *mode_);
+  int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
+  if (result != 0 && errno == EINVAL) result = ::rename(hidden_.c_str(), target_.c_str());  // which takes the place of an empty directory at most
+  if (result == 0) {
+    hidden_.clear();
+  } else if (errno == EEXIST || errno == ENOTEMPTY) {
+    replace();
+    const fs::path old = std::exchange(hidden_, {});
+    sync_directory(directory_of(target_));
+    remove_directory(old);
+  } else {
+    throw_system_error("rename the finished directory", target_.string());
+  }
+  sync_directory(directory_of(target_));
+}
+
+}  // namespace poise

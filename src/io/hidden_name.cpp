@@ -1,0 +1,30 @@
+#include "io/hidden_name.hpp"
+
+#include <sys/random.h>
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "io/system_error.hpp"
+
+namespace poise {
+
+std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
+
+std::filesystem::path temporary_name(const std::filesystem::path& target) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) throw_system_error("get random bytes", target.string());
+  // A long target name must not make the temporary one longer than a file system allows.
+  const std::string stem = target.filename().string().substr(0, 200);
+  return directory_of(target) / fmt::format(".{}.{:016x}.tmp", stem, random);
+}
+
+std::filesystem::path finished_name(const std::filesystem::path& target) {
+  constexpr std::size_t kLongestName = 255;
+  const std::string name = fmt::format(".{}.poise-new", target.filename().string());
+  return name.size() <= kLongestName ? directory_of(target) / name : temporary_name(target);
+}
+
+}  // namespace poise
