@@ -259,15 +259,6 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   return std::move(json).take<Attributes>();
 }
 
-// JSON would make null of them, which means the default.
-void require_finite(const Attributes& config) {
-  for (const auto& [key, value] : config) {
-    const auto* number = value.get_if<double>();
-    if (number != nullptr && !std::isfinite(*number))
-      throw Error(ErrorKind::unsupported, fmt::format("config: {} is {}, which JSON cannot hold", key, *number));
-  }
-}
-
 std::string config_text(const Model& model) {
   const Attributes config = whole_config(model);
   require_finite(config);
@@ -278,17 +269,30 @@ std::string config_text(const Model& model) {
 
 }  // namespace
 
-Attributes text_attributes(const Model& model) {
+// JSON would make null of them, which means the default.
+void require_finite(const Attributes& config) {
+  for (const auto& [key, value] : config) {
+    const auto* number = value.get_if<double>();
+    if (number != nullptr && !std::isfinite(*number))
+      throw Error(ErrorKind::unsupported, fmt::format("config: {} is {}, which JSON cannot hold", key, *number));
+  }
+}
+
+Attributes text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
-  for (const auto& [key, value] : model.attributes) entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
-  Attributes result = Attributes::from_unique(std::move(entries));
+  for (const auto& [key, value] : attributes) entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
+  return Attributes::from_unique(std::move(entries));
+}
+
+Attributes text_attributes(const Model& model) {
+  Attributes result = text_attributes(model.attributes);
   for (const auto& [key, value] : metadata_attributes(model)) result.set(key, value);
   return result;
 }
 
-std::vector<std::string> attributes_that_are_no_text(const Model& model) {
+std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes) {
   std::vector<std::string> names;
-  for (const auto& [key, value] : model.attributes) {
+  for (const auto& [key, value] : attributes) {
     if (value.get_if<std::string>() == nullptr) names.push_back(key);
   }
   return names;
@@ -307,14 +311,21 @@ void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
 
 Attributes metadata_attributes(const Model& model) {
   Attributes result;
-  if (model.card != Card{}) result.set(std::string(kCard), to_json(card_to_attributes(model.card)));
+  if (auto card = card_text(model.card)) result.set(std::string(kCard), *std::move(card));
   if (model.config || !model.config_json.empty()) result.set(std::string(kConfig), config_text(model));
   if (model.vocabulary) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*model.vocabulary)));
   return result;
 }
 
+std::optional<std::string> card_text(const Card& card) { return card == Card{} ? std::nullopt : std::optional(to_json(card_to_attributes(card))); }
+
+std::optional<Card> take_card_text(Model& model) {
+  const auto map = take_json(model, kCard);
+  return map ? std::optional(card_from(model, *map)) : std::nullopt;
+}
+
 void take_text_attributes(Model& model) {
-  if (const auto map = take_json(model, kCard)) model.card = card_from(model, *map);
+  if (auto card = take_card_text(model)) model.card = *std::move(card);
   if (auto map = take_json(model, kConfig)) take_config(model, std::move(*map), model.origin.path.string());
   if (const std::string* text = json_text(model, kVocabulary)) {
     model.vocabulary = VocabularyReader(model).read(*text, name_of(model, kVocabulary));

@@ -3,6 +3,7 @@
 // Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (docs/formats/ztensor.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,18 +12,28 @@
 
 namespace poise {
 
-// The model's attributes, every value as text (JSON text where it was none), and after them the three of Poise for what
-// the model has.
+// Every value as text: JSON text where it was none.
+Attributes text_attributes(const Attributes& attributes);
+
+// The model's attributes so, and after them the three of Poise for what the model has.
 Attributes text_attributes(const Model& model);
 
 // The names of the attributes that text_attributes() makes JSON text of.
-std::vector<std::string> attributes_that_are_no_text(const Model& model);
+std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes);
 
 // "a, b, c, d, e, ...": the first few, for a message.
 std::string listed(const std::vector<std::string>& names);
 
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
+
+// "poise.card" alone, as JSON; nothing for an empty card.
+std::optional<std::string> card_text(const Card& card);
+// The reverse: takes it out of model.attributes. Throws invalid_file.
+std::optional<Card> take_card_text(Model& model);
+
+// Throws unsupported for a number that JSON cannot hold.
+void require_finite(const Attributes& config);
 
 // Throws unsupported when values of that reading_cost() in a text of that size are more than readers take.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);

@@ -258,64 +258,63 @@ const std::string& writable_name(const Tensor& tensor) {
   return tensor.name;
 }
 
-// Those of the widest elements first, so that each begins at a multiple of its element's bytes; else in the model's order.
-std::vector<const Tensor*> in_written_order(const Model& model) {
+SafetensorsFile whole_file(const Model& model) {
   std::vector<const Tensor*> tensors;
   tensors.reserve(model.size());
-  for (const Tensor& tensor : model.tensors()) {
-    spelling(tensor);  // refuses what has no elements of a known width
-    tensors.push_back(&tensor);
-  }
-  const auto alignment = [](const Tensor* tensor) { return std::max(1U, info(tensor->require("data").dtype).bits / 8U); };
-  std::ranges::stable_sort(tensors, std::greater(), alignment);
-  return tensors;
-}
-
-std::string header_text(const Model& model, const std::vector<const Tensor*>& tensors) {
-  std::vector<Attributes::Entry> entries;
-  Attributes metadata = text_attributes(model);
-  const std::uint64_t cost = reading_cost(metadata);
-  if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
-  std::uint64_t position = 0;
-  for (const Tensor* tensor : tensors) {
-    const std::string_view dtype = spelling(*tensor);
-    Value::Array shape(tensor->shape.begin(), tensor->shape.end());
-    const std::uint64_t end = position + tensor->require("data").blob->size();
-    entries.emplace_back(writable_name(*tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{position, end}}});
-    position = end;
-  }
-  std::string text = to_json(Attributes::from_unique(std::move(entries)));
-  require_readable(cost, text.size());
-  text.resize(*checked_align(text.size(), kAlignment), ' ');
-  if (text.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
-  return text;
+  for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
+  return {std::move(tensors), text_attributes(model)};
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {
-  std::uint64_t bytes = kSizeBytes + header_text(model, in_written_order(model)).size();
   FilePlan plan;
-  for (const Tensor& tensor : model.tensors()) bytes += plan.tensor_bytes.emplace_back(tensor.require("data").blob->size());
-  plan.bytes = bytes;
+  plan.bytes = whole_file(model).bytes();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
   return plan;
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
-  const std::vector<const Tensor*> tensors = in_written_order(model);
-  const std::string header = header_text(model, tensors);
-  std::uint64_t total = 0;
-  for (const Tensor& tensor : model.tensors()) total += tensor.size_bytes();
-  ByteWriter start;
-  start.u64(header.size());
-  start.text(header);
-  Sink& sink = output.main();
-  sink.write(start.bytes());
-  Meter meter(options.progress, total);
-  for (const Tensor* tensor : tensors) pump(*tensor->require("data").blob, sink, meter, tensor->name);
+  const SafetensorsFile file = whole_file(model);
+  Meter meter(options.progress, file.tensor_bytes());
+  file.write(output.main(), meter);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+std::vector<std::string> losses(const Model& model, const WriteOptions&) { return safetensors_losses(model, model.attributes); }
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata) : tensors_(std::move(tensors)) {
+  for (const Tensor* tensor : tensors_) spelling(*tensor);  // refuses what has no elements of a known width
+  const auto alignment = [](const Tensor* tensor) { return std::max(1U, info(tensor->require("data").dtype).bits / 8U); };
+  std::ranges::stable_sort(tensors_, std::greater(), alignment);
+  std::vector<Attributes::Entry> entries;
+  const std::uint64_t cost = reading_cost(metadata);
+  if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
+  for (const Tensor* tensor : tensors_) {
+    const std::string_view dtype = spelling(*tensor);
+    Value::Array shape(tensor->shape.begin(), tensor->shape.end());
+    const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
+    entries.emplace_back(writable_name(*tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
+    tensor_bytes_ = end;
+  }
+  header_ = to_json(Attributes::from_unique(std::move(entries)));
+  require_readable(cost, header_.size());
+  header_.resize(*checked_align(header_.size(), kAlignment), ' ');
+  if (header_.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+}
+
+std::uint64_t SafetensorsFile::bytes() const { return kSizeBytes + header_.size() + tensor_bytes_; }
+
+void SafetensorsFile::write(Sink& sink, Meter& meter) const {
+  ByteWriter start;
+  start.u64(header_.size());
+  start.text(header_);
+  sink.write(start.bytes());
+  for (const Tensor* tensor : tensors_) pump(*tensor->require("data").blob, sink, meter, tensor->name);
+}
+
+std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {
   std::vector<std::string> result;
-  if (const auto names = attributes_that_are_no_text(model); !names.empty()) {
+  if (const auto names = attributes_that_are_no_text(attributes); !names.empty()) {
     result.push_back(fmt::format("safetensors holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
   }
   std::vector<std::string> tensors;
@@ -325,8 +324,6 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   if (!tensors.empty()) result.push_back(fmt::format("safetensors cannot hold the attributes of tensors: those of {} are lost", fmt::join(tensors, ", ")));
   return result;
 }
-
-}  // namespace
 
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   const SourceRange range(*source);

@@ -283,7 +283,7 @@ std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
     }
   }
   std::vector<std::string> losses;
-  if (const auto names = attributes_that_are_no_text(model); !names.empty()) {
+  if (const auto names = attributes_that_are_no_text(model.attributes); !names.empty()) {
     losses.push_back(fmt::format("zTensor 1.1 holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
   }
   for (const auto& [what, names] : tensors) {
