@@ -1,8 +1,11 @@
 #include "syntax/protobuf.hpp"
 
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "bytes/little_endian.hpp"
 
 namespace poise::protobuf {
 namespace {
@@ -77,6 +80,29 @@ std::uint64_t Message::varint(std::string_view field) {
     if (byte < 0x80) return value;
   }
   reader_.fail(field, "a varint of more than 64 bits", begin);
+}
+
+void MessageWriter::varint(std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>(value | 0x80);
+  bytes_ += static_cast<char>(value);
+}
+
+void MessageWriter::integer(std::uint64_t number, std::uint64_t value) {
+  varint(number << 3);
+  varint(value);
+}
+
+void MessageWriter::f32(std::uint64_t number, float value) {
+  varint(number << 3 | 5);
+  std::array<std::byte, sizeof value> bytes;
+  store_le(bytes.data(), value);
+  for (const std::byte byte : bytes) bytes_ += static_cast<char>(byte);
+}
+
+void MessageWriter::text(std::uint64_t number, std::string_view value) {
+  varint(number << 3 | 2);
+  varint(value.size());
+  bytes_ += value;
 }
 
 }  // namespace poise::protobuf

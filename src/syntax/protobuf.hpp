@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "bytes/byte_reader.hpp"
 
@@ -57,6 +58,25 @@ class Message {
   std::uint64_t number_ = 0;
   Wire wire_ = Wire::varint;
   bool pending_ = false;  // the value has not been taken
+};
+
+// Fields appended one after the other; a message in another one is made first.
+class MessageWriter {
+ public:
+  void integer(std::uint64_t number, std::uint64_t value);
+  void boolean(std::uint64_t number, bool value) { integer(number, value ? 1 : 0); }
+  // Of a field of 32 bits whose value may be negative.
+  void signed_integer(std::uint64_t number, std::int32_t value) { integer(number, static_cast<std::uint64_t>(std::int64_t{value})); }
+  void f32(std::uint64_t number, float value);
+  void text(std::uint64_t number, std::string_view value);
+  void message(std::uint64_t number, const MessageWriter& message) { text(number, message.bytes_); }
+
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  void varint(std::uint64_t value);
+
+  std::string bytes_;
 };
 
 }  // namespace poise::protobuf

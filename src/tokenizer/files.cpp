@@ -59,7 +59,12 @@ void take_config(Vocabulary& vocabulary, const Files& files) {
   if (files.has("chat_template.jinja")) vocabulary.chat_template = files.text("chat_template.jinja");
 }
 
-Vocabulary sentencepiece(const Files& files, std::string_view name) { return read_sentencepiece(*files.open(name)); }
+Vocabulary sentencepiece(const Files& files, std::string_view name) {
+  Vocabulary vocabulary = read_sentencepiece(*files.open(name));
+  take_added_tokens(vocabulary, files.object("tokenizer_config.json"));
+  take_config(vocabulary, files);
+  return vocabulary;
+}
 
 Vocabulary tokenizer_json(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));

@@ -112,9 +112,9 @@ constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
     row("exaone", kStarcoder),
     row("minerva-7b", kStarcoder),
     row("mellum2", kStarcoder),
+    whole_words("llama-bpe", kLlama3, true),
     whole_words("llama3", kLlama3, true),
     whole_words("llama-v3", kLlama3, true),
-    whole_words("llama-bpe", kLlama3, true),
     whole_words("falcon3", kLlama3, true),
     whole_words("falcon-h1", kLlama3, true),
     whole_words("pixtral", kLlama3, true),
@@ -176,6 +176,8 @@ constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
 });
 
 }  // namespace
+
+std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kRows; }
 
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
   const auto* found = std::ranges::find(kRows, name, &GgufPreTokenizer::name);

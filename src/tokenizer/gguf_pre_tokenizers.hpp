@@ -14,6 +14,9 @@ struct GgufPreTokenizer {
   bool byte_level = true;  // else U+2581 for spaces, and bytes as <0x00>
 };
 
+// All of them. Of several that cut alike, the first has the name to write.
+std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
+
 // Null for a name that no row has.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 

@@ -12,6 +12,7 @@
 #include "model/limits.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/pipeline/base64.hpp"
+#include "tokenizer/token_types.hpp"
 
 namespace poise {
 namespace {
@@ -35,6 +36,12 @@ Attributes spaced_decoder(bool prefix) {
   return sequence("decoders", std::move(steps));
 }
 
+// White space at both ends, and all but one space of several.
+void append_space_removal(Value::Array& steps) {
+  steps.emplace_back(Attributes{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
+  steps.emplace_back(Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}});
+}
+
 class Maker {
  public:
   explicit Maker(GgufTokenizer& gguf) : gguf_(gguf) {}
@@ -44,6 +51,7 @@ class Maker {
   void llama() {
     const bool prefix = gguf_.add_space_prefix.value_or(true);
     Value::Array steps;
+    if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
     if (prefix) steps.emplace_back(Attributes{{"type", "Prepend"}, {"prepend", kSpace}});
     steps.emplace_back(replace(" ", kSpace));
     normalizer_ = sequence("normalizers", std::move(steps));
@@ -80,10 +88,7 @@ class Maker {
     if (!gguf_.precompiled_charsmap.empty()) {
       steps.emplace_back(Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(gguf_.precompiled_charsmap)}});
     }
-    if (gguf_.remove_extra_whitespaces.value_or(false)) {
-      steps.emplace_back(Attributes{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
-      steps.emplace_back(Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}});
-    }
+    if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
     normalizer_ = sequence("normalizers", std::move(steps));
     const char* scheme = prefix ? "always" : "never";
     pre_tokenizer_ = {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", scheme}, {"split", true}};
@@ -151,14 +156,6 @@ class Maker {
     refuse(ErrorKind::invalid_file, fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
-  // GGUF does not say which tokens take the white space to their right; Phi-3's do, but for a few.
-  bool takes_space(std::string_view text) const {
-    std::string name = gguf_.general_name;
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (name.find("phi-3") == std::string::npos && name.find("phi3") == std::string::npos) return false;
-    return text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
-  }
-
   void check() const {
     const std::size_t size = gguf_.tokens.size();
     if (!gguf_.scores.empty() && gguf_.scores.size() != size) {
@@ -188,10 +185,6 @@ struct Algorithm {
 constexpr std::array kAlgorithms =
     std::to_array<Algorithm>({{"llama", &Maker::llama}, {"gpt2", &Maker::gpt2}, {"bert", &Maker::bert}, {"t5", &Maker::t5}, {"gemma4", &Maker::gemma4}});
 
-// GGUF's numbers of token types.
-constexpr std::array kTypes = {TokenType::normal,       TokenType::normal, TokenType::unknown, TokenType::control,
-                               TokenType::user_defined, TokenType::unused, TokenType::byte};
-
 Vocabulary Maker::make() {
   check();
   const auto* algorithm = std::ranges::find(kAlgorithms, gguf_.model, &Algorithm::name);
@@ -206,28 +199,43 @@ Vocabulary Maker::make() {
   vocabulary.pad_id = gguf_.padding_token_id.value_or(-1);
   vocabulary.merges = std::move(merges_);
   vocabulary.chat_template = std::move(gguf_.chat_template);
-  Value::Array added;
+  vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
-    const std::string& text = gguf_.tokens[id];
-    const std::int32_t number = gguf_.token_type.empty() ? 1 : gguf_.token_type[id];
-    const TokenType type = number >= 0 && static_cast<std::size_t>(number) < kTypes.size() ? kTypes[static_cast<std::size_t>(number)] : TokenType::normal;
-    vocabulary.add(text, gguf_.scores.empty() ? 0 : gguf_.scores[id], type);
-    if ((type != TokenType::control && type != TokenType::user_defined && type != TokenType::unknown) || text.empty()) continue;
-    added.emplace_back(Attributes{{"id", std::uint64_t{id}},
-                                  {"content", text},
-                                  {"single_word", false},
-                                  {"lstrip", false},
-                                  {"rstrip", takes_space(text)},
-                                  {"normalized", false},
-                                  {"special", type != TokenType::user_defined}});
+    const auto type = gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
+    vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id], type.value_or(TokenType::normal));
   }
+  Value::Array added = gguf_added_tokens(vocabulary, gguf_.general_name);
   const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
   vocabulary.pipeline = {{"added_tokens", std::move(added)},        {"normalizer", part(normalizer_)}, {"pre_tokenizer", part(pre_tokenizer_)},
                          {"post_processor", part(post_processor_)}, {"decoder", part(decoder_)},       {"model", std::move(model_)}};
   return vocabulary;
 }
 
+// GGUF does not say which tokens take the white space to their right; Phi-3's do, but for a few.
+bool take_space(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
 }  // namespace
+
+Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name) {
+  const bool spaces = take_space(general_name);
+  Value::Array added;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view text = vocabulary.text(id);
+    const TokenType type = vocabulary.type(id);
+    if (text.empty() || type == TokenType::normal || type == TokenType::unused || type == TokenType::byte) continue;
+    added.emplace_back(Attributes{{"id", std::uint64_t{id}},
+                                  {"content", text},
+                                  {"single_word", false},
+                                  {"lstrip", false},
+                                  {"rstrip", spaces && text != "<unk>" && text != "<s>" && text != "<|endoftext|>"},
+                                  {"normalized", false},
+                                  {"special", type != TokenType::user_defined}});
+  }
+  return added;
+}
 
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };

@@ -36,7 +36,10 @@ class SentencePieceDecoder final : public TextDecoder {
     if (space_taken_ || any_text_) at_start_ = false;
     space_taken_ = false;
     if (surface == Surface::invisible) {
-      if (special_ == SpecialTokens::shown) text += vocabulary_.text(id);
+      if (special_ == SpecialTokens::shown) {
+        text += vocabulary_.text(id);
+        any_text_ = any_text_ || !vocabulary_.pipeline.empty();  // where added tokens are found, each run between them begins with a space
+      }
       return;
     }
     if (surface == Surface::unknown) {

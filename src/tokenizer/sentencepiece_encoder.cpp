@@ -9,16 +9,16 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/byte_piece.hpp"
 #include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 
 namespace poise {
 namespace {
 
-// The pipeline's normalizer, which read_sentencepiece() puts there.
-CharsMap charsmap_of(const Vocabulary& vocabulary) {
-  const auto normalizer = Fields(vocabulary.pipeline, "").map("normalizer");
-  if (!normalizer) return {};
-  if (const std::string type = normalizer->required_text("type"); type != "Precompiled") throw_unknown_type(*normalizer, type);
-  return CharsMap::from_base64(normalizer->required_text("precompiled_charsmap"));
+// They are looked for in the text as it is: there is no other.
+std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
+  std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size());
+  for (AddedToken& token : added) token.normalized = false;
+  return added;
 }
 
 }  // namespace
@@ -45,24 +45,32 @@ std::size_t PrefixMatcher::match(std::string_view text) const {
 }
 
 SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
-    : SentencePieceScheme(vocabulary), charsmap_(charsmap_of(vocabulary)), pieces_(vocabulary), reserved_(vocabulary) {
+    : SentencePieceScheme(vocabulary), charsmap_(normalizer_rules(vocabulary)), pieces_(vocabulary), reserved_(vocabulary),
+      added_(added_to(vocabulary)), finder_(added_, false, nullptr) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
   user_defined_.finish();
-  byte_fallback_ = std::find(bytes_.begin(), bytes_.end(), -1) == bytes_.end();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (charsmap_.empty()) require_identity(vocabulary_);
-  const std::string normalized = normalize(text);
   Output output(*this);
-  if (!normalized.empty()) cut(normalized, output);
+  if (added_.empty()) {
+    encode_run(text, output);
+  } else {
+    finder_.for_each(text, [&](std::string_view run, TokenId id) { id < 0 ? encode_run(run, output) : output.add_whole(id); });
+  }
   return output.take();
+}
+
+void SentencePieceEncoder::encode_run(std::string_view text, Output& output) const {
+  const std::string normalized = normalize(text);
+  if (!normalized.empty()) cut(normalized, output);
 }
 
 void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   const bool unknown = id == encoder_.vocabulary_.unk_id;
-  if (unknown && encoder_.byte_fallback_) {
+  if (unknown && encoder_.has_bytes_of(piece)) {
     for (const char byte : piece) tokens_.push_back(encoder_.bytes_[static_cast<unsigned char>(byte)]);
   } else if (unknown && id < 0) {
     throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and neither byte tokens nor an unknown token", piece));
@@ -70,6 +78,11 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
     tokens_.push_back(id);
   }
   after_unknown_ = unknown;
+}
+
+// SentencePiece's files have all bytes or none, others leave some out.
+bool SentencePieceEncoder::has_bytes_of(std::string_view piece) const {
+  return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }
 
 TokenId SentencePieceEncoder::find(std::string_view piece) const {

@@ -4,6 +4,8 @@
 //      goes in front; superfluous spaces are removed if the vocabulary says so. User-defined tokens stay as they are.
 //   2. Cut the text into pieces: the algorithm's part.
 //   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
+//
+// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its own.
 #pragma once
 
 #include <array>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/charsmap.hpp"
 #include "tokenizer/sentencepiece_decoder.hpp"
 #include "tokenizer/token_index.hpp"
@@ -50,6 +53,11 @@ class SentencePieceEncoder : public SentencePieceScheme {
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
     // Throws unsupported for what is no token where the vocabulary has neither bytes nor an unknown token. The unknown id: -1 or the token's.
     void add(std::string_view piece, TokenId id);
+    // A token that was found as such.
+    void add_whole(TokenId id) {
+      tokens_.push_back(id);
+      after_unknown_ = false;
+    }
     std::vector<TokenId> take() { return std::move(tokens_); }
 
    private:
@@ -78,13 +86,16 @@ class SentencePieceEncoder : public SentencePieceScheme {
   };
   Chunk first_chunk(std::string_view text) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
+  void encode_run(std::string_view text, Output& output) const;
+  bool has_bytes_of(std::string_view piece) const;
 
   CharsMap charsmap_;
   TokenIndex pieces_;
   TokenIndex reserved_;  // what is never matched in text
+  std::vector<AddedToken> added_;
+  AddedTokenFinder finder_;
   PrefixMatcher user_defined_;
   std::array<TokenId, 256> bytes_{};
-  bool byte_fallback_ = false;
 };
 
 }  // namespace poise

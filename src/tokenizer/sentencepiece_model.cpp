@@ -15,7 +15,8 @@
 #include "model/limits.hpp"
 #include "syntax/protobuf.hpp"
 #include "tokenizer/byte_piece.hpp"
-#include "tokenizer/pipeline/base64.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
+#include "tokenizer/token_types.hpp"
 
 namespace poise {
 namespace {
@@ -90,15 +91,8 @@ class Reader {
 
   static TokenType type(Message& message) {
     const std::uint64_t number = message.integer("type");
-    switch (number) {
-      case 1: return TokenType::normal;
-      case 2: return TokenType::unknown;
-      case 3: return TokenType::control;
-      case 4: return TokenType::user_defined;
-      case 5: return TokenType::unused;
-      case 6: return TokenType::byte;
-      default: message.fail("type", fmt::format("{}, expected 1 to 6", number));
-    }
+    if (const auto type = numbered_token_type(number)) return *type;
+    message.fail("type", fmt::format("{}, expected 1 to 6", number));
   }
 
   void read_trainer(Message message) {
@@ -207,7 +201,7 @@ class Reader {
     if (!denormalizer_.charsmap.empty()) others += ", with a denormalizer";
     name += others;
     if (normalizer_.charsmap.empty() || !others.empty()) return;
-    result.pipeline.set("normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(normalizer_.charsmap)}});
+    set_normalizer_rules(result, normalizer_.charsmap);
   }
 
   Vocabulary vocabulary() {
@@ -243,6 +237,42 @@ Vocabulary read_sentencepiece(const Source& source) {
   std::vector<std::byte> bytes(source.size());
   source.read(0, bytes);
   return Reader(*Source::from_memory(std::move(bytes), source.name())).read();
+}
+
+std::string write_sentencepiece(const Vocabulary& vocabulary) {
+  protobuf::MessageWriter model;
+  bool bytes = false;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    protobuf::MessageWriter piece;
+    piece.text(1, vocabulary.text(id));
+    piece.f32(2, vocabulary.score(id));
+    piece.integer(3, static_cast<std::uint64_t>(token_type_number(vocabulary.type(id))));
+    model.message(1, piece);
+    bytes = bytes || vocabulary.type(id) == TokenType::byte;
+  }
+  protobuf::MessageWriter trainer;
+  trainer.integer(3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram : Trainer::Type::bpe));
+  trainer.integer(4, vocabulary.size());
+  trainer.boolean(35, bytes);
+  struct Special {
+    std::uint64_t id_field;
+    std::uint64_t piece_field;
+    std::int32_t id;
+  };
+  for (const Special& special :
+       {Special{40, 45, vocabulary.unk_id}, Special{41, 46, vocabulary.bos_id}, Special{42, 47, vocabulary.eos_id}, Special{43, 48, vocabulary.pad_id}}) {
+    trainer.signed_integer(special.id_field, special.id);
+    if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
+  }
+  model.message(2, trainer);
+  protobuf::MessageWriter normalizer;
+  normalizer.text(1, vocabulary.normalizer);
+  if (const std::string rules = normalizer_rules(vocabulary); !rules.empty()) normalizer.text(2, rules);
+  normalizer.boolean(3, vocabulary.add_dummy_prefix);
+  normalizer.boolean(4, vocabulary.remove_extra_whitespaces);
+  normalizer.boolean(5, true);
+  model.message(3, normalizer);
+  return model.take();
 }
 
 }  // namespace poise

@@ -57,7 +57,7 @@ TEST_P(RealGguf, DoesAsLlamaCpp) {
   EXPECT_GE(texts, 35U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Gguf, RealGguf, testing::Values("gpt-2", "falcon", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(Gguf, RealGguf, testing::Values("gpt-2", "falcon", "qwen2", "phi-3"));
 
 GgufTokenizer small() {
   GgufTokenizer gguf;

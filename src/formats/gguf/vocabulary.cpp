@@ -1,7 +1,6 @@
 #include "formats/gguf/vocabulary.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
@@ -11,38 +10,49 @@
 
 #include "formats/gguf/limits.hpp"
 #include "model/limits.hpp"
+#include "tokenizer/gguf_form.hpp"
+#include "tokenizer/token_types.hpp"
 
 namespace poise::gguf {
 namespace {
 
-// llama.cpp's llama_token_type; 0 is undefined.
-constexpr std::array kTypes = {TokenType::unused,       TokenType::normal, TokenType::unknown, TokenType::control,
-                               TokenType::user_defined, TokenType::unused, TokenType::byte};
+constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
+constexpr std::string_view kName = "general.name";
 
+std::string name_in(const Value* value) {
+  const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+  return text == nullptr ? std::string() : *text;
+}
+
+// 0 is undefined.
 TokenType type_of(std::int32_t number) {
-  return number >= 0 && static_cast<std::size_t>(number) < kTypes.size() ? kTypes[static_cast<std::size_t>(number)] : TokenType::normal;
+  if (number == 0) return TokenType::unused;
+  return number < 0 ? TokenType::normal : numbered_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
 }
 
 [[noreturn]] void fail(std::string_view what, std::string_view problem, const std::string& path) {
   throw Error(ErrorKind::invalid_file, fmt::format("gguf: metadata: {}{}: {}", kTokenizer, what, problem), path);
 }
 
-}  // namespace
-
-std::int32_t type_number(TokenType type) {
-  switch (type) {
-    case TokenType::normal: return 1;
-    case TokenType::unknown: return 2;
-    case TokenType::control:
-    case TokenType::bos:
-    case TokenType::eos:
-    case TokenType::pad: return 3;
-    case TokenType::user_defined: return 4;
-    case TokenType::unused: return 5;
-    case TokenType::byte: return 6;
+// Text, or a list of {"name", "template"}, of which "default" has no name in GGUF.
+void write_chat_template(const Value& chat_template, KeyValues& out) {
+  const auto write = [&](const std::string& key, const std::string& text) {
+    if (!out.has(key)) out.text(key, text);
+  };
+  if (const auto* text = chat_template.get_if<std::string>()) return write(std::string(kChatTemplate), *text);
+  const auto* list = chat_template.get_if<Value::Array>();
+  if (list == nullptr) return;
+  for (const Value& item : *list) {
+    const auto* map = item.get_if<Attributes>();
+    const Value* name = map == nullptr ? nullptr : map->find("name");
+    const Value* text = map == nullptr ? nullptr : map->find("template");
+    if (name == nullptr || name->get_if<std::string>() == nullptr || text == nullptr || text->get_if<std::string>() == nullptr) continue;
+    const std::string key(kChatTemplate);
+    write(*name == Value("default") ? key : key + "." + *name->get_if<std::string>(), *text->get_if<std::string>());
   }
-  return 1;
 }
+
+}  // namespace
 
 TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
   if (type != TokenType::control) return type;
@@ -50,7 +60,7 @@ TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t
   return is(vocabulary.bos_id) ? TokenType::bos : is(vocabulary.eos_id) ? TokenType::eos : is(vocabulary.pad_id) ? TokenType::pad : type;
 }
 
-TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return with_special(type_of(type_number(vocabulary.type(id))), vocabulary, id); }
+TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return with_special(type_of(token_type_number(vocabulary.type(id))), vocabulary, id); }
 
 bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
@@ -127,6 +137,9 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   take_usual("pre", "default");
   take_usual("add_bos_token", vocabulary.bos_id >= 0);
   take_usual("add_eos_token", false);
+  if (auto chat_template = metadata.take_text(kChatTemplate)) vocabulary.chat_template = *std::move(chat_template);
+  Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
+  if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
   scores_.reset();
   types_.reset();
@@ -146,6 +159,65 @@ void Tokens::give_back(std::vector<Attributes::Entry>& entries) {
   give("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(static_cast<double>(scores[i])); });
   give("token_type", types_, [](const std::vector<std::int32_t>& types, std::size_t i) { return Value(types[i]); });
   give("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
+}
+
+void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
+  const auto form = gguf_form(vocabulary).tokenizer;
+  if (!form) return;
+  const std::string prefix(kTokenizer);
+  const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
+  const std::uint64_t count = vocabulary.size() + padding;
+  out.text(prefix + "model", form->model);
+  if (!out.has(prefix + "pre")) out.text(prefix + "pre", form->pre);
+  ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
+  for (const std::string& text : form->tokens) KeyValues::append_text(texts, text);
+  for (std::uint64_t i = 0; i < padding; ++i) KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
+  if (!form->scores.empty()) {
+    ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
+    for (const float score : form->scores) scores.f32(score);
+    for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
+  }
+  ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
+  for (const std::int32_t type : form->token_type) types.i32(type);
+  for (std::uint64_t i = 0; i < padding; ++i) types.i32(token_type_number(TokenType::unused));
+  if (!form->merges.empty()) {
+    ByteWriter& merges = out.array(prefix + "merges", ValueType::text, form->merges.size());
+    for (const std::string& merge : form->merges) KeyValues::append_text(merges, merge);
+  }
+  const auto write_id = [&](std::string_view name, const std::optional<std::int32_t>& id) {
+    if (id) out.u32(prefix + std::string(name), static_cast<std::uint64_t>(*id));
+  };
+  write_id("bos_token_id", form->bos_token_id);
+  write_id("eos_token_id", form->eos_token_id);
+  write_id("unknown_token_id", form->unknown_token_id);
+  write_id("padding_token_id", form->padding_token_id);
+  const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
+    const std::string key = prefix + std::string(name);
+    if (flag && !out.has(key)) out.boolean(key, *flag);
+  };
+  write_flag("add_space_prefix", form->add_space_prefix);
+  write_flag("remove_extra_whitespaces", form->remove_extra_whitespaces);
+  if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
+  write_flag("add_bos_token", form->add_bos_token);
+  write_flag("add_eos_token", form->add_eos_token);
+  write_chat_template(form->chat_template, out);
+}
+
+std::vector<std::string> vocabulary_losses(const Model& model, std::uint64_t embeddings) {
+  const Vocabulary& vocabulary = *model.vocabulary;
+  GgufForm form = gguf_form(vocabulary, name_in(model.attributes.find(kName)));
+  std::vector<std::string> losses = std::move(form.losses);
+  if (!form.tokenizer) return losses;
+  bool same = true;
+  for (std::size_t id = 0; id < vocabulary.size() && same; ++id) same = read_type(vocabulary, id) == vocabulary.type(id);
+  if (!same && vocabulary.kind != VocabularyKind::pipeline) {
+    losses.emplace_back("gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take theirs");
+  }
+  if (embeddings > vocabulary.size()) {
+    losses.push_back(
+        fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding", embeddings - vocabulary.size()));
+  }
+  return losses;
 }
 
 }  // namespace poise::gguf

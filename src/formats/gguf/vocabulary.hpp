@@ -10,6 +10,7 @@
 #include <poise/model.hpp>
 
 #include "formats/gguf/header.hpp"
+#include "formats/gguf/key_values.hpp"
 #include "formats/gguf/metadata.hpp"
 
 namespace poise::gguf {
@@ -17,14 +18,17 @@ namespace poise::gguf {
 // The keys of vocabularies begin so.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 
-// tokenizer.ggml.token_type, by TokenType.
-std::int32_t type_number(TokenType type);
-
 // A control token that is BOS, EOS or padding by its id has that type.
 TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 // The type that a token has when a file with the vocabulary is read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
+
+// Appends what GGUF says of a vocabulary, but for keys that are there. `embeddings`: rows of the embedding, as many as llama.cpp wants tokens; 0: not known.
+void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out);
+
+// What of a model's vocabulary a reader does not find again, one sentence each. Requires: it has one.
+std::vector<std::string> vocabulary_losses(const Model& model, std::uint64_t embeddings);
 
 // The arrays, as the header is read: they would take many times their memory as values.
 class Tokens {

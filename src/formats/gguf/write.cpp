@@ -147,10 +147,7 @@ class File {
   File(const Model& model, const WriteOptions& options) : alignment_(options.align.value_or(kUsualAlignment)) {
     const Preparer preparer(model);
     add_tensors(model, preparer);
-    std::uint64_t embeddings = 0;
-    const auto embedding = std::ranges::find(tensors_, "token_embd.weight", &Stored::name);
-    if (preparer.architecture() != nullptr && embedding != tensors_.end() && !embedding->shape.empty()) embeddings = embedding->shape.front();
-    metadata_ = metadata_of(model, preparer.architecture(), preparer.hyperparameters(), file_type(tensors_), embeddings);
+    metadata_ = metadata_of(model, preparer.architecture(), preparer.hyperparameters(), file_type(tensors_));
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }

@@ -76,43 +76,20 @@ Attributes rest_of(const Model& model, const Architecture& architecture, const H
   return rest;
 }
 
-void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
-  const std::string prefix(kTokenizer);
-  const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
-  const std::uint64_t count = vocabulary.size() + padding;
-  out.text(prefix + "model", "llama");
-  if (!out.has(prefix + "pre")) out.text(prefix + "pre", "default");
-  ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) KeyValues::append_text(texts, vocabulary.text(id));
-  for (std::uint64_t i = 0; i < padding; ++i) KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
-  ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) scores.f32(vocabulary.score(id));
-  for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
-  ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) types.i32(type_number(vocabulary.type(id)));
-  for (std::uint64_t i = 0; i < padding; ++i) types.i32(type_number(TokenType::unused));
-  const auto write_id = [&](std::string_view name, std::int32_t id) {
-    if (id >= 0) out.u32(prefix + std::string(name), static_cast<std::uint64_t>(id));
-  };
-  write_id("bos_token_id", vocabulary.bos_id);
-  write_id("eos_token_id", vocabulary.eos_id);
-  write_id("unknown_token_id", vocabulary.unk_id);
-  write_id("padding_token_id", vocabulary.pad_id);
-  out.boolean(prefix + "add_space_prefix", vocabulary.add_dummy_prefix);
-  if (vocabulary.remove_extra_whitespaces) out.boolean(prefix + "remove_extra_whitespaces", true);
-  if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
-  if (!out.has(prefix + "add_bos_token")) out.boolean(prefix + "add_bos_token", vocabulary.bos_id >= 0);
-  if (!out.has(prefix + "add_eos_token")) out.boolean(prefix + "add_eos_token", false);
+// The rows of the embedding; 0: not known.
+std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
+  constexpr std::string_view kEmbedding = "token_embd.weight";
+  if (architecture == nullptr) return 0;
+  const auto name = canonical_name(*architecture, kEmbedding);
+  const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
+  return embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
 }
-
-bool is_held(const Vocabulary& vocabulary) { return vocabulary.kind == VocabularyKind::sentencepiece_bpe; }
 
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
 
 }  // namespace
 
-KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type,
-                      std::uint64_t embeddings) {
+KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type) {
   KeyValues out;
   if (architecture != nullptr) {
     out.text("general.architecture", architecture->name);
@@ -132,26 +109,14 @@ KeyValues metadata_of(const Model& model, const Architecture* architecture, cons
     }
     if (const Attributes rest = rest_of(model, *architecture, hyperparameters); !rest.empty()) out.text(kConfigKey, to_json(rest));
   }
-  if (model.vocabulary && is_held(*model.vocabulary) && !out.has(std::string(kTokenizer) + "tokens")) write_vocabulary(*model.vocabulary, embeddings, out);
+  if (model.vocabulary && !out.has(std::string(kTokenizer) + "tokens")) write_vocabulary(*model.vocabulary, embedding_rows(model, architecture), out);
   return out;
 }
 
 std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
   std::vector<std::string> losses = hyperparameters.differences;
-  if (model.vocabulary && !is_held(*model.vocabulary)) losses.emplace_back("gguf cannot hold a vocabulary of this kind yet");
-  if (model.vocabulary && model.vocabulary->normalizer != Vocabulary().normalizer) {
-    losses.push_back(fmt::format("gguf does not hold the vocabulary's normalizer {}", model.vocabulary->normalizer));
-  }
-  if (model.vocabulary && is_held(*model.vocabulary)) {
-    const Vocabulary& vocabulary = *model.vocabulary;
-    bool same = true;
-    for (std::size_t id = 0; id < vocabulary.size() && same; ++id) same = read_type(vocabulary, id) == vocabulary.type(id);
-    if (!same) losses.emplace_back("gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take theirs");
-    const Tensor* embedding = architecture == nullptr ? nullptr : model.find("model.embed_tokens.weight");
-    if (embedding != nullptr && !embedding->shape.empty() && embedding->shape.front() > vocabulary.size()) {
-      losses.push_back(fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding",
-                                   embedding->shape.front() - vocabulary.size()));
-    }
+  if (model.vocabulary) {
+    for (std::string& loss : vocabulary_losses(model, embedding_rows(model, architecture))) losses.push_back(std::move(loss));
   }
   if (architecture == nullptr) {
     losses.push_back(model.card.model_type.empty()

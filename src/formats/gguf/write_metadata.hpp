@@ -13,10 +13,8 @@
 
 namespace poise::gguf {
 
-// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors. `embeddings`: rows of the embedding, which
-// llama.cpp wants as many tokens as; 0: not known.
-KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type,
-                      std::uint64_t embeddings);
+// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors.
+KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type);
 
 // What metadata_of() leaves out, one sentence each.
 std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters);

@@ -10,7 +10,6 @@
 // together, which changes nothing, and makes words of it that the cache knows.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <queue>
 #include <string>
@@ -21,6 +20,7 @@
 
 #include "tokenizer/pipeline/merge_table.hpp"
 #include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/score_merges.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
 
@@ -124,29 +124,11 @@ class Bpe final : public PieceModel {
     }
   }
 
-  // All ways to make a token of two others. Tokens of one score have one rank.
   void merge_by_score() {
-    std::vector<std::pair<float, TokenId>> order;
-    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
-      if (ids_.find(vocabulary_.text(id)) == static_cast<TokenId>(id) && !std::isnan(vocabulary_.score(id))) {
-        order.emplace_back(-vocabulary_.score(id), static_cast<TokenId>(id));
-      }
-    }
-    std::ranges::sort(order);
-    std::uint32_t rank = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (i > 0 && order[i].first != order[i - 1].first) ++rank;
-      const std::string_view text = vocabulary_.text(static_cast<std::size_t>(order[i].second));
-      for (std::size_t cut = 1; cut < text.size(); ++cut) {
-        if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;
-        const auto left = ids_.find(text.substr(0, cut));
-        if (!left) continue;
-        const auto right = ids_.find(text.substr(cut));
-        if (!right) continue;
-        merges_.set(*left, *right, {rank, order[i].second});
-        note_merge(*left, *right);
-      }
-    }
+    for_each_score_merge(vocabulary_, ids_, [this](const ScoreMerge& merge) {
+      merges_.set(merge.left, merge.right, {merge.rank, merge.merged});
+      note_merge(merge.left, merge.right);
+    });
   }
 
   void note_merge(TokenId left, TokenId right) {

@@ -21,6 +21,26 @@ constexpr std::array kRows = std::to_array<Row>({
 
 }  // namespace
 
+TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
+  std::vector<bool> unknown(vocabulary.size());
+  const auto model = Fields(vocabulary.pipeline, "").map("model");
+  if (const Value* list = model ? model->find("added_only") : nullptr) {
+    const auto* ids = list->get_if<Value::Array>();
+    if (ids == nullptr) model->fail("added_only", "expected a list");
+    for (const Value& item : *ids) {
+      const auto* id = item.get_if<std::uint64_t>();
+      if (id == nullptr || *id >= vocabulary.size()) model->fail("added_only", "expected ids of tokens");
+      unknown[*id] = true;
+    }
+  }
+  TokenIndex index(vocabulary);
+  index.reserve(vocabulary.size());
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (!unknown[id]) index.add(static_cast<TokenId>(id));
+  }
+  return index;
+}
+
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) { return row_of(kRows, fields).make(fields, context); }
 
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context) {

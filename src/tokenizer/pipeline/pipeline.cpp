@@ -95,7 +95,7 @@ class Pipeline final : public TokenScheme {
  private:
   Pipeline(const Vocabulary& vocabulary, const Fields& fields)
       : vocabulary_(vocabulary),
-        ids_(known_to_model(vocabulary, fields)),
+        ids_(tokens_of_model(vocabulary)),
         added_(read_added_tokens(fields, vocabulary.size())),
         normalizer_(made_of(fields, "normalizer", make_normalizer)),
         raw_(added_, false, nullptr),
@@ -110,27 +110,6 @@ class Pipeline final : public TokenScheme {
     if (!model_) fields.fail("model", "is missing");
     if (!decoder_) decoder_ = spaces_between_tokens();
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
-  }
-
-  // All tokens but "added_only", which the model was made without.
-  static TokenIndex known_to_model(const Vocabulary& vocabulary, const Fields& fields) {
-    std::vector<bool> unknown(vocabulary.size());
-    const auto model = fields.map("model");
-    if (const Value* list = model ? model->find("added_only") : nullptr) {
-      const auto* ids = list->get_if<Value::Array>();
-      if (ids == nullptr) model->fail("added_only", "expected a list");
-      for (const Value& item : *ids) {
-        const auto* id = item.get_if<std::uint64_t>();
-        if (id == nullptr || *id >= vocabulary.size()) model->fail("added_only", "expected ids of tokens");
-        unknown[*id] = true;
-      }
-    }
-    TokenIndex index(vocabulary);
-    index.reserve(vocabulary.size());
-    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-      if (!unknown[id]) index.add(static_cast<TokenId>(id));
-    }
-    return index;
   }
 
   std::vector<TokenId> encode_well_formed(std::string_view text) const {

@@ -174,7 +174,12 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   EXPECT_EQ(vocabulary.eos_id, -1);
   EXPECT_FALSE(vocabulary.add_dummy_prefix);
   EXPECT_EQ(model.attributes.find("tokenizer.ggml.add_bos_token"), nullptr);  // it has a BOS: the usual
-  EXPECT_EQ(*model.attributes.find("tokenizer.chat_template"), Value("{{ x }}"));
+  EXPECT_EQ(vocabulary.chat_template, Value("{{ x }}"));
+  // llama.cpp finds the texts of unknown, control and user-defined tokens in a prompt.
+  const auto* added = vocabulary.pipeline.find("added_tokens")->get_if<Value::Array>();
+  ASSERT_EQ(added->size(), 3U);
+  EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("content"), Value("u"));
+  EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("special"), Value(false));
 }
 
 // Version 1 counts in 32 bits.

@@ -1,0 +1,334 @@
+#include "tokenizer/gguf_form.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tokenizer/gguf_pre_tokenizers.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/post_processors.hpp"
+#include "tokenizer/pipeline/score_merges.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/token_types.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kGpt2Row = "gpt-2";
+constexpr std::string_view kFalconRow = "falcon";
+
+std::optional<std::int32_t> id_of(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
+
+// The steps of a part that may be a Sequence of others, in their order.
+void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
+  if (part.text("type", "") != "Sequence") return steps.push_back(part);
+  for (const Fields& step : part.list(list)) append_steps(step, list, steps);
+}
+
+std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::string_view list) {
+  std::vector<Fields> steps;
+  if (const auto part = pipeline.map(key)) append_steps(*part, list, steps);
+  return steps;
+}
+
+// Rows write characters as \x{4E00}, tokenizer.json as they are.
+std::string with_characters(std::string_view expression) {
+  std::string text;
+  while (!expression.empty()) {
+    const std::size_t at = expression.find("\\x{");
+    const std::size_t end = at == std::string_view::npos ? at : expression.find('}', at);
+    if (end == std::string_view::npos) break;
+    std::uint32_t code = 0;
+    std::from_chars(expression.data() + at + 3, expression.data() + end, code, 16);
+    text += expression.substr(0, at);
+    unicode::append(text, static_cast<char32_t>(code));
+    expression.remove_prefix(end + 1);
+  }
+  return text += expression;
+}
+
+// "a": text of a pattern that is a String, or nothing.
+std::optional<std::string> pattern_of(const Fields& step, std::string_view kind) {
+  const auto pattern = step.map("pattern");
+  return pattern ? pattern->optional_text(kind) : std::nullopt;
+}
+
+class Former {
+ public:
+  Former(const Vocabulary& vocabulary, const std::string& general_name) : vocabulary_(vocabulary), pipeline_(vocabulary.pipeline, "") {
+    gguf_.general_name = general_name;
+  }
+
+  GgufForm form() {
+    switch (vocabulary_.kind) {
+      case VocabularyKind::sentencepiece_bpe: sentencepiece(); break;
+      case VocabularyKind::pipeline: pipeline(); break;
+      case VocabularyKind::sentencepiece_unigram:
+      case VocabularyKind::byte_pair: return none("of this kind");
+    }
+    if (!held_) return none(why_not_);
+    return {std::move(gguf_), std::move(losses_)};
+  }
+
+ private:
+  GgufForm none(std::string_view which) const { return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", which)}}; }
+
+  void lose(std::string loss) { losses_.push_back(std::move(loss)); }
+
+  void take_tokens() {
+    gguf_.bos_token_id = id_of(vocabulary_.bos_id);
+    gguf_.eos_token_id = id_of(vocabulary_.eos_id);
+    gguf_.unknown_token_id = id_of(vocabulary_.unk_id);
+    gguf_.padding_token_id = id_of(vocabulary_.pad_id);
+    gguf_.chat_template = vocabulary_.chat_template;
+    gguf_.tokens.reserve(vocabulary_.size());
+    gguf_.scores.reserve(vocabulary_.size());
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      gguf_.tokens.emplace_back(vocabulary_.text(id));
+      gguf_.scores.push_back(vocabulary_.score(id));
+      gguf_.token_type.push_back(token_type_number(vocabulary_.type(id)));
+    }
+  }
+
+  void sentencepiece() {
+    gguf_.model = "llama";
+    gguf_.pre = "default";
+    take_tokens();
+    gguf_.add_space_prefix = vocabulary_.add_dummy_prefix;
+    if (vocabulary_.remove_extra_whitespaces) gguf_.remove_extra_whitespaces = true;
+    gguf_.add_bos_token = vocabulary_.bos_id >= 0;
+    gguf_.add_eos_token = false;
+    if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", vocabulary_.normalizer));
+    check_added_tokens();
+    held_ = true;
+  }
+
+  void pipeline() {
+    const auto model = pipeline_.map("model");
+    const std::string type = model ? model->text("type", "") : "";
+    if (type != "BPE") {
+      why_not_ = fmt::format("of the model {} yet", type.empty() ? "that is missing" : type);
+      return;
+    }
+    if (!model->text("continuing_subword_prefix", "").empty() || !model->text("end_of_word_suffix", "").empty()) {
+      why_not_ = "whose tokens have a prefix or a suffix by their place in a word";
+      return;
+    }
+    take_tokens();
+    name_unused_tokens();
+    const std::vector<Fields> cuts = steps_of(pipeline_, "pre_tokenizer", "pretokenizers");
+    const bool byte_level = std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
+    byte_level ? gpt2(*model, cuts) : llama(*model, cuts);
+    if (!held_) return;
+    take_special_tokens();
+    check_added_tokens();
+  }
+
+  // llama.cpp wants a text for each id.
+  void name_unused_tokens() {
+    for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
+      if (gguf_.tokens[id].empty()) gguf_.tokens[id] = fmt::format("[PAD{}]", id);
+    }
+  }
+
+  void gpt2(const Fields& model, const std::vector<Fields>& cuts) {
+    gguf_.model = "gpt2";
+    gguf_.scores.clear();
+    name_pre_tokenizer(model, cuts);
+    take_merges(model);
+    if (const auto normalizer = pipeline_.map("normalizer")) {
+      lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", normalizer->text("type", "")));
+    }
+    held_ = true;
+  }
+
+  // Which expressions the steps cut by; nothing for a step that is none of those that rows have.
+  static std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
+    const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
+    std::vector<std::string> expressions;
+    for (const Fields& step : cuts) {
+      const std::string type = step.text("type", "");
+      if (type == "ByteLevel") {
+        if (step.boolean("add_prefix_space", true)) return std::nullopt;
+        if (step.boolean("use_regex", true)) expressions.push_back(gpt2);
+      } else if (type == "Digits") {
+        expressions.emplace_back(step.boolean("individual_digits", false) ? "\\p{N}" : "\\p{N}+");
+      } else if (type == "Punctuation" && step.text("behavior", "Isolated") == "Contiguous") {
+        expressions.emplace_back(find_gguf_pre_tokenizer(kFalconRow)->expressions.front());
+      } else if (const auto expression = type == "Split" ? pattern_of(step, "Regex") : std::nullopt) {
+        const bool inverted = step.boolean("invert", false);
+        if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
+        expressions.push_back(with_characters(*expression));
+      } else {
+        return std::nullopt;
+      }
+    }
+    return expressions;
+  }
+
+  void name_pre_tokenizer(const Fields& model, const std::vector<Fields>& cuts) {
+    const auto wanted = expressions_of(cuts);
+    const bool whole_words = model.boolean("ignore_merges", false);
+    const auto cuts_so = [&](const GgufPreTokenizer& row) {
+      return wanted && row.byte_level && row.ignore_merges == whole_words &&
+             std::ranges::equal(row.expressions, *wanted,
+                                [](std::string_view expression, const std::string& other) { return with_characters(expression) == other; });
+    };
+    const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
+    if (row != gguf_pre_tokenizers().end()) {
+      gguf_.pre = row->name.empty() ? "default" : row->name;
+      return;
+    }
+    gguf_.pre = "default";
+    lose("llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
+  }
+
+  void take_merges(const Fields& model) {
+    bool spaces = false;
+    const auto add = [&](std::string_view left, std::string_view right) {
+      spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
+      gguf_.merges.push_back(fmt::format("{} {}", left, right));
+    };
+    if (model.boolean("merge_by_score", false)) {
+      for (const auto& [left, right] : listed_score_merges(vocabulary_, tokens_of_model(vocabulary_))) add(left, right);
+    } else {
+      for (const auto& [left, right] : vocabulary_.merges) add(left, right);
+    }
+    if (spaces) lose("gguf divides merges at a space: those of tokens with spaces are lost");
+  }
+
+  // SentencePiece's algorithm merges by scores, and whatever makes a token.
+  void llama(const Fields& model, const std::vector<Fields>& cuts) {
+    gguf_.model = "llama";
+    gguf_.pre = "default";
+    if (!model.boolean("byte_fallback", false) || !escapes_spaces(cuts)) {
+      why_not_ = "whose steps are neither those of byte-level BPE nor those of SentencePiece";
+      return;
+    }
+    held_ = true;
+    if (model.boolean("merge_by_score", false)) return;
+    rank_by_merges();
+  }
+
+  // Does U+2581 stand for spaces? Notes what else the steps do.
+  bool escapes_spaces(const std::vector<Fields>& cuts) {
+    bool escaped = false;
+    bool prefix = false;
+    for (const Fields& step : steps_of(pipeline_, "normalizer", "normalizers")) {
+      const std::string type = step.text("type", "");
+      if (type == "Prepend" && step.text("prepend", "") == kSpaceSymbol) {
+        prefix = true;
+      } else if (type == "Replace" && pattern_of(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
+        escaped = true;
+      } else {
+        lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      }
+    }
+    for (const Fields& step : cuts) {
+      const std::string type = step.text("type", "");
+      if (type == "Metaspace") {
+        escaped = true;
+        prefix = step.text("prepend_scheme", step.boolean("add_prefix_space", true) ? "always" : "never") != "never";
+      } else if (type != "Split" || pattern_of(step, "String") != " " || !escaped) {  // once they are replaced there is no space to cut at
+        lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      }
+    }
+    gguf_.add_space_prefix = prefix;
+    return escaped;
+  }
+
+  // A token's score is the rank of the first merge that makes it; other ways to make it merge, too.
+  void rank_by_merges() {
+    TokenIndex ids(vocabulary_);
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) ids.add(static_cast<TokenId>(id));
+    constexpr float kNever = -1e9F;
+    std::ranges::fill(gguf_.scores, kNever);
+    std::unordered_set<std::uint64_t> pairs;
+    pairs.reserve(vocabulary_.merges.size());
+    std::string both;
+    std::int32_t last = -1;
+    bool in_order = true;
+    for (std::size_t rank = 0; rank < vocabulary_.merges.size(); ++rank) {
+      const auto& [left, right] = vocabulary_.merges[rank];
+      const auto left_id = ids.find(left);
+      const auto right_id = ids.find(right);
+      const auto merged = ids.find((both = left) += right);
+      if (!left_id || !right_id || !merged) continue;
+      pairs.insert(static_cast<std::uint64_t>(*left_id) << 32 | static_cast<std::uint32_t>(*right_id));
+      float& score = gguf_.scores[static_cast<std::size_t>(*merged)];
+      if (score == kNever) {
+        score = -static_cast<float>(rank);
+      } else if (*merged != last && !is_added(*merged)) {
+        in_order = false;
+      }
+      last = *merged;
+    }
+    std::size_t more = 0;
+    for_each_score_merge(vocabulary_, ids, [&](const ScoreMerge& merge) {
+      const bool found_whole = is_added(merge.merged);
+      if (!found_whole && !pairs.contains(static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right))) ++more;
+    });
+    if (more > 0 || !in_order) {
+      lose(fmt::format("llama.cpp merges whatever makes a token, the vocabulary only what it lists ({} ways more{}): some words get other tokens", more,
+                       in_order ? "" : ", and others in another order"));
+    }
+  }
+
+  bool is_added(TokenId id) const {
+    const TokenType type = vocabulary_.type(static_cast<std::size_t>(id));
+    return type == TokenType::control || type == TokenType::user_defined;
+  }
+
+  void take_special_tokens() {
+    constexpr TokenId kText = -1;
+    std::vector<TokenId> around = {kText};
+    if (const auto post = pipeline_.map("post_processor")) around = make_post_processor(*post, vocabulary_.size())->apply(std::move(around));
+    const auto text = std::ranges::find(around, kText);
+    const std::vector<TokenId> before(around.begin(), text);
+    const std::vector<TokenId> behind(text == around.end() ? text : text + 1, around.end());
+    const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag, std::string_view where) {
+      flag = !tokens.empty();
+      if (tokens.empty()) return;
+      if (!id) id = tokens.front();
+      if (tokens.size() == 1 && *id == tokens.front()) return;
+      flag = false;
+      lose(fmt::format("gguf does not hold the special tokens {} texts: {}", where, fmt::join(tokens, ", ")));
+    };
+    take(before, gguf_.bos_token_id, gguf_.add_bos_token, "in front of");
+    take(behind, gguf_.eos_token_id, gguf_.add_eos_token, "behind");
+  }
+
+  // Which of them take white space the name says, or nothing.
+  void check_added_tokens() {
+    const Attributes known{{"added_tokens", gguf_added_tokens(vocabulary_, gguf_.general_name)}};
+    std::unordered_set<TokenId> taking;
+    for (const AddedToken& token : read_added_tokens(Fields(known, ""), vocabulary_.size())) {
+      if (token.rstrip) taking.insert(token.id);
+    }
+    std::size_t count = 0;
+    for (const AddedToken& token : read_added_tokens(pipeline_, vocabulary_.size())) {
+      count += token.lstrip || token.single_word || token.rstrip != taking.contains(token.id) ? 1 : 0;
+    }
+    if (count > 0) lose(fmt::format("gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", count));
+  }
+
+  const Vocabulary& vocabulary_;
+  Fields pipeline_;
+  GgufTokenizer gguf_;
+  std::vector<std::string> losses_;
+  bool held_ = false;
+  std::string why_not_;
+};
+
+}  // namespace
+
+GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name) { return Former(vocabulary, general_name).form(); }
+
+}  // namespace poise

@@ -1,0 +1,17 @@
+// Types of tokens in numbers, as SentencePiece has them and GGUF after it: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// Nothing for another number.
+std::optional<TokenType> numbered_token_type(std::uint64_t number);
+
+// BOS, EOS and padding are control tokens.
+std::int32_t token_type_number(TokenType type);
+
+}  // namespace poise
