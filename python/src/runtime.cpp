@@ -151,7 +151,7 @@ Memory logits(PySession& session) {
 class Generator {
  public:
   Generator(std::shared_ptr<PySession> session, const Tokens& prompt, std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop)
-      : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop.value_or(session_->weights().parts().end_of_text)) {
+      : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop) {
     const Weights& weights = session_->weights();
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
       refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
@@ -201,7 +201,7 @@ class Generator {
     }
     last_ = sampler_.sample(running.logits().first(choices_));
     --left_;
-    if (*last_ == stop_) {
+    if (session_->weights().parts().ends_text(*last_, stop_)) {
       left_ = 0;
       reason_ = "end_of_text";
     }
@@ -212,7 +212,7 @@ class Generator {
   Sampler sampler_;
   std::optional<TextStream> stream_;
   std::size_t left_;
-  TokenId stop_;
+  std::optional<TokenId> stop_;
   std::size_t choices_ = 0;
   std::size_t position_ = 0;  // where the session was left
   std::optional<TokenId> last_;

@@ -101,8 +101,6 @@ class Session::State {
     throw Error(ErrorKind::bad_argument, fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
   }
 
-  TokenId end_of_text() const { return weights_->parts().end_of_text; }
-
   std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
     reset();
     std::vector<double> result;
@@ -173,7 +171,7 @@ Generation Session::generate(const GenerateOptions& options, const std::function
     }
     result.tokens.push_back(sampler.sample(state_->choices()));
     const bool go_on = !on_token || on_token(result.tokens.back());
-    if (result.tokens.back() == options.stop_id.value_or(state_->end_of_text())) {
+    if (state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
       result.reason = StopReason::end_of_text;
       return result;
     }

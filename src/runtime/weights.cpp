@@ -3,6 +3,7 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "tokenizer/end_tokens.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 
 namespace poise {
@@ -24,9 +25,9 @@ std::shared_ptr<const Weights> load_weights(const Model& model) {
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
   if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {
     parts->tokenizer.emplace(*std::move(vocabulary));
-    parts->end_of_text = parts->tokenizer->vocabulary().eos_id;
-  } else {
-    parts->end_of_text = family_of(model).end_of_text;
+    parts->ends = end_tokens(model, parts->tokenizer->vocabulary());
+  } else if (const TokenId end = family_of(model).end_of_text; end >= 0) {
+    parts->ends = {end};
   }
   return std::make_shared<const Weights>(std::move(parts));
 }

@@ -1,7 +1,9 @@
 // What Weights are made of.
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <poise/weights.hpp>
 
@@ -13,7 +15,10 @@ struct Weights::Parts {
   std::unique_ptr<const Transformer> transformer;
   std::optional<Tokenizer> tokenizer = {};
   std::size_t max_context = 0;
-  TokenId end_of_text = -1;  // what ends a text unless told otherwise; -1: nothing
+  std::vector<TokenId> ends = {};  // each of them ends a text unless told otherwise
+
+  // Does the token end a text? Where `stop` is given, it alone does.
+  bool ends_text(TokenId token, const std::optional<TokenId>& stop) const { return stop ? token == *stop : std::ranges::find(ends, token) != ends.end(); }
 };
 
 }  // namespace poise
