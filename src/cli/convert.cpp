@@ -260,8 +260,10 @@ void add_convert(CLI::App& app) {
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory")->required();
-  command->add_option("-o,--output", options->output, "File to write")->required();
-  command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides")->check(not_empty())->type_name("FORMAT");
+  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name with a slash behind it")->required();
+  command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
+      ->check(not_empty())
+      ->type_name("FORMAT");
   add_choice<std::optional<DType>, DType>(*command, "--dtype", convert_options.dtype, {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}},
                                           "Type for floating-point tensors; without it they stay as they are where the format can hold them");
   command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);

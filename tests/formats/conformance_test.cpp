@@ -59,6 +59,8 @@ class Conformance : public testing::TestWithParam<const Format*> {
 
   Model sound_model() const { return format().read(sound_input(), {}); }
 
+  void expect_directory_is_read(const Model& model) const;
+
   bool has_table() const { return hostile::hostile_tables().contains(name()); }
 };
 
@@ -117,7 +119,7 @@ TEST_P(Conformance, HasAName) {
 TEST_P(Conformance, IsRecognisedByItsContent) {
   ASSERT_TRUE(has_table());
   EXPECT_EQ(recognise(sound_input(), all_formats()), &format());
-  if (format().write == nullptr) return;
+  if (format().write == nullptr || is_a_directory()) return;
   // Whatever the file is called.
   const auto file = support::written(sound_model(), format());
   EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, all_formats()), &format());
@@ -140,10 +142,22 @@ void expect_same_tensors(const Model& expected, const Model& found) {
   }
 }
 
+void Conformance::expect_directory_is_read(const Model& model) const {
+  const support::Files files = support::written_files(model, format());
+  for (const auto& [file, bytes] : files) EXPECT_EQ(format().why_kept({file, "config.json"}), "") << "a directory that has been written could not be replaced";
+  const support::TemporaryDirectory directory;
+  const Model again = support::read(files, directory.path());
+  EXPECT_EQ(again.origin.format, name());
+  expect_same_tensors(model, again);
+  EXPECT_TRUE(!losses_of(model, format(), {}).empty() || diff(model, again).same());
+  EXPECT_EQ(support::written_files(again, format()), files) << "written again, the files differ";
+}
+
 TEST_P(Conformance, ReadsWhatItWrites) {
   ASSERT_TRUE(has_table());
   if (format().write == nullptr || format().read == nullptr) return;
   const Model model = sound_model();
+  if (is_a_directory()) return expect_directory_is_read(model);
   const auto file = support::written(model, format());
   const Model again = support::read(file, file_name());
   expect_same_tensors(model, again);

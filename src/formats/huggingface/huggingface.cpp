@@ -1,6 +1,7 @@
 // The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
 //   config.json                     hyperparameters
+//   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
 //   tokenizer.model                 SentencePiece vocabulary, or
@@ -22,25 +23,26 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/huggingface/front_matter.hpp"
+#include "formats/huggingface/names.hpp"
 #include "formats/huggingface/provenance.hpp"
+#include "formats/huggingface/write.hpp"
+#include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
+#include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
 
 namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace huggingface;
 
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README: its front matter is within them
-constexpr std::string_view kConfig = "config.json";
-constexpr std::string_view kSingle = "model.safetensors";
-constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr std::string_view kReadme = "README.md";
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -247,12 +249,14 @@ Model read(const Input& input, const ReadOptions& options) {
   const std::vector<fs::path> weights = read_tensors(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
+  if (is_there(directory.path() / kGeneration)) model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration));
   const std::string model_type = model.card.model_type;
-  model.card = read_card(model.config_json, directory.readme(), directory.path(), weights);
+  const std::optional<Card> written = take_card_text(model);  // by Poise
+  model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
   model.origin = directory.origin();
   if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), input.path.string());
-  model.card.uuid = content_uuid(model);
+  if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
 }
 
@@ -261,12 +265,14 @@ Model read(const Input& input, const ReadOptions& options) {
 const Format kHuggingFace = {
     .info = {"huggingface", "a Hugging Face model directory", ""},
     .extensions = {},
-    .options = {},
+    .options = {.shard_size = true},
     .holds_bf16 = true,
     .container = Container::directory,  // of any members: its reader says which are missing
+    .why_kept = huggingface::why_kept,
     .read = read,
-    .write = nullptr,
-    .losses = nullptr,
+    .write = huggingface::write,
+    .plan = huggingface::plan,
+    .losses = huggingface::losses,
 };
 
 }  // namespace poise

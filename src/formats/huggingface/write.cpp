@@ -1,0 +1,291 @@
+#include "formats/huggingface/write.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "formats/huggingface/names.hpp"
+#include "formats/metadata.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "io/meter.hpp"
+#include "tokenizer/end_tokens.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/write_files.hpp"
+#include "views/dense.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+constexpr std::string_view kCardKey = "poise.card";
+constexpr std::size_t kMaxShards = 99999;  // names have five digits
+
+// The classes of transformers, which finds them by "architectures".
+constexpr std::array kClasses = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"falcon", "FalconForCausalLM"},
+    {"gemma", "GemmaForCausalLM"},
+    {"gemma2", "Gemma2ForCausalLM"},
+    {"gemma3_text", "Gemma3ForCausalLM"},
+    {"gpt2", "GPT2LMHeadModel"},
+    {"gpt_oss", "GptOssForCausalLM"},
+    {"llama", "LlamaForCausalLM"},
+    {"mistral", "MistralForCausalLM"},
+    {"mixtral", "MixtralForCausalLM"},
+    {"olmo2", "Olmo2ForCausalLM"},
+    {"phi3", "Phi3ForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"},
+    {"qwen2_moe", "Qwen2MoeForCausalLM"},
+    {"qwen3", "Qwen3ForCausalLM"},
+    {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"smollm3", "SmolLM3ForCausalLM"},
+});
+
+constexpr std::array kTorchNames =
+    std::to_array<std::pair<DType, std::string_view>>({{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
+
+const std::string_view* class_of(std::string_view model_type) {
+  const auto* row = std::ranges::find(kClasses, model_type, &std::pair<std::string_view, std::string_view>::first);
+  return row == kClasses.end() ? nullptr : &row->second;
+}
+
+// As transformers calls the type of most of the tensors' bytes; empty: of none that it has a name for.
+std::string_view torch_dtype(const Model& model) {
+  std::map<DType, std::uint64_t> bytes;
+  for (const Tensor& tensor : model.tensors()) {
+    if (has_float_elements(tensor)) bytes[element_type(tensor)] += tensor.size_bytes();
+  }
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  if (most == bytes.end()) return {};
+  const auto* row = std::ranges::find(kTorchNames, most->first, &std::pair<DType, std::string_view>::first);
+  return row == kTorchNames.end() ? std::string_view() : row->second;
+}
+
+Attributes config_of(const Model& model) {
+  Attributes config = whole_config(model);
+  if (config.empty()) {
+    throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
+  }
+  require_finite(config);
+  if (const auto* name = class_of(model.card.model_type); name != nullptr && config.find("architectures") == nullptr) {
+    config.set("architectures", Value::Array{*name});
+  }
+  if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
+    const bool new_name = config.find("dtype") != nullptr && config.find("torch_dtype") == nullptr;
+    config.set(new_name ? "dtype" : "torch_dtype", dtype);
+  }
+  return config;
+}
+
+// The model's vocabulary, and its attributes without those that it was made of.
+struct Described {
+  std::optional<Vocabulary> vocabulary;
+  Attributes attributes;
+  std::vector<std::string> losses;
+};
+
+bool is_tokenizer_key(std::string_view key) {
+  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.chat_template",
+                                                      "tokenizer.ggml.model",
+                                                      "tokenizer.ggml.pre",
+                                                      "tokenizer.ggml.tokens",
+                                                      "tokenizer.ggml.scores",
+                                                      "tokenizer.ggml.token_type",
+                                                      "tokenizer.ggml.merges",
+                                                      "tokenizer.ggml.bos_token_id",
+                                                      "tokenizer.ggml.eos_token_id",
+                                                      "tokenizer.ggml.unknown_token_id",
+                                                      "tokenizer.ggml.padding_token_id",
+                                                      "tokenizer.ggml.seperator_token_id",
+                                                      "tokenizer.ggml.cls_token_id",
+                                                      "tokenizer.ggml.add_bos_token",
+                                                      "tokenizer.ggml.add_eos_token",
+                                                      "tokenizer.ggml.add_space_prefix",
+                                                      "tokenizer.ggml.precompiled_charsmap",
+                                                      "tokenizer.ggml.remove_extra_whitespaces",
+                                                      "poise.longest_sequence"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+Described described(const Model& model) {
+  Described result;
+  result.vocabulary = model.vocabulary;
+  if (!result.vocabulary) {
+    try {
+      result.vocabulary = vocabulary_of(model);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", error.message()));
+    }
+    if (result.vocabulary && model.config) result.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  }
+  const bool made = result.vocabulary && !model.vocabulary;
+  const bool generation = !generation_config(model).empty();
+  std::vector<Attributes::Entry> entries;
+  if (model.attributes.find("format") == nullptr) entries.emplace_back("format", "pt");  // without it transformers refuses the file
+  for (const auto& [key, value] : model.attributes) {
+    if (!(made && is_tokenizer_key(key)) && !(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
+  }
+  result.attributes = Attributes::from_unique(std::move(entries));
+  return result;
+}
+
+// What a reader would refuse: a directory holds a whole model.
+void require_whole(const Model& model) {
+  if (model.config && model.size() == 0) throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
+  if (find_family(model.card.model_type) == nullptr) return;
+  const std::vector<std::string> faults = check_consistency(model);
+  if (faults.empty()) return;
+  throw Error(ErrorKind::unsupported, fmt::format("a Hugging Face directory holds a whole model: {}{}", faults.front(),
+                                                  faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
+}
+
+class Directory {
+ public:
+  Directory(const Model& model, const WriteOptions& options) {
+    require_whole(model);
+    add(kConfig, to_json(config_of(model), 2) + "\n");
+    const Described what = described(model);
+    add_generation(model, what);
+    if (what.vocabulary) {
+      for (TokenizerFile& file : tokenizer_files(*what.vocabulary).files) texts_.push_back(std::move(file));
+    }
+    Attributes metadata = text_attributes(what.attributes);
+    if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
+    cut(model, options.shard_size, std::move(metadata));
+  }
+
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const TokenizerFile& file : texts_) sum += file.bytes.size();
+    for (const SafetensorsFile& shard : shards_) sum += shard.bytes();
+    return sum;
+  }
+
+  void write(Output& output, const Progress& progress) const {
+    for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
+    std::uint64_t total = 0;
+    for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
+    Meter meter(progress, total);
+    for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i].write(output.sibling(shard_name(i, shards_.size())), meter);
+  }
+
+ private:
+  static std::string shard_name(std::size_t index, std::size_t count) {
+    return count == 1 ? std::string(kSingle) : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
+  }
+
+  void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
+
+  // The file that was there; else where more tokens end a text than the vocabulary can say.
+  void add_generation(const Model& model, const Described& what) {
+    Attributes generation = generation_config(model);
+    if (generation.empty() && what.vocabulary) {
+      const std::vector<TokenId> ends = end_tokens(model, *what.vocabulary);
+      if (ends.size() < 2) return;
+      if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
+      generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));
+      if (what.vocabulary->pad_id >= 0) generation.set("pad_token_id", what.vocabulary->pad_id);
+    }
+    if (!generation.empty()) add(kGeneration, to_json(generation, 2) + "\n");
+  }
+
+  // Shards have the tensors in the model's order; the first one has the attributes.
+  void cut(const Model& model, const std::optional<std::uint64_t>& most, Attributes metadata) {
+    std::vector<std::vector<const Tensor*>> shards(1);
+    std::uint64_t bytes = 0;
+    std::uint64_t total = 0;
+    for (const Tensor& tensor : model.tensors()) {
+      const std::uint64_t size = tensor.size_bytes();
+      if (most && !shards.back().empty() && saturating_add(bytes, size) > *most) {
+        shards.emplace_back();
+        bytes = 0;
+      }
+      shards.back().push_back(&tensor);
+      bytes = saturating_add(bytes, size);
+      total = saturating_add(total, size);
+    }
+    if (shards.size() > kMaxShards) {
+      throw Error(ErrorKind::unsupported, fmt::format("more than {} files; a larger shard size makes fewer", kMaxShards));
+    }
+    std::map<std::string, std::string> where;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      for (const Tensor* tensor : shards[i]) where.emplace(tensor->name, shard_name(i, shards.size()));
+      shards_.emplace_back(std::move(shards[i]), i == 0 ? std::move(metadata) : Attributes{{"format", "pt"}});
+    }
+    if (shards.size() == 1) return;
+    std::vector<Attributes::Entry> map;
+    for (auto& [tensor, shard] : where) map.emplace_back(tensor, std::move(shard));
+    add(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}}, {"weight_map", Attributes::from_unique(std::move(map))}}, 2) + "\n");
+  }
+
+  std::vector<TokenizerFile> texts_;
+  std::vector<SafetensorsFile> shards_;
+};
+
+}  // namespace
+
+void write(const Model& model, Output& output, const WriteOptions& options) { Directory(model, options).write(output, options.progress); }
+
+FilePlan plan(const Model& model, const WriteOptions& options) {
+  FilePlan plan;
+  plan.bytes = Directory(model, options).bytes();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  Described what = described(model);
+  std::vector<std::string> losses = safetensors_losses(model, what.attributes);
+  std::ranges::move(what.losses, std::back_inserter(losses));
+  if (what.vocabulary) std::ranges::move(tokenizer_files(*what.vocabulary).losses, std::back_inserter(losses));
+  if (class_of(model.card.model_type) == nullptr && model.config_json.find("architectures") == nullptr) {
+    losses.push_back(model.card.model_type.empty()
+                         ? std::string("transformers will not load the model: it does not say what it is")
+                         : fmt::format("transformers may not load the model: Poise does not know its class for a {}", model.card.model_type));
+  }
+  return losses;
+}
+
+std::string why_kept(const MemberNames& names) {
+  constexpr std::array<std::string_view, 22> kKnown = {kConfig,
+                                                       kGeneration,
+                                                       kIndex,
+                                                       kReadme,
+                                                       ".gitattributes",
+                                                       "LICENSE",
+                                                       "LICENSE.txt",
+                                                       "LICENSE.md",
+                                                       "NOTICE",
+                                                       "USE_POLICY.md",
+                                                       "tokenizer.json",
+                                                       "tokenizer.model",
+                                                       "tekken.json",
+                                                       "vocab.json",
+                                                       "vocab.txt",
+                                                       "merges.txt",
+                                                       "tokenizer_config.json",
+                                                       "special_tokens_map.json",
+                                                       "params.json",
+                                                       "added_tokens.json",
+                                                       "chat_template.jinja",
+                                                       "chat_template.json"};
+  const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
+  for (const std::string& name : names) {
+    if (!is_weights(name) && std::ranges::find(kKnown, name) == kKnown.end())
+      return fmt::format("the directory holds {}, which is no file of a model that Poise knows", name);
+  }
+  const bool is_model = std::ranges::any_of(names, [&](const std::string& name) { return is_weights(name) || name == kConfig || name == kIndex; });
+  return is_model ? "" : fmt::format("the directory holds neither {} nor a safetensors file", kConfig);
+}
+
+}  // namespace poise::huggingface

@@ -1,0 +1,236 @@
+#include "tokenizer/tokenizer_json_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "model/limits.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/post_processors.hpp"
+#include "tokenizer/pipeline/score_merges.hpp"
+
+namespace poise {
+namespace {
+
+// The file's fields in their order; what a pipeline has besides has no place.
+constexpr std::array<std::string_view, 9> kFields = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                                     "pre_tokenizer", "post_processor", "decoder", "model"};
+
+// What Poise keeps of a model and the file says by its tokens and merges.
+constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge_by_score", "skip_unknown_merges"};
+
+const Value kNull;
+
+const Value& field(const Attributes& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value == nullptr ? kNull : *value;
+}
+
+Attributes added_token(const AddedToken& token) {
+  return {{"id", std::int64_t{token.id}}, {"content", token.content},       {"single_word", token.single_word}, {"lstrip", token.lstrip},
+          {"rstrip", token.rstrip},       {"normalized", token.normalized}, {"special", token.special}};
+}
+
+// {"single": ...} without a "pair", which the library wants: the text's own tokens twice.
+Value with_pair(const Value& post) {
+  const auto* map = post.get_if<Attributes>();
+  if (map == nullptr) return post;
+  Attributes result = *map;
+  if (const Value* list = map->find("processors"); list != nullptr && list->get_if<Value::Array>() != nullptr) {
+    Value::Array steps;
+    for (const Value& step : *list->get_if<Value::Array>()) steps.push_back(with_pair(step));
+    result.set("processors", std::move(steps));
+  }
+  const Value* single = map->find("single");
+  if (map->find("pair") != nullptr || single == nullptr || single->get_if<Value::Array>() == nullptr) return result;
+  Value::Array pair;
+  for (const Value& piece : *single->get_if<Value::Array>()) {
+    pair.push_back(piece);
+    const auto* item = piece.get_if<Attributes>();
+    if (item != nullptr && item->find("Sequence") != nullptr) pair.emplace_back(Attributes{{"Sequence", Attributes{{"id", "B"}, {"type_id", 1}}}});
+  }
+  result.set("pair", std::move(pair));
+  return result;
+}
+
+class Writer {
+ public:
+  Writer(const Vocabulary& vocabulary, std::vector<std::string>& losses) : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
+
+  std::string text() {
+    std::string out = "{";
+    for (const std::string_view key : kFields) {
+      out += fmt::format("{}\n  \"{}\": ", out.size() == 1 ? "" : ",", key);
+      if (key == "model") {
+        append_model(out);
+      } else {
+        out += to_json(value_of(key));
+      }
+    }
+    for (const auto& [key, value] : vocabulary_.pipeline) {
+      if (std::ranges::find(kFields, key) == kFields.end())
+        losses_.push_back(fmt::format("tokenizer.json has no place for what the vocabulary says of {}", key));
+    }
+    return out += "\n}\n";
+  }
+
+ private:
+  Value value_of(std::string_view key) const {
+    if (key == "added_tokens") {
+      Value::Array added;
+      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, ""), vocabulary_.size())) added.emplace_back(added_token(token));
+      return added;
+    }
+    const Value& value = field(vocabulary_.pipeline, key);
+    if (key == "post_processor") return with_pair(value);
+    return key == "version" && value == kNull ? Value("1.0") : value;
+  }
+
+  const Attributes& model() const {
+    const auto* map = field(vocabulary_.pipeline, "model").get_if<Attributes>();
+    if (map == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer: model: is missing");
+    return *map;
+  }
+
+  void append_model(std::string& out) {
+    Attributes fields;
+    for (const auto& [key, value] : model()) {
+      if (std::ranges::find(kOwn, key) == kOwn.end()) fields.set(key, value);
+    }
+    const bool bpe = field(fields, "type") == Value("BPE");
+    const auto usual = [&](const char* key, const Value& value) {
+      if (fields.find(key) == nullptr) fields.set(key, value);
+    };
+    for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (bpe) usual(key, nullptr);
+    }
+    for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) {
+      if (bpe) usual(key, false);
+    }
+    std::string text = to_json(fields);
+    text.pop_back();
+    out += text += text.size() == 1 ? "" : ", ";
+    out += "\"vocab\": ";
+    field(fields, "type") == Value("Unigram") ? append_scored(out) : append_tokens(out);
+    if (bpe) append_merges(out);
+    out += "}";
+  }
+
+  void append_text(std::string& out, std::string_view text) const {
+    if (!is_utf8(text)) throw Error(ErrorKind::unsupported, fmt::format("tokenizer.json holds text in UTF-8, the token \"{}\" is none", text));
+    out += to_json(text);
+  }
+
+  bool is_known(std::size_t id) const { return ids_.find(vocabulary_.text(id)) == static_cast<TokenId>(id); }
+
+  void append_tokens(std::string& out) {
+    std::size_t repeated = 0;
+    out += "{";
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (!is_known(id)) {
+        repeated += !vocabulary_.text(id).empty() && ids_.find(vocabulary_.text(id)) ? 1 : 0;
+        continue;
+      }
+      if (out.back() != '{') out += ",";
+      append_text(out, vocabulary_.text(id));
+      out += fmt::format(":{}", id);
+    }
+    out += "}";
+    if (repeated > 0) losses_.push_back(fmt::format("tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
+  }
+
+  // A token's id is its place.
+  void append_scored(std::string& out) const {
+    const auto* scores = field(model(), "scores").get_if<Value::Array>();
+    out += "[";
+    for (std::size_t id = 0; id < vocabulary_.size() && !is_added_only(id); ++id) {
+      if (id > 0) out += ",";
+      out += "[";
+      append_text(out, vocabulary_.text(id));
+      out += fmt::format(",{}]", to_json(scores != nullptr && id < scores->size() ? (*scores)[id] : Value(static_cast<double>(vocabulary_.score(id)))));
+    }
+    out += "]";
+  }
+
+  bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
+
+  // "a b", or ["a", "b"] where a token has a space, which older versions of the library do not read.
+  void append_merges(std::string& out) {
+    std::vector<std::pair<std::string_view, std::string_view>> merges;
+    if (field(model(), "merge_by_score") == Value(true)) {
+      merges = listed_score_merges(vocabulary_, ids_);
+    } else {
+      merges.assign(vocabulary_.merges.begin(), vocabulary_.merges.end());
+    }
+    if (field(model(), "skip_unknown_merges") == Value(true)) {
+      std::erase_if(merges, [&](const auto& merge) {
+        return !ids_.find(merge.first) || !ids_.find(merge.second) || !ids_.find(std::string(merge.first).append(merge.second));
+      });
+    }
+    if (merges.size() > kMaxMerges) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
+    const auto has_space = [](std::string_view text) { return text.find(' ') != std::string_view::npos; };
+    const bool spaces = std::ranges::any_of(merges, [&](const auto& merge) { return has_space(merge.first) || has_space(merge.second); });
+    out += ", \"merges\": [";
+    for (const auto& [left, right] : merges) {
+      if (out.back() != '[') out += ",";
+      if (spaces) out += "[";
+      append_text(out, spaces ? std::string(left) : fmt::format("{} {}", left, right));
+      if (!spaces) continue;
+      out += ",";
+      append_text(out, right);
+      out += "]";
+    }
+    out += "]";
+  }
+
+  const Vocabulary& vocabulary_;
+  std::vector<std::string>& losses_;
+  TokenIndex ids_;
+};
+
+}  // namespace
+
+std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) { return Writer(vocabulary, losses).text(); }
+
+std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_view tokenizer_class) {
+  Attributes config{{"tokenizer_class", tokenizer_class}};
+  const Fields pipeline(vocabulary.pipeline, "");
+  bool adds_bos = vocabulary.kind != VocabularyKind::pipeline && vocabulary.bos_id >= 0;
+  bool adds_eos = false;
+  if (const auto post = pipeline.map("post_processor")) {
+    const std::vector<TokenId> around = make_post_processor(*post, vocabulary.size())->apply({});
+    adds_bos = vocabulary.bos_id >= 0 && !around.empty() && around.front() == vocabulary.bos_id;
+    adds_eos = vocabulary.eos_id >= 0 && !around.empty() && around.back() == vocabulary.eos_id && (!adds_bos || around.size() > 1);
+  }
+  config.set("add_bos_token", adds_bos);
+  config.set("add_eos_token", adds_eos);
+  std::vector<Attributes::Entry> added;
+  std::unordered_set<TokenId> ids;
+  for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {
+    if (!ids.insert(token.id).second) continue;
+    Attributes entry = added_token(token);
+    entry.erase("id");
+    added.emplace_back(std::to_string(token.id), std::move(entry));
+  }
+  if (!added.empty()) config.set("added_tokens_decoder", Attributes::from_unique(std::move(added)));
+  const auto name = [&](const char* key, std::int32_t id) {
+    if (id >= 0) config.set(key, vocabulary.text(static_cast<std::size_t>(id)));
+  };
+  name("bos_token", vocabulary.bos_id);
+  name("eos_token", vocabulary.eos_id);
+  name("pad_token", vocabulary.pad_id);
+  name("unk_token", vocabulary.unk_id);
+  if (vocabulary.chat_template != Value()) config.set("chat_template", vocabulary.chat_template);
+  config.set("clean_up_tokenization_spaces", false);
+  if (vocabulary.max_length > 0) config.set("model_max_length", vocabulary.max_length);
+  return to_json(config, 2) + "\n";
+}
+
+}  // namespace poise

@@ -1,0 +1,86 @@
+#include "tokenizer/write_files.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/source.hpp>
+
+#include "tokenizer/gguf_form.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kAddedTokens = "added_tokens";
+
+class Writer {
+ public:
+  explicit Writer(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  TokenizerFiles write() {
+    switch (vocabulary_.kind) {
+      case VocabularyKind::sentencepiece_bpe:
+        sentencepiece();
+        json(as_pipeline());
+        break;
+      case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
+      case VocabularyKind::pipeline: json(vocabulary_); break;
+      case VocabularyKind::byte_pair: lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out"); break;
+    }
+    if (!result_.files.empty()) {
+      const bool pipeline = vocabulary_.kind == VocabularyKind::pipeline;
+      result_.files.push_back({"tokenizer_config.json", write_tokenizer_config(vocabulary_, pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer")});
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void lose(std::string loss) { result_.losses.push_back(std::move(loss)); }
+
+  // What is no file of SentencePiece's is found by reading it.
+  void sentencepiece() {
+    std::string bytes = write_sentencepiece(vocabulary_);
+    Vocabulary again;
+    try {
+      const auto all = std::as_bytes(std::span(bytes));
+      again = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
+    } catch (const Error& error) {
+      return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
+    }
+    if (vocabulary_.normalizer != again.normalizer) lose(fmt::format("tokenizer.model is written without the normalizer {}", vocabulary_.normalizer));
+    bool types = again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
+    for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
+    if (!types) lose("tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control tokens, or take theirs");
+    result_.files.push_back({"tokenizer.model", std::move(bytes)});
+  }
+
+  // What SentencePiece does, in steps of tokenizer.json.
+  Vocabulary as_pipeline() const {
+    Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
+    if (const Value* added = vocabulary_.pipeline.find(kAddedTokens)) pipeline.pipeline.set(std::string(kAddedTokens), *added);
+    return pipeline;
+  }
+
+  void json(const Vocabulary& vocabulary) {
+    std::vector<std::string> losses;
+    try {
+      result_.files.push_back({"tokenizer.json", write_tokenizer_json(vocabulary, losses)});
+      result_.losses.insert(result_.losses.end(), losses.begin(), losses.end());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      lose(fmt::format("the vocabulary makes no tokenizer.json: {}", error.message()));
+    }
+  }
+
+  const Vocabulary& vocabulary_;
+  TokenizerFiles result_;
+};
+
+}  // namespace
+
+TokenizerFiles tokenizer_files(const Vocabulary& vocabulary) { return Writer(vocabulary).write(); }
+
+}  // namespace poise

@@ -1,0 +1,25 @@
+// A vocabulary as the files of a Hugging Face directory: the way back from files.hpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+struct TokenizerFile {
+  std::string name;
+  std::string bytes;
+};
+
+struct TokenizerFiles {
+  std::vector<TokenizerFile> files;
+  std::vector<std::string> losses;  // one sentence each
+};
+
+// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, and tokenizer_config.json. What a vocabulary cannot be written as is told in
+// the losses.
+TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
+
+}  // namespace poise
