@@ -133,7 +133,7 @@ void write_random_seeds(SeedWriter& seeds) {
     fuzz::Dice dice(bytes);
     const Model model = fuzz::random_model(dice);
     for (const Format* format : all_formats()) {
-      if (format->write != nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
+      if (format->write != nullptr && format->why_kept == nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
     }
   }
 }

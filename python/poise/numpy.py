@@ -43,7 +43,7 @@ def save(tensor_dict, metadata: "typing.Optional[dict[str, str]]" = None, format
 
 def _usual_format(filename):
     extension = os.path.splitext(os.fspath(filename))[1]
-    known = {one.extension for one in _operations.formats() if one.writable}
+    known = {one.extension for one in _operations.formats() if one.writable and one.extension}
     return {} if extension in known else {"format": "safetensors"}
 
 

@@ -57,10 +57,19 @@ class Job:
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir()
         for name, content in self.before.items():
+            (self.directory / name).parent.mkdir(exist_ok=True)
             (self.directory / name).write_bytes(content)
 
     def state(self):
-        return {path.name: path.read_bytes() for path in self.directory.iterdir()}
+        """Files by their names, those in a directory behind its; an empty directory has the name that ends in a slash."""
+        files = {}
+        for path in self.directory.rglob("*"):
+            name = str(path.relative_to(self.directory))
+            if path.is_file():
+                files[name] = path.read_bytes()
+            elif not any(path.iterdir()):
+                files[name + "/"] = b""
+        return files
 
     def describe(self):
         """What a reader finds in a file that is edited in place."""
@@ -138,10 +147,12 @@ def inject_together(job, injector, report):
 
 
 def is_whole_but_for_the_finished(job):
-    """Under its hidden name a finished file may stay, complete, when a process is killed just before it is renamed."""
+    """Under its hidden name a finished file may stay, complete, when a process is killed just before it is renamed; so may files of a
+    directory, those of the new one or, when the two have changed places, of the old one."""
     state = job.state()
-    finished = {name: state.pop(name) for name in list(state) if name.startswith(".") and name.endswith(".poise-new")}
-    return job.is_whole(state) and all(content == job.after.get(name[1:-len(".poise-new")]) for name, content in finished.items())
+    finished = {name: state.pop(name) for name in list(state) if name.startswith(".") and name.split("/")[0].endswith(".poise-new")}
+    shown = {name[1:].replace(".poise-new", "", 1): content for name, content in finished.items() if not name.endswith("/")}
+    return job.is_whole(state) and all(content in (job.after.get(name), job.before.get(name)) for name, content in shown.items())
 
 
 def kill(job, kills, report):
@@ -160,7 +171,7 @@ def kill(job, kills, report):
             report.faults.append(f"{job.name}: killed: {left}")
         elif left != sorted(job.before) and left != sorted(job.after):  # the next save leaves nothing of that
             subprocess.run([job.poise, *job.arguments], capture_output=True, timeout=60)
-            if any(name.endswith(".poise-new") for name in job.state()):
+            if any(name.split("/")[0].endswith(".poise-new") for name in job.state()):
                 report.faults.append(f"{job.name}: killed and done again: {sorted(job.state())}")
 
 
@@ -206,12 +217,15 @@ def main():
         small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
         edited = {"zt2": made("small.zt", "convert", scratch / "small.safetensors"), "zt1": made("small1.zt", "convert", scratch / "small.safetensors", "--to", "zt1")}
         convert = ["convert", model, "-o"]
+        old_directory = {"out/config.json": b"old", "out/model-00001-of-00001.safetensors": b"older"}
         jobs = [
             Job("new", [*convert, "@/out.alt"], {}, options.poise, scratch),
             Job("replaced", [*convert, "@/out.alt", "--force"], {"out.alt": b"old"}, options.poise, scratch),
             Job("read", [*convert, "@/out.alt", "--io", "read", "--dtype", "f32"], {}, options.poise, scratch),
             Job("copied", [*convert, "@/out.safetensors"], {}, options.poise, scratch),
             Job("shards", [*convert, "@/out.zt", "--shard-size", "1M"], {}, options.poise, scratch),
+            Job("directory", [*convert, "@/out/", "--shard-size", "1M"], {}, options.poise, scratch),
+            Job("replaced-directory", [*convert, "@/out/", "--force"], old_directory, options.poise, scratch),
             Job("compressed", [*convert, "@/out.zt", "--to", "zt1", "--compress", "zstd"], {}, options.poise, scratch),
             Job("edit-2", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt2"]}, options.poise, scratch),
             Job("edit-1", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt1"]}, options.poise, scratch),
