@@ -1,0 +1,143 @@
+// Hugging Face directories, written. What is in them, and what they say is lost; the command tests have the rest.
+#include "formats/huggingface/write.hpp"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/convert.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+#include "support/model_files.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Model example() { return open(source_directory() / "examples" / "nano-mistral"); }
+
+void add_numbers(Model& model, const std::string& name, Shape shape, DType dtype) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(dtype, *element_count(shape))));
+  model.add(make_dense(name, std::move(shape), dtype, make_memory_blob(std::move(bytes), name)));
+}
+
+// Of a family that Poise does not know, with a vocabulary as a GGUF file's metadata describe it.
+Model described() {
+  Model model;
+  model.card = {.model_type = "frob", .base_model = "a/b", .author = "c", .created_at = "2020-01-02", .last_modified = "", .license = "mit", .uuid = "u"};
+  model.config_json = {{"model_type", "frob"}, {"torch_dtype", "float16"}, {"x", 1}};
+  model.attributes = {{"tokenizer.ggml.model", "gpt2"},
+                      {"tokenizer.ggml.pre", "qwen2"},
+                      {"tokenizer.ggml.tokens", Value::Array{"a", "b", "ab", "<s>", "<e>"}},
+                      {"tokenizer.ggml.token_type", Value::Array{1, 1, 1, 3, 3}},
+                      {"tokenizer.ggml.merges", Value::Array{"a b"}},
+                      {"tokenizer.ggml.eos_token_id", 3},
+                      {"tokenizer.ggml.eot_token_id", 4},
+                      {"general.name", "Frob"}};
+  add_numbers(model, "big", {4, 4}, DType::bf16);
+  add_numbers(model, "small", {2}, DType::f32);
+  return model;
+}
+
+std::string text_of(const support::Files& files, const std::string& name) {
+  const std::vector<std::byte>& bytes = files.at(name);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
+  const Model model = described();
+  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : files) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"));
+  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"eos_token_id", Value::Array{3, 4}}}));
+  const support::TemporaryDirectory directory;
+  const Model again = support::read(files, directory.path());
+  ASSERT_TRUE(again.vocabulary);
+  EXPECT_EQ(again.vocabulary->kind, VocabularyKind::pipeline);
+  EXPECT_EQ(again.vocabulary->eos_id, 3);
+  EXPECT_EQ(again.card, model.card);
+  EXPECT_EQ(*again.config_json.find("torch_dtype"), Value("bfloat16"));  // that of most bytes
+  EXPECT_EQ(*again.attributes.find("general.name"), Value("Frob"));
+  EXPECT_EQ(again.attributes.find("tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(*again.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
+  EXPECT_EQ(*again.attributes.find("format"), Value("pt"));  // which transformers asks for
+  EXPECT_THAT(losses(model, {}), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"), HasSubstr("does not know its class for a frob")));
+}
+
+TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
+  Model model = described();
+  model.attributes.set("tokenizer.ggml.pre", "frob-bpe");
+  EXPECT_THAT(losses(model, {}), Contains(HasSubstr("makes no files of a tokenizer: tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
+  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  EXPECT_FALSE(files.contains("tokenizer.json"));
+  EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
+}
+
+TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
+  const Model model = example();
+  WriteOptions options;
+  options.shard_size = 1;
+  const support::Files files = support::written_files(model, format_by_name("huggingface"), options);
+  EXPECT_TRUE(files.contains("model-00039-of-00039.safetensors"));
+  EXPECT_EQ(plan(model, options).bytes, [&] {
+    std::uint64_t sum = 0;
+    for (const auto& [name, bytes] : files) sum += bytes.size();
+    return sum;
+  }());
+}
+
+TEST(HuggingFaceWrite, RefusesWhatIsNoWholeModel) {
+  const auto refusal = [](const Model& model) {
+    const Error error = support::error_of([&] { huggingface::plan(model, WriteOptions{}); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    return error.message();
+  };
+  Model bare;
+  add_numbers(bare, "x", {1}, DType::f32);
+  EXPECT_THAT(refusal(bare), HasSubstr("needs a configuration"));
+  Model empty;
+  empty.card.model_type = "llama";
+  empty.config = example().config;
+  EXPECT_THAT(refusal(empty), HasSubstr("has no tensors"));
+  add_numbers(empty, "x", {1}, DType::f32);
+  EXPECT_THAT(refusal(empty), HasSubstr("is missing"));
+}
+
+TEST(HuggingFaceWrite, LeavesNothingWhenItIsCancelled) {
+  const support::TemporaryDirectory directory;
+  WriteOptions options;
+  options.shard_size = 500'000;
+  options.progress = [](const ProgressEvent& step) { return step.done < step.total / 2; };
+  EXPECT_EQ(support::error_of([&] { save(example(), directory / "out", "huggingface", options); }).kind(), ErrorKind::cancelled);
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+}
+
+TEST(HuggingFaceWrite, SavesByTheNameOfADirectory) {
+  const support::TemporaryDirectory directory;
+  EXPECT_EQ(save(example(), directory / "out/").format, "huggingface");
+  EXPECT_EQ(open(directory / "out").origin.format, "huggingface");
+  WriteOptions overwrite;
+  overwrite.overwrite = true;
+  EXPECT_EQ(save(example(), directory / "out", overwrite).format, "huggingface");
+}
+
+TEST(HuggingFaceWrite, ReplacesModelsAlone) {
+  EXPECT_EQ(why_kept({"config.json"}), "");
+  EXPECT_EQ(why_kept({"README.md", "model-00001-of-00002.safetensors", "tokenizer.model"}), "");
+  EXPECT_THAT(why_kept({"README.md", "LICENSE"}), HasSubstr("neither config.json nor a safetensors file"));
+  EXPECT_THAT(why_kept({"config.json", "pytorch_model.bin"}), HasSubstr("holds pytorch_model.bin"));
+  EXPECT_THAT(why_kept({"config.json", "train.py"}), HasSubstr("holds train.py"));
+}
+
+}  // namespace
+}  // namespace poise::huggingface

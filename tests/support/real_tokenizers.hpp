@@ -1,0 +1,56 @@
+// Real tokenizers of the shared data, with the tokens that other programs make of 40 texts (its README.md says which).
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/format.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "support/directories.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
+
+namespace poise::support {
+
+struct ExpectedTokens {
+  std::string text;
+  std::vector<TokenId> ids;
+  std::vector<TokenId> ids_special;
+  std::string decoded;
+};
+
+struct RealTokenizer {
+  Vocabulary vocabulary;
+  std::vector<ExpectedTokens> expected;  // without those that two programs dispute
+};
+
+// `name`: "gpt2", a directory, or "gguf/phi-3". Nothing where the data are not there.
+inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
+  namespace fs = std::filesystem;
+  const fs::path folder = shared_directory() / "data" / "tokenizers";
+  const bool gguf = name.starts_with("gguf/");
+  const fs::path file = gguf ? folder / fmt::format("gguf/ggml-vocab-{}.gguf", name.substr(5)) : folder / name;
+  const fs::path expected = gguf ? folder / fmt::format("gguf/ggml-vocab-{}.expected.json", name.substr(5)) : file / "expected.json";
+  if (!fs::exists(file)) return std::nullopt;
+  RealTokenizer real{gguf ? vocabulary_of(open(file)).value() : read_vocabulary(file).value(), {}};
+  std::ifstream stream(expected, std::ios::binary);
+  const Value list = parse_json(std::string(std::istreambuf_iterator<char>(stream), {}), "expected.json");
+  for (const Value& item : *list.get_if<Value::Array>()) {
+    const Attributes& one = *item.get_if<Attributes>();
+    if (one.find("disputed") != nullptr) continue;
+    const auto ids = [&](std::string_view key) {
+      std::vector<TokenId> result;
+      for (const Value& id : *one.find(key)->get_if<Value::Array>()) result.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
+      return result;
+    };
+    real.expected.push_back({*one.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"), *one.find("decoded")->get_if<std::string>()});
+  }
+  return real;
+}
+
+}  // namespace poise::support

@@ -1,0 +1,150 @@
+// Vocabularies as GGUF says them: read again they do as before, or the losses say what not.
+#include "tokenizer/gguf_form.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/real_tokenizers.hpp"
+#include "tokenizer/gguf_pre_tokenizers.hpp"
+#include "tokenizer/token_types.hpp"
+
+namespace poise {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct RealCase {
+  const char* name;
+  const char* model;
+  const char* pre;
+};
+
+class RealForm : public testing::TestWithParam<RealCase> {};
+
+// The expected tokens are Hugging Face's library's. GGUF does not hold Qwen's normal form, which changes three of the texts.
+TEST_P(RealForm, DoesAsBefore) {
+  const auto real = support::real_tokenizer(GetParam().name);
+  if (!real) GTEST_SKIP() << "the shared data are not there";
+  const GgufForm form = gguf_form(real->vocabulary);
+  ASSERT_TRUE(form.tokenizer);
+  EXPECT_EQ(form.tokenizer->model, GetParam().model);
+  EXPECT_EQ(form.tokenizer->pre, GetParam().pre);
+  const bool normalizes = real->vocabulary.pipeline.find("normalizer") != nullptr && GetParam().model == std::string("gpt2") && !form.losses.empty();
+  EXPECT_EQ(form.losses.size(), normalizes ? 1U : 0U) << testing::PrintToString(form.losses);
+  const Tokenizer tokenizer(vocabulary_of(*form.tokenizer));
+  std::size_t texts = 0;
+  for (const support::ExpectedTokens& one : real->expected) {
+    if (normalizes && one.decoded != one.text) continue;
+    ++texts;
+    EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
+  }
+  EXPECT_GE(texts, 35U);
+}
+
+INSTANTIATE_TEST_SUITE_P(GgufForm, RealForm,
+                         testing::Values(RealCase{"gpt2", "gpt2", "gpt-2"}, RealCase{"qwen2_5", "gpt2", "qwen2"}, RealCase{"mistral_nemo", "gpt2", "tekken"},
+                                         RealCase{"gemma2", "llama", "default"}));
+
+GgufTokenizer small(std::string_view pre) {
+  GgufTokenizer gguf;
+  gguf.model = "gpt2";
+  gguf.pre = pre;
+  gguf.tokens = {"a", "b", "ab", "<s>"};
+  gguf.token_type = {1, 1, 1, 3};
+  gguf.merges = {"a b"};
+  gguf.bos_token_id = 3;
+  gguf.add_bos_token = true;
+  return gguf;
+}
+
+// Names may differ, how text is cut does not.
+TEST(GgufForm, FindsEveryPreTokenizerAgain) {
+  for (const GgufPreTokenizer& row : gguf_pre_tokenizers()) {
+    if (!row.byte_level) continue;
+    SCOPED_TRACE(std::string(row.name));
+    const GgufForm form = gguf_form(vocabulary_of(small(row.name)));
+    EXPECT_THAT(form.losses, IsEmpty());
+    const GgufPreTokenizer* found = find_gguf_pre_tokenizer(form.tokenizer->pre);
+    ASSERT_NE(found, nullptr);
+    EXPECT_TRUE(std::ranges::equal(found->expressions, row.expressions));
+    EXPECT_EQ(found->ignore_merges, row.ignore_merges);
+    EXPECT_EQ(form.tokenizer->add_bos_token, true);
+    EXPECT_EQ(form.tokenizer->bos_token_id, 3);
+    EXPECT_THAT(form.tokenizer->merges, ElementsAre("a b"));
+    EXPECT_THAT(form.tokenizer->token_type, ElementsAre(1, 1, 1, 3));
+  }
+}
+
+Vocabulary with(const char* key, const Value& part) {
+  Vocabulary vocabulary = vocabulary_of(small("gpt-2"));
+  vocabulary.pipeline.set(key, part);
+  return vocabulary;
+}
+
+const Attributes kBytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+
+TEST(GgufForm, TellsWhatIsLost) {
+  const Attributes strange{{"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const Value cuts(Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{strange, kBytes}}});
+  const GgufForm unknown = gguf_form(with("pre_tokenizer", cuts));
+  EXPECT_EQ(unknown.tokenizer->pre, "default");
+  EXPECT_THAT(unknown.losses, ElementsAre(HasSubstr("llama.cpp has no name for how the vocabulary cuts")));
+  const Attributes prefix{{"type", "ByteLevel"}, {"add_prefix_space", true}};
+  EXPECT_THAT(gguf_form(with("pre_tokenizer", prefix)).losses, ElementsAre(HasSubstr("no name for how")));
+  EXPECT_THAT(gguf_form(with("normalizer", Attributes{{"type", "NFC"}})).losses, ElementsAre(HasSubstr("the normalizer NFC")));
+  EXPECT_THAT(gguf_form(with("added_tokens", Value::Array{Attributes{{"id", 3}, {"content", "<s>"}, {"special", true}, {"lstrip", true}}})).losses,
+              ElementsAre(HasSubstr("white space")));
+  const Attributes roberta{{"type", "RobertaProcessing"}, {"cls", Value::Array{"a", 0}}, {"sep", Value::Array{"b", 1}}};
+  const GgufForm around = gguf_form(with("post_processor", roberta));
+  EXPECT_THAT(around.losses, ElementsAre(HasSubstr("the special tokens in front of texts: 0")));  // BOS is another
+  EXPECT_EQ(around.tokenizer->add_bos_token, false);
+  EXPECT_EQ(around.tokenizer->eos_token_id, 1);
+  EXPECT_EQ(around.tokenizer->add_eos_token, true);
+}
+
+TEST(GgufForm, RefusesOtherModels) {
+  const GgufForm words = gguf_form(with("model", Attributes{{"type", "WordPiece"}}));
+  EXPECT_FALSE(words.tokenizer);
+  EXPECT_THAT(words.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordPiece yet: it is left out"));
+  const GgufForm plain = gguf_form(with("pre_tokenizer", Attributes{{"type", "Whitespace"}}));
+  EXPECT_FALSE(plain.tokenizer);
+  EXPECT_THAT(plain.losses, Contains(HasSubstr("neither those of byte-level BPE nor those of SentencePiece")));
+  Vocabulary tiny;
+  tiny.kind = VocabularyKind::byte_pair;
+  EXPECT_FALSE(gguf_form(tiny).tokenizer);
+}
+
+// SentencePiece's algorithm would make "abc" of "a" and "bc" too, which this list does not.
+TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::pipeline;
+  for (const char* text : {"a", "b", "c", "ab", "bc", "abc"}) vocabulary.add(text, 0, TokenType::normal);
+  vocabulary.pipeline = {{"normalizer", Attributes{{"type", "Replace"}, {"pattern", Attributes{{"String", " "}}}, {"content", "\xe2\x96\x81"}}},
+                         {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
+  vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}, {"a", "bc"}};
+  const GgufForm all = gguf_form(vocabulary);
+  EXPECT_THAT(all.losses, IsEmpty());
+  EXPECT_EQ(all.tokenizer->model, "llama");
+  EXPECT_EQ(all.tokenizer->add_space_prefix, false);
+  EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
+  vocabulary.merges.pop_back();
+  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
+}
+
+TEST(TokenTypes, HaveSentencePiecesNumbers) {
+  EXPECT_FALSE(numbered_token_type(0));
+  EXPECT_FALSE(numbered_token_type(7));
+  const TokenType types[] = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::unused, TokenType::byte};
+  for (std::int32_t number = 1; number <= 6; ++number) {
+    EXPECT_EQ(numbered_token_type(static_cast<std::uint64_t>(number)), types[number - 1]);
+    EXPECT_EQ(token_type_number(types[number - 1]), number);
+  }
+  for (const TokenType type : {TokenType::bos, TokenType::eos, TokenType::pad}) EXPECT_EQ(token_type_number(type), 3);
+}
+
+}  // namespace
+}  // namespace poise
