@@ -33,7 +33,8 @@ const TokenKind* find_token_kind(std::string_view name) {
 void require_identity(const Vocabulary& vocabulary) {
   const std::string& normalizer = vocabulary.normalizer;
   if (normalizer.empty() || normalizer == "identity") return;
-  throw Error(ErrorKind::unsupported, fmt::format("text cannot be tokenized: the vocabulary's normalizer is \"{}\", and the vocabulary does not hold its rules", normalizer));
+  throw Error(ErrorKind::unsupported,
+              fmt::format("text cannot be tokenized: the vocabulary's normalizer is \"{}\", and the vocabulary does not hold its rules", normalizer));
 }
 
 }  // namespace poise

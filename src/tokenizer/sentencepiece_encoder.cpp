@@ -45,8 +45,12 @@ std::size_t PrefixMatcher::match(std::string_view text) const {
 }
 
 SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
-    : SentencePieceScheme(vocabulary), charsmap_(normalizer_rules(vocabulary)), pieces_(vocabulary), reserved_(vocabulary),
-      added_(added_to(vocabulary)), finder_(added_, false, nullptr) {
+    : SentencePieceScheme(vocabulary),
+      charsmap_(normalizer_rules(vocabulary)),
+      pieces_(vocabulary),
+      reserved_(vocabulary),
+      added_(added_to(vocabulary)),
+      finder_(added_, false, nullptr) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
   user_defined_.finish();

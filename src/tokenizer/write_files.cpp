@@ -24,7 +24,8 @@ class Writer {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
         sentencepiece();
-        json(as_pipeline());
+        // SentencePiece's rules of normalization go by bytes, those of tokenizer.json by graphemes.
+        if (vocabulary_.normalizer == Vocabulary().normalizer) json(as_pipeline());
         break;
       case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
       case VocabularyKind::pipeline: json(vocabulary_); break;
