@@ -711,7 +711,7 @@ typedef struct poise_generate_options {
   int64_t top_k;      // among the k best; 0: all
   float temperature;  // 0: always the best token
   float top_p;        // among the fewest that together have this probability
-  int32_t stop_id;    // ends the text; -1: the vocabulary's EOS
+  int32_t stop_id;    // ends the text; -1: each token that the files name for it
   int32_t reserved;
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \

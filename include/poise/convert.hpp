@@ -18,7 +18,7 @@
 namespace poise {
 
 struct ConvertOptions {
-  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension
+  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension, or that it is a directory
 
   // Floating-point tensors become this type: f32, f16 or bf16. Without it they keep theirs where the format can hold
   // them; bf16 becomes f16 where it cannot.

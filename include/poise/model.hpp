@@ -91,7 +91,7 @@ class Vocabulary {
   std::vector<std::pair<std::string, std::string>> merges;
 
   // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md): "normalizer",
-  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer" alone, its charsmap.
+  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer", "added_tokens".
   Attributes pipeline;
   // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
   Value chat_template;

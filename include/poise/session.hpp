@@ -38,7 +38,7 @@ struct SessionOptions {
 struct GenerateOptions {
   std::size_t max_tokens = 128;
   SamplingOptions sampling = {};
-  std::optional<TokenId> stop_id = {};  // ends the text; without it the vocabulary's EOS, for a Tiny Llama without vocabulary 3
+  std::optional<TokenId> stop_id = {};  // ends the text; without it each token that the files name (docs/tokenizers.md), for a Tiny Llama without vocabulary 3
 };
 
 enum class StopReason { end_of_text, max_tokens, context_full, callback };

@@ -2,7 +2,7 @@
 //
 // For SentencePiece vocabularies the ids and the text are those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
-// ("<s>") is never matched in a prompt. For vocabularies of tokenizer.json they are those of Hugging Face's library, which
+// ("<s>") is matched in a prompt only where added tokens are listed. For vocabularies of tokenizer.json they are those of Hugging Face's library, which
 // does find the texts of added tokens in a prompt (docs/tokenizers.md). A const Tokenizer is safe to use from many threads.
 #pragma once
 

@@ -276,7 +276,8 @@ void add_run(CLI::App& app) {
   add_number(*command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together");
   add_number(*command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0});
   add_number(*command, "--seed", sampling.seed, "The same seed gives the same text");
-  add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of the vocabulary's EOS", {0})->type_name("ID");
+  add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of those that the model's files name", {0})
+      ->type_name("ID");
   add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
   command

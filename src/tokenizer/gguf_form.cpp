@@ -213,6 +213,7 @@ class Former {
       return;
     }
     held_ = true;
+    if (vocabulary_.unk_id >= 0) gguf_.token_type[static_cast<std::size_t>(vocabulary_.unk_id)] = token_type_number(TokenType::unknown);
     if (model.boolean("merge_by_score", false)) return;
     rank_by_merges();
   }

@@ -47,7 +47,8 @@ TEST_P(RealForm, DoesAsBefore) {
 
 INSTANTIATE_TEST_SUITE_P(GgufForm, RealForm,
                          testing::Values(RealCase{"gpt2", "gpt2", "gpt-2"}, RealCase{"qwen2_5", "gpt2", "qwen2"}, RealCase{"mistral_nemo", "gpt2", "tekken"},
-                                         RealCase{"gemma2", "llama", "default"}));
+                                         RealCase{"gemma2", "llama", "default"}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 GgufTokenizer small(std::string_view pre) {
   GgufTokenizer gguf;
