@@ -1,14 +1,21 @@
 // The kernels alone, in the cache: what a core does when memory does not limit it, and what it could do.
 //
 //   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, as Highway names it, instead of the best
+//
+// And, by the names of in_memory/..., with weights that no cache holds, by one and two threads, beside what reading them takes.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
+#include "codec/block_type.hpp"
 #include "kernels/product.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -108,6 +115,93 @@ BENCHMARK_CAPTURE(multiply, i4, Storage::i4, 0.5)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group8, Storage::group8, 1.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(256);
 
+constexpr std::size_t kInMemory = std::size_t{256} << 20;  // bytes
+
+// Rows of a block type that are random but no more, again and again; nothing without a type.
+void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
+  if (type == nullptr) return std::fill(weights.begin(), weights.end(), std::byte{0x11});
+  std::mt19937 random(1);
+  std::vector<float> numbers(std::size_t{64} * kColumns);
+  for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0F;
+  std::vector<std::byte> rows(numbers.size() / type->elements * type->bytes, std::byte{0x11});
+  if (type->encode != nullptr) type->encode({numbers.data(), 64, kColumns, nullptr}, rows.data());
+  for (std::size_t i = 0; i < weights.size(); i += rows.size()) std::memcpy(weights.data() + i, rows.data(), std::min(rows.size(), weights.size() - i));
+}
+
+// The same with blocks.
+void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
+  const auto tokens = static_cast<std::size_t>(state.range(0));
+  std::vector<std::byte> weights(kRows * kColumns / type.elements * type.bytes);
+  fill(weights, &type);
+  const std::vector<float> x(tokens * kColumns, 1.0F);
+  std::vector<float> y(tokens * kRows);
+  const poise::StoredRows matrix = {.storage = Storage::blocks, .data = weights.data(), .columns = kColumns, .blocks = &type};
+  for (auto _ : state) {
+    poise::KernelInput input(matrix, tokens);
+    for (std::size_t t = 0; t < tokens; t += poise::KernelInput::kTogether) input.take(x.data(), t, std::min(tokens, t + poise::KernelInput::kTogether));
+    poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
+    benchmark::DoNotOptimize(y.data());
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(weights.size()));
+  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// One token and weights in memory, a part for each thread.
+void multiply_in_memory(benchmark::State& state, Storage storage, const poise::BlockType* type) {
+  static std::vector<std::byte> weights;
+  if (state.thread_index() == 0) {
+    weights.resize(kInMemory);
+    fill(weights, type);
+  }
+  const std::size_t row_bytes = poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
+  const auto threads = static_cast<std::size_t>(state.threads());
+  const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
+  const std::vector<float> x(kColumns, 1.0F);
+  std::vector<float> y(rows);
+  for (auto _ : state) {
+    const std::byte* const part = weights.data() + static_cast<std::size_t>(state.thread_index()) * rows * row_bytes;
+    const poise::StoredRows matrix = {.storage = storage, .data = part, .columns = kColumns, .blocks = type};
+    poise::KernelInput input(matrix, 1);
+    input.take(x.data(), 0, 1);
+    poise::multiply_rows(matrix, 0, rows, input, y.data(), rows);
+    benchmark::DoNotOptimize(y.data());
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(rows * row_bytes));
+}
+
+// Nothing but reading.
+void read_memory(benchmark::State& state) {
+  static std::vector<std::byte> bytes;
+  if (state.thread_index() == 0) bytes.assign(kInMemory, std::byte{0x11});
+  const std::size_t size = kInMemory / static_cast<std::size_t>(state.threads());
+  for (auto _ : state) {
+    const std::byte* const part = bytes.data() + static_cast<std::size_t>(state.thread_index()) * size;
+    std::uint64_t lanes[8] = {};
+    for (std::size_t i = 0; i < size; i += sizeof lanes) {
+      std::uint64_t words[8];
+      std::memcpy(words, part + i, sizeof words);
+      for (std::size_t lane = 0; lane < 8; ++lane) lanes[lane] += words[lane];
+    }
+    benchmark::DoNotOptimize(lanes);
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(size));
+}
+BENCHMARK(read_memory)->Name("in_memory/read")->Threads(1)->Threads(2)->UseRealTime();
+
+void register_blocks() {
+  const auto in_memory = [](const std::string& name, Storage storage, const poise::BlockType* type) {
+    benchmark::RegisterBenchmark(("in_memory/" + name).c_str(), multiply_in_memory, storage, type)->Threads(1)->Threads(2)->UseRealTime();
+  };
+  in_memory("f16", Storage::f16, nullptr);
+  in_memory("bf16", Storage::bf16, nullptr);
+  for (const poise::BlockType& type : poise::block_types()) {
+    if (type.decode == nullptr) continue;
+    const std::string name(type.name);
+    benchmark::RegisterBenchmark(("multiply/" + name).c_str(), [&type](benchmark::State& state) { multiply_blocks(state, type); })->Arg(1)->Arg(256);
+    in_memory(name, Storage::blocks, &type);
+  }
+}
+
 bool choose(std::string_view name) {
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     if (name != hwy::TargetName(target)) continue;
@@ -126,6 +220,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "this processor, or this build, has no %s\n", argv[1]);
     return 2;
   }
+  register_blocks();
   benchmark::RunSpecifiedBenchmarks();
 }
 

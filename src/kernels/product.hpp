@@ -5,9 +5,9 @@
 //
 // Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
 // error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
-// are integer codes (of blocks: where the table of stored_blocks.cpp has their type) stay integers and x becomes integers too: 15 bits and a sign, with one
-// float32 scale for each 1024 columns; the products of a block are summed exactly. That moves a result by at most half a step, max(abs(x)) / 65534 of the
-// block, for each weight, times that weight.
+// are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers too: 15 bits and a
+// sign, with one float32 scale for each 1024 columns; the products of codes that share a scale are summed exactly. That moves a result
+// by at most half a step, max(abs(x)) / 65534 of the block, for each weight, times that weight.
 #pragma once
 
 #include <cstddef>

@@ -31,6 +31,12 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
     {12, 32, q4_k_kernels},
     {13, 32, q5_k_kernels},
     {14, 16, q6_k_kernels},
+    {15, 0, q8_k_kernels},
+    {20, 0, iq4_nl_kernels},
+    {23, 0, iq4_xs_kernels},
+    {35, 256, tq2_0_kernels},
+    {39, 0, mxfp4_kernels},
+    {40, 0, nvfp4_kernels},
 });
 
 // By the types' numbers.

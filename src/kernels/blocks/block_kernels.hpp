@@ -15,11 +15,21 @@ const TypeKernels& q5_0_kernels();
 const TypeKernels& q5_1_kernels();
 const TypeKernels& q8_0_kernels();
 
+// codebooks.cpp
+const TypeKernels& iq4_nl_kernels();
+const TypeKernels& iq4_xs_kernels();
+const TypeKernels& mxfp4_kernels();
+const TypeKernels& nvfp4_kernels();
+
+// small_codes.cpp
+const TypeKernels& tq2_0_kernels();
+
 // super_blocks.cpp
 const TypeKernels& q2_k_kernels();
 const TypeKernels& q3_k_kernels();
 const TypeKernels& q4_k_kernels();
 const TypeKernels& q5_k_kernels();
 const TypeKernels& q6_k_kernels();
+const TypeKernels& q8_k_kernels();
 
 }  // namespace poise

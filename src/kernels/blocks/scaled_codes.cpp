@@ -40,7 +40,7 @@ struct ScaledCodes {
     ScaledSum scaled;
     sums.template add<kSigned>(scaled, first, 0);
     sums.template add<kSigned>(scaled, second, 1);
-    sums.finish(scaled, 0);
+    sums.finish(scaled.total(), 0);
   }
   static HWY_INLINE void multiply_nibbles(BlockSums& sums, Codes pairs) {
     NibbleSums nibbles;

@@ -72,17 +72,7 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
 
 // The same of `count` blocks that begin at `at`, `stride` bytes apart: out[count][4].
 HWY_INLINE void FourHalvesOfBlocks(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, float (*out)[4]) {
-  alignas(64) std::uint16_t halves[kBlock / 32][4];
-  for (std::size_t i = 0; i < count; ++i, at += stride) {
-    for (std::size_t r = 0; r < 4; ++r) std::memcpy(&halves[i][r], rows[r] + at, sizeof(std::uint16_t));
-    asm volatile("" ::: "memory");  // compilers would put them into vectors one by one, which takes the units that the sums need
-  }
-  const hn::CappedTag<float, 16> floats;
-  const hn::Rebind<std::uint16_t, decltype(floats)> narrow;
-  constexpr std::size_t kBlocksOfVector = hn::MaxLanes(floats) / 4;
-  for (std::size_t i = 0; i < count; i += kBlocksOfVector) {  // those behind the last are of no meaning
-    hn::Store(HalvesToFloats(floats, hn::Load(narrow, halves[i])), floats, out[i]);
-  }
+  for (std::size_t i = 0; i < count; ++i, at += stride) hn::Store(FourHalves(rows, at), FourFloats(), out[i]);
 }
 
 // Sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
@@ -202,12 +192,11 @@ struct BlockSums {
     nibbles.first.add(hn::And(four, hn::Set(words, 0x000f)), hn::LoadDup128(words, even + 8 * i));
     nibbles.second.add(hn::And(four, hn::Set(words, 0x00f0)), hn::LoadDup128(words, even + 8 * j));
     nibbles.third.add(hn::And(four, hn::Set(words, 0x0f00)), hn::LoadDup128(words, odd + 8 * i));
-    nibbles.fourth.add(FourBits<false, 4>::plane<3>(four), hn::LoadDup128(words, odd + 8 * j));
+    nibbles.fourth.add(hn::BitCast(words, hn::ShiftRight<12>(hn::BitCast(hn::RebindToUnsigned<CodeWords>(), four))), hn::LoadDup128(words, odd + 8 * j));
   }
 
   // The codes' sums are complete: they want the i-th scale.
   HWY_INLINE void finish(hn::Vec<CodeInts> total, std::size_t i) { sum = MulAdd(hn::ConvertTo(CodeSums(), total), scale(i), sum); }
-  HWY_INLINE void finish(const ScaledSum& scaled, std::size_t i) { finish(scaled.total(), i); }
 
  private:
   HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
@@ -236,8 +225,6 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   if constexpr (kBits > 0) return hn::BitCast(CodeTag(), hn::ShiftLeft<kBits>(hn::BitCast(words, bits)));
   if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
 }
-
-HWY_INLINE Codes Minus(Codes codes, int number) { return hn::Sub(codes, hn::Set(CodeTag(), static_cast<std::uint8_t>(number))); }
 
 // Type has: kElements and kBytes of a block; kScaled, how many codes share a scale; kHasMins, whether something is added to codes times scale;
 // kOffset, what is taken off codes that multiply() leaves as they are; factors(), which fills in the factors of some blocks of four rows, and

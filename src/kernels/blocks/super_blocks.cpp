@@ -1,5 +1,5 @@
-// Products with Q2_K to Q6_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer times a float16
-// number of the block.
+// Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer times a
+// float16 number of the block. (Q8_K has one scale, a float32 number.)
 // codec/blocks/super_blocks.cpp says what is where.
 #include "kernels/blocks/block_kernels.hpp"
 
@@ -20,6 +20,7 @@ struct Q3_KType;
 struct Q4_KType;
 struct Q5_KType;
 struct Q6_KType;
+struct Q8_KType;
 
 #else
 
@@ -74,7 +75,7 @@ struct Q2_KType : SuperBlock<84, 16, true> {
   static HWY_INLINE void add(BlockSums& sums, Codes codes, std::size_t group) {
     ScaledSum scaled;
     sums.add<false>(scaled, codes, group);
-    sums.finish(scaled, group);
+    sums.finish(scaled.total(), group);
   }
 };
 
@@ -118,7 +119,7 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
   static HWY_INLINE void add(BlockSums& sums, Codes low, Codes third, std::size_t group) {
     ScaledSum scaled;
     sums.add<false>(scaled, hn::Or(low, third), group);
-    sums.finish(scaled, group);
+    sums.finish(scaled.total(), group);
   }
 };
 
@@ -129,8 +130,9 @@ struct SixBitFactors : SuperBlock<kBlockBytes, 32, true> {
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += Block::kBytes) {
       const TurnedWords all(rows, start);
-      const auto scale = FourHalves(rows, start);
-      const auto min = hn::Neg(FourHalves(rows, start + 2));
+      const hn::Rebind<std::uint16_t, FourWords> halves;
+      const auto scale = HalvesToFloats(FourFloats(), hn::TruncateTo(halves, all.words[0]));
+      const auto min = hn::Neg(HalvesToFloats(FourFloats(), hn::TruncateTo(halves, hn::ShiftRight<16>(all.words[0]))));
       const auto& low_scales = all.words[1];
       const auto& low_mins = all.words[2];
       const auto& high = all.words[3];
@@ -146,7 +148,7 @@ struct SixBitFactors : SuperBlock<kBlockBytes, 32, true> {
     ScaledSum scaled;
     sums.template add<false>(scaled, first, 2 * group);
     sums.template add<false>(scaled, second, 2 * group + 1);
-    sums.finish(scaled, group);
+    sums.finish(scaled.total(), group);
   }
 };
 
@@ -216,7 +218,20 @@ struct Q6_KType : SuperBlock<210, 16, false, 32> {
   static HWY_INLINE void add(BlockSums& sums, Codes low, Codes high, std::size_t group) {
     ScaledSum scaled;
     sums.add<false>(scaled, hn::Or(low, high), group);
-    sums.finish(scaled, group);
+    sums.finish(scaled.total(), group);
+  }
+};
+
+struct Q8_KType : SuperBlock<292, 256, false> {
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      for (std::size_t r = 0; r < 4; ++r) std::memcpy(&out.scales[b][r], rows[r] + start, sizeof(float));
+    }
+  }
+  static HWY_INLINE void multiply(BlockSums& sums) {
+    ScaledSum scaled;
+    for (std::size_t i = 0; i < 16; ++i) sums.add<true>(scaled, sums.load(4 + 16 * i), i);
+    sums.finish(scaled.total(), 0);
   }
 };
 
@@ -227,6 +242,7 @@ const TypeKernels& Q3_K() { return BlockKernels<Q3_KType>(); }
 const TypeKernels& Q4_K() { return BlockKernels<Q4_KType>(); }
 const TypeKernels& Q5_K() { return BlockKernels<Q5_KType>(); }
 const TypeKernels& Q6_K() { return BlockKernels<Q6_KType>(); }
+const TypeKernels& Q8_K() { return BlockKernels<Q8_KType>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -240,6 +256,7 @@ HWY_EXPORT(Q3_K);
 HWY_EXPORT(Q4_K);
 HWY_EXPORT(Q5_K);
 HWY_EXPORT(Q6_K);
+HWY_EXPORT(Q8_K);
 
 }  // namespace
 
@@ -248,6 +265,7 @@ const TypeKernels& q3_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q3_K)(); }
 const TypeKernels& q4_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q4_K)(); }
 const TypeKernels& q5_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q5_K)(); }
 const TypeKernels& q6_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q6_K)(); }
+const TypeKernels& q8_k_kernels() { return HWY_DYNAMIC_DISPATCH(Q8_K)(); }
 
 }  // namespace poise
 #endif
