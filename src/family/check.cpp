@@ -27,7 +27,7 @@ std::string file_and_name(const Tensor& tensor) {
 void check_vocabulary(const Model& model, const Family& family, std::vector<std::string>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
-  if (const Tensor* embedding = model.find(family.embedding); embedding != nullptr && embedding->shape.size() == 2) {
+  if (const Tensor* embedding = find_weight(model, family, family.embedding); embedding != nullptr && embedding->shape.size() == 2) {
     if (vocabulary.size() > embedding->shape[0]) {
       faults.push_back(fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding, embedding->shape[0]));
     }
@@ -44,7 +44,7 @@ void check_vocabulary(const Model& model, const Family& family, std::vector<std:
 // The configuration's vocab_size, or where the format has none the embedding's rows.
 std::int64_t rows_of_embedding(const Model& model, const Family& family) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
-  const Tensor* embedding = model.find(family.embedding);
+  const Tensor* embedding = find_weight(model, family, family.embedding);
   return embedding != nullptr && embedding->shape.size() == 2 ? static_cast<std::int64_t>(embedding->shape[0]) : 0;
 }
 
@@ -56,17 +56,24 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
     return;
   }
-  for (const ExpectedTensor& expected : family.tensors.all(config)) {
-    const Tensor* tensor = model.find(expected.name);
-    if (tensor == nullptr) {
-      add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
-    } else if (tensor->shape != expected.shape) {
-      add_fault(faults,
-                fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape), to_string(expected.shape)));
+  const ConfigView view(config, family_keys(family, model.config_json));
+  const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
+    for (const ExpectedTensor& expected : tensors) {
+      const Tensor* tensor = find_weight(model, family, expected.name);
+      if (tensor == nullptr) {
+        add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
+      } else if (tensor->shape != expected.shape) {
+        add_fault(faults, fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape),
+                                      to_string(expected.shape)));
+      }
     }
-  }
+  };
+  // Layer by layer: a layer of many experts has many, and none of them need be there.
+  check(family.tensors.before_layers(view));
+  for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer) check(family.tensors.of_layer(view, layer));
+  check(family.tensors.after_layers(view));
   for (const Tensor& tensor : model.tensors()) {
-    const auto layer = family.tensors.in_layer(tensor.name);
+    const auto layer = family.tensors.in_layer(table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
       add_fault(faults,
                 fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
@@ -101,16 +108,21 @@ std::vector<std::string> check_config(const Config& config) {
   return faults;
 }
 
-std::vector<std::string> check_config(const Config& config, const Family& family) {
-  std::vector<std::string> faults = check_config(config);
-  return faults.empty() && family.faults != nullptr ? family.faults(config) : faults;
+std::vector<std::string> check_config(const ConfigView& view, const Family& family) {
+  std::vector<std::string> faults = check_config(view.config);
+  if (!faults.empty() || family.faults == nullptr) return faults;
+  try {
+    return family.faults(view);
+  } catch (const Error& error) {  // a key of another type
+    return {error.what()};
+  }
 }
 
 std::vector<std::string> check_consistency(const Model& model) {
   const Family& family = family_of(model);
   std::vector<std::string> faults;
   if (model.config) {
-    faults = check_config(*model.config, family);
+    faults = check_config(config_view(model), family);
     const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
     if (faults.empty() && has_tensors && !has_other_tensors(model)) check_tensors(model, family, faults);
   }
@@ -120,10 +132,14 @@ std::vector<std::string> check_consistency(const Model& model) {
 
 std::vector<std::string_view> unknown_weights(const Model& model) {
   const Family& family = family_of(model);
+  static const Config none;
+  const ConfigView view = model.config ? config_view(model) : ConfigView(none);
   std::vector<std::string_view> unknown;
   for (const Tensor& tensor : model.tensors()) {
     const bool weight = std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
-    if (weight && computed_tensor(family, tensor.name) == nullptr && !family.tensors.has(tensor.name)) unknown.push_back(tensor.name);
+    if (!weight || computed_tensor(family, tensor.name) != nullptr) continue;
+    const std::string name = table_name(family, tensor.name);
+    if (name != family.output && !family.tensors.has(name, view)) unknown.push_back(tensor.name);  // one that is tied may be there, too
   }
   return unknown;
 }

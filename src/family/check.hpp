@@ -21,7 +21,7 @@ std::vector<std::string> check_consistency(const Model& model);
 std::vector<std::string> check_config(const Config& config);
 
 // The same; and if there is nothing, what keeps them from describing a model of the family.
-std::vector<std::string> check_config(const Config& config, const Family& family);
+std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
 // The weights that the model's family has no place for: passed over they would make the result wrong. Views of the tensors' names.
 std::vector<std::string_view> unknown_weights(const Model& model);

@@ -100,6 +100,8 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"attn_temperature_tuning", is_false, "false"},
     {"use_bidirectional_attention", is_false, "false"},
     {"is_causal", is_true, "true"},
+    {"scale_attn_weights", is_true, "true"},
+    {"scale_attn_by_inverse_layer_idx", is_false, "false"},
     {"q_lora_rank", none, "null", true},
     {"kv_lora_rank", none, "null", true},
     // layers
@@ -140,10 +142,11 @@ std::string shown(const Value& value) {
 template <typename Visit>
 void visit_effects(const Model& model, Visit&& visit) {
   const Config* config = model.config ? &*model.config : nullptr;
+  const Attributes& keys = family_keys(family_of(model), model.config_json);
   for (const Effect& effect : kEffects) {
     const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys that Config has
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
-    const Value* value = own ? &*act : model.config_json.find(effect.key);
+    const Value* value = own ? &*act : keys.find(effect.key);
     if (value != nullptr && !(*value == Value()) && !effect.harmless(*value, config)) visit(effect, *value, own);
   }
 }

@@ -68,7 +68,8 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
 Config config_from_attributes(const Attributes& map, std::string& model_type, const std::string& path) {
   const ConfigKeys keys(map, path);
   model_type = keys.text("model_type").value_or(model_type);
-  return family_of(model_type).read_config(keys);
+  const Family& family = family_of(model_type);
+  return family.read_config(ConfigKeys(family_keys(family, map), path));
 }
 
 void take_config(Model& model, Attributes map, const std::string& path) {

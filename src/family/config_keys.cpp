@@ -51,8 +51,8 @@ std::int64_t ConfigKeys::required(std::string_view key) const {
   return *value;
 }
 
-float ConfigKeys::rope_theta() const {
-  float theta = number("rope_theta").value_or(10000.0F);
+float ConfigKeys::rope_theta(float by_default) const {
+  float theta = number("rope_theta").value_or(by_default);
   for (const std::string_view key : kRopeObjects) {
     if (const Attributes* map = object(key)) theta = ConfigKeys(*map, path_).number("rope_theta").value_or(theta);
   }
@@ -69,6 +69,32 @@ const Attributes* ConfigKeys::object(std::string_view key) const {
   if (value == nullptr) return nullptr;
   if (const auto* map = value->get_if<Attributes>()) return map;
   fail(key, "expected an object");
+}
+
+const Value::Array* ConfigKeys::list(std::string_view key) const {
+  const Value* value = find(key);
+  if (value == nullptr) return nullptr;
+  if (const auto* items = value->get_if<Value::Array>()) return items;
+  fail(key, "expected a list");
+}
+
+std::vector<double> ConfigKeys::numbers(std::string_view key) const {
+  std::vector<double> result;
+  const Value::Array* items = list(key);
+  if (items == nullptr) return result;
+  result.reserve(items->size());
+  for (const Value& item : *items) {
+    if (const auto* positive = item.get_if<std::uint64_t>()) {
+      result.push_back(static_cast<double>(*positive));
+    } else if (const auto* negative = item.get_if<std::int64_t>()) {
+      result.push_back(static_cast<double>(*negative));
+    } else if (const auto* fraction = item.get_if<double>()) {
+      result.push_back(*fraction);
+    } else {
+      fail(key, "expected a list of numbers");
+    }
+  }
+  return result;
 }
 
 void ConfigKeys::fail(std::string_view key, std::string_view problem) const {

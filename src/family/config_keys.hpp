@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/value.hpp>
 
@@ -31,11 +32,17 @@ class ConfigKeys {
   // Is not even null there?
   bool absent(std::string_view key) const { return map_.find(key) == nullptr; }
 
-  float rope_theta() const;
+  // Null where there is none.
+  const Attributes* object(std::string_view key) const;
+  const Value::Array* list(std::string_view key) const;
+
+  // A list of numbers; empty where there is none.
+  std::vector<double> numbers(std::string_view key) const;
+
+  float rope_theta(float by_default = 10000.0F) const;
 
  private:
   const Value* find(std::string_view key) const;
-  const Attributes* object(std::string_view key) const;
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
 
   const Attributes& map_;

@@ -3,13 +3,23 @@
 #include <algorithm>
 #include <array>
 
+#include "family/gemma.hpp"
+#include "family/gpt2.hpp"
+#include "family/gpt_oss.hpp"
 #include "family/llama.hpp"
+#include "family/mixtral.hpp"
+#include "family/olmo2.hpp"
+#include "family/phi3.hpp"
+#include "family/qwen.hpp"
+#include "family/smollm3.hpp"
 #include "family/tiny_llama.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::array<const Family*, 3> kFamilies = {&kMistralFamily, &kLlamaFamily, &kTinyLlamaFamily};
+constexpr std::array kFamilies = std::to_array<const Family*>({&kMistralFamily, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family, &kQwen3MoeFamily,
+                                                               &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family, &kPhi3Family, &kOlmo2Family,
+                                                               &kSmolLm3Family, &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
 
 }  // namespace
 
@@ -24,6 +34,33 @@ const Family* find_family(std::string_view model_type) {
 const Family& family_of(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? kLlamaFamily : *family;
+}
+
+const Attributes& family_keys(const Family& family, const Attributes& config_json) {
+  const Value* nested = family.nested.empty() ? nullptr : config_json.find(family.nested);
+  const auto* object = nested == nullptr ? nullptr : nested->get_if<Attributes>();
+  return object == nullptr ? config_json : *object;
+}
+
+ConfigView config_view(const Model& model) { return {*model.config, family_keys(family_of(model), model.config_json)}; }
+
+const Tensor* find_weight(const Model& model, const Family& family, std::string_view name) {
+  if (const Tensor* tensor = model.find(name)) return tensor;
+  for (const auto& [canonical, other] : family.spellings) {
+    if (!name.starts_with(canonical)) continue;
+    if (const Tensor* tensor = model.find(std::string(other).append(name.substr(canonical.size())))) return tensor;
+  }
+  return nullptr;
+}
+
+std::string table_name(const Family& family, std::string_view name) {
+  if (family.tensors.has(name)) return std::string(name);
+  for (const auto& [canonical, other] : family.spellings) {
+    if (!name.starts_with(other)) continue;
+    std::string spelled = std::string(canonical).append(name.substr(other.size()));
+    if (family.tensors.has(spelled)) return spelled;
+  }
+  return std::string(name);
 }
 
 std::string known_model_types() {

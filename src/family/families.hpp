@@ -18,6 +18,16 @@ const Family* find_family(std::string_view model_type);
 const Family& family_of(std::string_view model_type);
 inline const Family& family_of(const Model& model) { return family_of(model.card.model_type); }
 
+// What its configuration says, as the family reads it: without `nested`, all of config.json. Requires: it has one.
+ConfigView config_view(const Model& model);
+// The object of config.json that has the family's keys.
+const Attributes& family_keys(const Family& family, const Attributes& config_json);
+
+// The tensor of a name in the family's table, however it is spelled; nullptr: none.
+const Tensor* find_weight(const Model& model, const Family& family, std::string_view name);
+// How the table spells the name of a tensor. A name that the table does not have stays as it is.
+std::string table_name(const Family& family, std::string_view name);
+
 // "mistral, llama and tiny_llama": all of them, for messages.
 std::string known_model_types();
 

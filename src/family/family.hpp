@@ -1,6 +1,6 @@
 // Family: what Poise knows of one architecture. A file each; families.cpp lists them.
 //
-// General code asks the row, never for a family by name. Runtime's recipe for it is in runtime/recipes.cpp.
+// General code asks the row, never for a family by name.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 #include <poise/model.hpp>
 
-#include "family/config_keys.hpp"
+#include "family/config_view.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/tensor_table.hpp"
 
 namespace poise {
@@ -22,6 +23,12 @@ struct ComputedTensor {
   std::string_view from;    // the key of config.json that says the same
 };
 
+// Another way to begin the names of some tensors, which some checkpoints have.
+struct NameBeginning {
+  std::string_view canonical;
+  std::string_view other;
+};
+
 struct Family {
   std::span<const std::string_view> model_types;  // in config.json
   std::string_view title;                         // for people: "a {title} model"
@@ -30,11 +37,13 @@ struct Family {
   std::string_view hidden_act;  // by default
   // The hyperparameters that the keys say, with the family's defaults for others. Throws what ConfigKeys throws.
   Config (*read_config)(const ConfigKeys& keys);
+  // The object of config.json with all of its keys; empty: config.json itself.
+  std::string_view nested = {};
   // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null: nothing.
-  std::vector<std::string> (*faults)(const Config& config) = nullptr;
-  // What keeps Poise from running a configuration of this family. Null: nothing.
-  std::vector<std::string> (*limits)(const Config& config) = nullptr;
-  // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults().
+  std::vector<std::string> (*faults)(const ConfigView& view) = nullptr;
+  // How it computes. Throws unsupported or invalid_file, with no path, for what Poise cannot run. Requires: no faults.
+  DecoderPlan (*plan)(const ConfigView& view);
+  // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
   bool has_dropout = false;  // config.json always has the key
 
@@ -42,8 +51,9 @@ struct Family {
   TensorTable tensors;
   std::span<const std::string_view> prefixes = {};
   std::span<const ComputedTensor> computed = {};
-  std::string_view embedding;  // its rows are tokens
-  std::string_view output;     // makes scores; where embeddings are tied, the embedding does
+  std::span<const NameBeginning> spellings = {};
+  std::string_view embedding = {};  // its rows are tokens
+  std::string_view output = {};     // makes scores; where embeddings are tied, the embedding does
 
   // The token that ends a text of a model without vocabulary; -1: none.
   std::int32_t end_of_text = -1;

@@ -9,24 +9,55 @@
 namespace poise {
 namespace {
 
-Shape shape_of(const TensorRow& row, const Config& config) {
+constexpr std::int64_t kNoLayer = -1;
+
+Shape shape_of(const TensorRow& row, const ConfigView& view) {
   Shape shape;
   for (const Length length : row.axes) {
-    if (length != nullptr) shape.push_back(length(config));
+    if (length != nullptr) shape.push_back(length(view));
   }
   return shape;
 }
 
-std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const Config& config, const std::string& prefix = {}) {
+bool is_needed(const TensorRow& row, const ConfigView& view, std::int64_t layer) {
+  return (row.needed == nullptr || row.needed(view)) && (row.needed_in == nullptr || row.needed_in(view, layer));
+}
+
+std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const ConfigView& view, const std::string& prefix = {}, std::int64_t layer = kNoLayer) {
   std::vector<ExpectedTensor> tensors;
   tensors.reserve(rows.size());
   for (const TensorRow& row : rows) {
-    if (row.needed == nullptr || row.needed(config)) tensors.push_back({prefix + std::string(row.name), shape_of(row, config)});
+    if (!is_needed(row, view, layer)) continue;
+    const auto star = row.name.find('*');
+    if (star == std::string_view::npos) {
+      tensors.push_back({prefix + std::string(row.name), shape_of(row, view)});
+      continue;
+    }
+    for (std::uint64_t i = 0; i < row.copies(view); ++i) {
+      tensors.push_back({fmt::format("{}{}{}{}", prefix, row.name.substr(0, star), i, row.name.substr(star + 1)), shape_of(row, view)});
+    }
   }
   return tensors;
 }
 
-bool names(std::span<const TensorRow> rows, std::string_view name) { return std::ranges::find(rows, name, &TensorRow::name) != rows.end(); }
+// Where there is a "*", with any number below `copies`.
+bool is_named(const TensorRow& row, std::string_view name, std::uint64_t copies) {
+  const auto star = row.name.find('*');
+  if (star == std::string_view::npos) return row.name == name;
+  if (!name.starts_with(row.name.substr(0, star))) return false;
+  const auto numbered = split_number(name.substr(star));
+  return numbered && static_cast<std::uint64_t>(numbered->number) < copies && row.name.substr(star + 2) == numbered->rest;
+}
+
+bool names(std::span<const TensorRow> rows, std::string_view name) {
+  return std::ranges::any_of(rows, [&](const TensorRow& row) { return is_named(row, name, UINT64_MAX); });
+}
+
+bool names(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view, std::int64_t layer) {
+  return std::ranges::any_of(rows, [&](const TensorRow& row) {
+    return is_named(row, name, UINT64_MAX) && is_needed(row, view, layer) && is_named(row, name, row.copies == nullptr ? 0 : row.copies(view));
+  });
+}
 
 }  // namespace
 
@@ -39,23 +70,28 @@ std::optional<NumberedName> split_number(std::string_view name) {
   return NumberedName{number, name.substr(digits + 1)};
 }
 
-std::vector<ExpectedTensor> TensorTable::before_layers(const Config& config) const { return expected(first, config); }
-std::vector<ExpectedTensor> TensorTable::after_layers(const Config& config) const { return expected(last, config); }
+std::vector<ExpectedTensor> TensorTable::before_layers(const ConfigView& view) const { return expected(first, view); }
+std::vector<ExpectedTensor> TensorTable::after_layers(const ConfigView& view) const { return expected(last, view); }
 
-std::vector<ExpectedTensor> TensorTable::of_layer(const Config& config, std::int64_t layer_number) const {
-  return expected(layer, config, fmt::format("{}{}.", layers, layer_number));
+std::vector<ExpectedTensor> TensorTable::of_layer(const ConfigView& view, std::int64_t layer_number) const {
+  return expected(layer, view, fmt::format("{}{}.", layers, layer_number), layer_number);
 }
 
-std::vector<ExpectedTensor> TensorTable::all(const Config& config) const {
-  std::vector<ExpectedTensor> tensors = before_layers(config);
-  for (std::int64_t number = 0; number < config.num_hidden_layers; ++number) std::ranges::move(of_layer(config, number), std::back_inserter(tensors));
-  std::ranges::move(after_layers(config), std::back_inserter(tensors));
+std::vector<ExpectedTensor> TensorTable::all(const ConfigView& view) const {
+  std::vector<ExpectedTensor> tensors = before_layers(view);
+  for (std::int64_t number = 0; number < view.config.num_hidden_layers; ++number) std::ranges::move(of_layer(view, number), std::back_inserter(tensors));
+  std::ranges::move(after_layers(view), std::back_inserter(tensors));
   return tensors;
 }
 
 bool TensorTable::has(std::string_view name) const {
   const auto numbered = in_layer(name);
   return numbered ? names(layer, numbered->rest) : names(first, name) || names(last, name);
+}
+
+bool TensorTable::has(std::string_view name, const ConfigView& view) const {
+  const auto numbered = in_layer(name);
+  return numbered ? names(layer, numbered->rest, view, numbered->number) : names(first, name, view, kNoLayer) || names(last, name, view, kNoLayer);
 }
 
 std::optional<NumberedName> TensorTable::in_layer(std::string_view name) const {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <poise/model.hpp>
+#include "family/config_view.hpp"
 
 namespace poise {
 
@@ -27,23 +27,28 @@ struct NumberedName {
 };
 std::optional<NumberedName> split_number(std::string_view name);
 
-// The length of an axis. Requires: the configuration has been checked.
-using Length = std::uint64_t (*)(const Config& config);
+// The length of an axis, or a number of tensors. Requires: the configuration has been checked.
+using Length = std::uint64_t (*)(const ConfigView& view);
+using Needed = bool (*)(const ConfigView& view);
 
 // The lengths that most architectures have.
 namespace axis {
-inline std::uint64_t vocabulary(const Config& config) { return static_cast<std::uint64_t>(config.vocab_size); }
-inline std::uint64_t positions(const Config& config) { return static_cast<std::uint64_t>(config.max_position_embeddings); }
-inline std::uint64_t hidden(const Config& config) { return static_cast<std::uint64_t>(config.hidden_size); }
-inline std::uint64_t inner(const Config& config) { return static_cast<std::uint64_t>(config.intermediate_size); }
-inline std::uint64_t queries(const Config& config) { return static_cast<std::uint64_t>(config.num_attention_heads * config.head_dim); }
-inline std::uint64_t keys(const Config& config) { return static_cast<std::uint64_t>(config.num_key_value_heads * config.head_dim); }
+inline std::uint64_t vocabulary(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.vocab_size); }
+inline std::uint64_t positions(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.max_position_embeddings); }
+inline std::uint64_t hidden(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.hidden_size); }
+inline std::uint64_t inner(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.intermediate_size); }
+inline std::uint64_t head(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.head_dim); }
+inline std::uint64_t heads(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_attention_heads); }
+inline std::uint64_t queries(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_attention_heads * view.config.head_dim); }
+inline std::uint64_t keys(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_key_value_heads * view.config.head_dim); }
 }  // namespace axis
 
 struct TensorRow {
-  std::string_view name;                      // of a layer's tensor: what follows the layer's number
-  std::array<Length, 3> axes;                 // from the outermost; null: no more
-  bool (*needed)(const Config& c) = nullptr;  // null: by every model
+  std::string_view name;       // of a layer's tensor: what follows the layer's number. With a "*" there are several, with numbers from 0 there
+  std::array<Length, 3> axes;  // from the outermost; null: no more
+  Needed needed = nullptr;     // null: by every model
+  bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: by every layer
+  Length copies = nullptr;                                                  // how many, where there is a "*"
 };
 
 // Functions of a configuration require that it has been checked.
@@ -54,13 +59,16 @@ struct TensorTable {
   std::span<const TensorRow> last;
 
   // What a model of that configuration needs, in canonical order: outside the layers, of one layer, and all in all.
-  std::vector<ExpectedTensor> before_layers(const Config& config) const;
-  std::vector<ExpectedTensor> of_layer(const Config& config, std::int64_t layer_number) const;
-  std::vector<ExpectedTensor> after_layers(const Config& config) const;
-  std::vector<ExpectedTensor> all(const Config& config) const;
+  std::vector<ExpectedTensor> before_layers(const ConfigView& view) const;
+  std::vector<ExpectedTensor> of_layer(const ConfigView& view, std::int64_t layer_number) const;
+  std::vector<ExpectedTensor> after_layers(const ConfigView& view) const;
+  std::vector<ExpectedTensor> all(const ConfigView& view) const;
 
   // Is it the name of a tensor of some model, of any number of layers?
   bool has(std::string_view name) const;
+
+  // Of a model of that configuration, but for the number of layers?
+  bool has(std::string_view name, const ConfigView& view) const;
 
   // The layer that a name speaks of, and the tensor's name there. Nothing for tensors outside the layers.
   std::optional<NumberedName> in_layer(std::string_view name) const;

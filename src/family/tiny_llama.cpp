@@ -8,12 +8,14 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kEmbedding = "embedding.weight";
+constexpr std::string_view kPositions = "position_embedding.weight";
+constexpr std::string_view kLayers = "layers.";
 constexpr std::string_view kOutput = "output_projection.weight";
 constexpr std::string_view kActivation = "gelu_tanh";
 
 constexpr std::array kFirst = std::to_array<TensorRow>({
     {kEmbedding, {axis::vocabulary, axis::hidden}},
-    {"position_embedding.weight", {axis::positions, axis::hidden}},
+    {kPositions, {axis::positions, axis::hidden}},
 });
 
 constexpr std::array kLayer = std::to_array<TensorRow>({
@@ -49,7 +51,8 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 // What the family fixes: the activation, one key and value head per query head, heads that divide the dimension, and so on.
-std::vector<std::string> faults(const Config& config) {
+std::vector<std::string> faults(const ConfigView& view) {
+  const Config& config = view.config;
   std::vector<std::string> faults;
   const auto expect = [&](bool right, std::string_view fault) {
     if (!right) faults.emplace_back(fault);
@@ -67,6 +70,40 @@ std::vector<std::string> faults(const Config& config) {
   expect(config.rms_norm_eps == kTinyLlamaNormEps, fmt::format("rms_norm_eps is {}, a Tiny Llama's norms have {}", config.rms_norm_eps, kTinyLlamaNormEps));
   expect(config.dropout >= 0.0F && config.dropout <= 1.0F, fmt::format("dropout is {}, expected 0 to 1", config.dropout));
   return faults;
+}
+
+// With x = embedding + position, for each layer:
+//
+//   x += output(attention(query(n), key(n), value(n)))   with n = layer_norm(x, norm1)
+//   x += linear2(gelu(linear1(m) + bias)) + bias         with m = layer_norm(x, norm2)
+//
+// and in the end logits = output_projection(x).
+DecoderPlan plan(const ConfigView& view) {
+  const Config& config = view.config;
+  const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
+  DecoderPlan plan;
+  plan.hidden = size(config.hidden_size);
+  plan.inner = size(config.intermediate_size);
+  plan.heads = plan.kv_heads = size(config.num_attention_heads);
+  plan.head_size = size(config.head_dim);
+  plan.embedding = kEmbedding;
+  plan.positions = kPositions;
+  plan.layer_names = kLayers;
+  plan.output = kOutput;
+  plan.output_transposed = true;
+  plan.norm_kind = NormKind::layer;
+  plan.epsilon = kTinyLlamaNormEps;
+  plan.transposed = true;
+  plan.attention_norm = "norm1";
+  plan.mlp_norm = "norm2";
+  plan.qkv = {{"attention.query"}, {"attention.key"}, {"attention.value"}};
+  plan.o = {"attention.output"};
+  plan.mlp = {{"ffn.linear1", true}};
+  plan.gated = false;
+  plan.down = {"ffn.linear2", true};
+  plan.activation = ActivationKind::gelu_tanh;
+  plan.layers.assign(size(config.num_hidden_layers), {.rope = std::nullopt});
+  return plan;
 }
 
 constexpr std::array<std::string_view, 1> kModelTypes = {kTinyLlama};
@@ -96,9 +133,10 @@ constexpr Family kTinyLlamaFamily = {
     .hidden_act = kActivation,
     .read_config = read_config,
     .faults = faults,
+    .plan = plan,
     .followed = kFollowed,
     .has_dropout = true,
-    .tensors = {.layers = "layers.", .first = kFirst, .layer = kLayer, .last = kLast},
+    .tensors = {.layers = kLayers, .first = kFirst, .layer = kLayer, .last = kLast},
     .embedding = kEmbedding,
     .output = kOutput,
     .end_of_text = 3,  // <eos>

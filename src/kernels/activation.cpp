@@ -1,6 +1,5 @@
 #include "kernels/activation.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -14,15 +13,63 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-void SiluProduct(float* gate, const float* up, std::size_t count) {
-  const std::size_t lanes = hn::Lanes(Floats());
-  const auto one = hn::Set(Floats(), 1.0F);
+// x / (1 + exp(-gain * x))
+template <typename V>
+HWY_INLINE V Swish(V x, float gain) {
   const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is as good as zero
+  const auto exponential = Exponential(hn::Min(hn::Mul(x, hn::Set(Floats(), -gain)), most));
+  return hn::Div(x, hn::Add(hn::Set(Floats(), 1.0F), exponential));
+}
+
+// tanh(x); NaN stays NaN.
+template <typename V>
+HWY_INLINE V HyperbolicTangent(V x) {
+  const auto nan = hn::IsNaN(x);
+  const auto most = hn::Set(Floats(), 20.0F);  // tanh(20) is 1 in float32
+  const auto inside = hn::Max(hn::Min(hn::IfThenZeroElse(nan, x), most), hn::Neg(most));
+  return hn::IfThenElse(nan, x, hn::Tanh(Floats(), inside));
+}
+
+template <typename V>
+HWY_INLINE V GeluTanh(V x) {
+  const auto cube = hn::Mul(hn::Mul(x, x), x);
+  const auto inner = hn::Mul(hn::Set(Floats(), 0.7978845608028654F), hn::MulAdd(hn::Set(Floats(), 0.044715F), cube, x));
+  return hn::Mul(hn::Mul(hn::Set(Floats(), 0.5F), x), hn::Add(hn::Set(Floats(), 1.0F), HyperbolicTangent(inner)));
+}
+
+// The vector of `other` numbers that goes with the i-th of `count`.
+HWY_INLINE hn::Vec<Floats> Other(const float* other, std::size_t i, std::size_t count) {
+  return i + hn::Lanes(Floats()) <= count ? Load(other + i) : LoadTail(other + i, count - i);
+}
+
+void Silu(float* x, std::size_t count) {
+  Transform(x, count, [](auto number, std::size_t) HWY_ATTR { return Swish(number, 1.0F); });
+}
+
+void SiluProduct(float* gate, const float* up, std::size_t count) {
+  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(Swish(x, 1.0F), Other(up, i, count)); });
+}
+
+void GeluTanhAll(float* x, std::size_t count) {
+  Transform(x, count, [](auto number, std::size_t) HWY_ATTR { return GeluTanh(number); });
+}
+
+void GeluTanhProduct(float* gate, const float* up, std::size_t count) {
+  Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR { return hn::Mul(GeluTanh(x), Other(up, i, count)); });
+}
+
+void ClampedSwiglu(float* gate, const float* up, std::size_t count) {
+  const auto most = hn::Set(Floats(), kClampedLimit);
   Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
-    const auto other = i + lanes <= count ? Load(up + i) : LoadTail(up + i, count - i);
-    const auto exponential = Exponential(hn::Min(hn::Neg(x), most));
-    return hn::Mul(hn::Div(x, hn::Add(one, exponential)), other);
+    const auto other = hn::Max(hn::Min(Other(up, i, count), most), hn::Neg(most));
+    return hn::Mul(Swish(hn::Min(x, most), kClampedGain), hn::Add(other, hn::Set(Floats(), 1.0F)));
   });
+}
+
+void SoftCap(float* x, std::size_t count, float cap) {
+  const auto to = hn::Set(Floats(), cap);
+  const auto from = hn::Set(Floats(), 1.0F / cap);
+  Transform(x, count, [&](auto number, std::size_t) HWY_ATTR { return hn::Mul(to, HyperbolicTangent(hn::Mul(number, from))); });
 }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -32,17 +79,36 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 namespace {
 
+HWY_EXPORT(Silu);
 HWY_EXPORT(SiluProduct);
+HWY_EXPORT(GeluTanhAll);
+HWY_EXPORT(GeluTanhProduct);
+HWY_EXPORT(ClampedSwiglu);
+HWY_EXPORT(SoftCap);
+
+float gelu_of(float x) { return 0.5F * x * (1.0F + std::erf(x * 0.70710678118654752F)); }
+float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
 
 }  // namespace
 
+void silu(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(Silu)(x, count); }
 void silu_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count); }
+void gelu_tanh(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhAll)(x, count); }
+void gelu_tanh_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhProduct)(gate, up, count); }
+void clamped_swiglu(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(ClampedSwiglu)(gate, up, count); }
+void soft_cap(float* x, std::size_t count, float cap) { HWY_DYNAMIC_DISPATCH(SoftCap)(x, count, cap); }
 
 void gelu(float* x, std::size_t count) {
-  std::transform(x, x + count, x, [](float number) {
-    const auto value = static_cast<double>(number);
-    return static_cast<float>(0.5 * value * (1 + std::tanh(0.7978845608028654 * (value + 0.044715 * value * value * value))));
-  });
+  for (std::size_t i = 0; i < count; ++i) x[i] = gelu_of(x[i]);
+}
+void gelu_product(float* gate, const float* up, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) gate[i] = gelu_of(gate[i]) * up[i];
+}
+void relu(float* x, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) x[i] = relu_of(x[i]);
+}
+void relu_product(float* gate, const float* up, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) gate[i] = relu_of(gate[i]) * up[i];
 }
 
 }  // namespace poise

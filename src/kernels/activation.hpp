@@ -1,14 +1,32 @@
-// Activations: what a feed-forward network does to each number between its products.
+// Activations: what a feed-forward network does to each number between its products, alone or times another number.
 #pragma once
 
 #include <cstddef>
 
 namespace poise {
 
-// gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i]
+// x / (1 + exp(-x))
+void silu(float* x, std::size_t count);
 void silu_product(float* gate, const float* up, std::size_t count);
 
-// In place, the approximation by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+// The approximation by tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
+void gelu_tanh(float* x, std::size_t count);
+void gelu_tanh_product(float* gate, const float* up, std::size_t count);
+
+// x / 2 * (1 + erf(x / sqrt(2)))
 void gelu(float* x, std::size_t count);
+void gelu_product(float* gate, const float* up, std::size_t count);
+
+// max(x, 0)
+void relu(float* x, std::size_t count);
+void relu_product(float* gate, const float* up, std::size_t count);
+
+// gpt-oss: g / (1 + exp(-1.702 g)) * (u + 1), where g is at most 7 and u from -7 to 7
+inline constexpr float kClampedLimit = 7.0F;
+inline constexpr float kClampedGain = 1.702F;
+void clamped_swiglu(float* gate, const float* up, std::size_t count);
+
+// In place: cap * tanh(x / cap). NaN stays NaN.
+void soft_cap(float* x, std::size_t count, float cap);
 
 }  // namespace poise

@@ -1,15 +1,12 @@
 #include "kernels/rotation.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace poise {
 
-Rotation::Rotation(std::size_t head_size, float theta) {
-  for (std::size_t i = 0; i < head_size / 2; ++i) {
-    const double exponent = static_cast<double>(2 * i) / static_cast<double>(head_size);
-    frequencies_.push_back(static_cast<float>(1.0 / std::pow(static_cast<double>(theta), exponent)));
-  }
-}
+Rotation::Rotation(std::size_t head_size, std::vector<float> frequencies, float factor)
+    : head_size_(head_size), frequencies_(std::move(frequencies)), factor_(factor) {}
 
 void Rotation::prepare(std::size_t position, std::size_t tokens, Angles& angles) const {
   const std::size_t half = frequencies_.size();
@@ -19,8 +16,8 @@ void Rotation::prepare(std::size_t position, std::size_t tokens, Angles& angles)
     for (std::size_t i = 0; i < half; ++i) {
       // The product in float32, as the models were trained with.
       const float angle = static_cast<float>(position + t) * frequencies_[i];
-      angles.cosines[t * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)));
-      angles.sines[t * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)));
+      angles.cosines[t * half + i] = static_cast<float>(std::cos(static_cast<double>(angle))) * factor_;
+      angles.sines[t * half + i] = static_cast<float>(std::sin(static_cast<double>(angle))) * factor_;
     }
   }
 }
@@ -29,7 +26,7 @@ void Rotation::apply(const Angles& angles, std::size_t t, std::size_t heads, flo
   const std::size_t half = frequencies_.size();
   const float* cosines = angles.cosines.data() + t * half;
   const float* sines = angles.sines.data() + t * half;
-  for (std::size_t head = 0; head < heads; ++head, x += 2 * half) {
+  for (std::size_t head = 0; head < heads; ++head, x += head_size_) {
     for (std::size_t i = 0; i < half; ++i) {
       const float a = x[i];
       const float b = x[i + half];

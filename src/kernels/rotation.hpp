@@ -1,4 +1,4 @@
-// Rotary embedding: element i of a head's first half turns with element i of its second half, by position * frequency[i].
+// Rotary embedding: element i of the first half of what turns of a head turns with element i of its second half, by position * frequency[i].
 //
 // A const Rotation is safe to use from many threads.
 #pragma once
@@ -10,14 +10,14 @@ namespace poise {
 
 class Rotation {
  public:
-  // Of consecutive positions; both [positions, half a head].
+  // Of consecutive positions; both [positions, frequencies].
   struct Angles {
     std::vector<float> cosines;
     std::vector<float> sines;
   };
 
-  // Frequency i is theta^(-2 i / head_size). Requires: head_size is even.
-  Rotation(std::size_t head_size, float theta);
+  // The first 2 * frequencies.size() numbers of a head turn, and become `factor` times as long. Requires: a head has that many.
+  Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
   // Those of positions [position, position + tokens).
   void prepare(std::size_t position, std::size_t tokens, Angles& angles) const;
@@ -26,7 +26,9 @@ class Rotation {
   void apply(const Angles& angles, std::size_t t, std::size_t heads, float* x) const;
 
  private:
-  std::vector<float> frequencies_;  // of half a head
+  std::size_t head_size_;
+  std::vector<float> frequencies_;
+  float factor_;
 };
 
 }  // namespace poise

@@ -7,24 +7,38 @@
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
+#include "kernels/activation.hpp"
+
 namespace poise {
 namespace {
 
+// How scores become weights; `sinks` are those of the queries.
+struct Scoring {
+  float scale;
+  float cap;
+  const float* sinks;
+};
+
 // Queries and out [count, head.size], of query heads that share a head of keys and values.
-void attend_to(const KvCache& cache, const CachedHead& head, const float* queries, std::size_t count, float* out) {
+void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how, const float* queries, std::size_t count, float* out) {
   thread_local std::vector<float> scores;
   const std::size_t positions = head.last - head.first;
-  scores.resize(std::max(scores.size(), count * positions));
+  const std::size_t stride = positions + (how.sinks == nullptr ? 0 : 1);
+  scores.resize(std::max(scores.size(), count * stride));
   const FloatRows all = {queries, head.size, count};
   const auto keys = cache.keys(head);
   const auto values = cache.values(head);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head.size));
-  attention_scores(all, keys[0], head.size, scale, scores.data(), positions);
-  attention_scores(all, keys[1], head.size, scale, scores.data() + keys[0].count, positions);
-  for (std::size_t q = 0; q < count; ++q) softmax(scores.data() + q * positions, positions);
+  attention_scores(all, keys[0], head.size, how.scale, scores.data(), stride);
+  attention_scores(all, keys[1], head.size, how.scale, scores.data() + keys[0].count, stride);
+  for (std::size_t q = 0; q < count; ++q) {
+    float* const row = scores.data() + q * stride;
+    if (how.cap != 0.0F) soft_cap(row, positions, how.cap);
+    if (how.sinks != nullptr) row[positions] = how.sinks[q];
+    softmax(row, stride);
+  }
   std::fill_n(out, count * head.size, 0.0F);
-  add_weighted_rows({scores.data(), positions, count}, values[0], head.size, out);
-  add_weighted_rows({scores.data() + values[0].count, positions, count}, values[1], head.size, out);
+  add_weighted_rows({scores.data(), stride, count}, values[0], head.size, out);
+  add_weighted_rows({scores.data() + values[0].count, stride, count}, values[1], head.size, out);
 }
 
 }  // namespace
@@ -34,13 +48,16 @@ void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads
   const std::size_t sharing = heads.count / heads.kv_count;
   const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
   const std::size_t tasks = heads.kv_count * tasks_of_kv_head;  // of a token
+  const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
   const auto run = [&](std::size_t t, std::size_t task) {
     const std::size_t last = position + t + 1;
     const std::size_t first = heads.window == 0 || last <= heads.window ? 0 : last - heads.window;
     const std::size_t kv_head = task / tasks_of_kv_head;
     const std::size_t begin = task % tasks_of_kv_head * kQueriesTogether;  // of those that share
-    const std::size_t at = (t * heads.count + kv_head * sharing + begin) * heads.size;
-    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, queries + at, std::min(kQueriesTogether, sharing - begin), out + at);
+    const std::size_t head = kv_head * sharing + begin;
+    const std::size_t at = (t * heads.count + head) * heads.size;
+    const Scoring how = {scale, heads.cap, heads.sinks == nullptr ? nullptr : heads.sinks + head};
+    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at, std::min(kQueriesTogether, sharing - begin), out + at);
   };
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens * tasks), [&](const tbb::blocked_range<std::size_t>& range) {
     for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);

@@ -1,6 +1,6 @@
 // KvCache: the keys and values of the positions that later ones may look at.
 //
-// A ring: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots lie side by side,
+// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots lie side by side,
 // so that one vector holds the same element of several: scores then need no sums across lanes. Memory is taken as positions come.
 #pragma once
 
@@ -26,6 +26,8 @@ class KvCache {
  public:
   // `width` floats of keys, and as many of values, per layer and position; for `positions` positions or a few more.
   KvCache(std::size_t layers, std::size_t width, std::size_t positions);
+  // The same, with each layer's own number of positions.
+  KvCache(std::size_t width, const std::vector<std::size_t>& positions);
 
   // Makes room for positions up to `end`. Call it before put() of new positions.
   void reserve(std::size_t end);
@@ -45,11 +47,15 @@ class KvCache {
   };
   std::array<Slots, 2> slots(const CachedHead& head) const;
 
+  struct Layer {
+    std::size_t capacity = 0;  // a multiple of kKeysTogether
+    std::size_t reserved = 0;
+    AlignedFloats keys = {};
+    AlignedFloats values = {};
+  };
+
   std::size_t width_;
-  std::size_t capacity_;  // a multiple of kKeysTogether
-  std::size_t reserved_ = 0;
-  std::vector<AlignedFloats> keys_;
-  std::vector<AlignedFloats> values_;
+  std::vector<Layer> layers_;
 };
 
 }  // namespace poise

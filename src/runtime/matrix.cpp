@@ -124,21 +124,46 @@ StoredForm stored_form(const Tensor& tensor) {
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
 }
 
+// Some rows of a matrix that lies in memory with others. Requires: they begin at a whole byte.
+class MatrixOfSeveral final : public Matrix {
+ public:
+  MatrixOfSeveral(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
+      : Matrix(rows, orientation, all->stored()), all_(std::move(all)) {
+    const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
+    stored_.data += stored_bytes(stored_, elements);
+    if (stored_.scales == nullptr) return;
+    const std::uint64_t offset = elements / stored_.group_size * sizeof(std::uint16_t);
+    stored_.scales += offset;
+    stored_.zeros += offset;
+  }
+
+ private:
+  std::shared_ptr<const Matrix> all_;
+};
+
+std::unique_ptr<Matrix> load_rows(const Tensor& tensor, std::size_t rows, Orientation orientation) {
+  const StoredForm form = stored_form(tensor);
+  const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
+  if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
+  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
+}
+
 }  // namespace
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  const StoredForm form = stored_form(tensor);
-  const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
-  if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
-  const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
-  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
+  return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
 }
 
-const Tensor& require_tensor(const Model& model, const std::string& name) {
-  const Tensor* tensor = model.find(name);
-  if (tensor == nullptr) throw Error(ErrorKind::internal, fmt::format("tensor {} is missing", name));
-  return *tensor;
+std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation) {
+  if (tensor.shape.size() != 3) refuse(tensor, fmt::format("its shape is {}, expected several matrices", to_string(tensor.shape)));
+  const std::size_t rows = tensor.shape[1];
+  const std::shared_ptr<const Matrix> all = load_rows(tensor, tensor.shape[0] * rows, orientation);
+  const bool half_bytes = all->stored().blocks == nullptr && stored_bytes(all->stored(), 2) < 2;
+  if (half_bytes && rows * tensor.shape[2] % 2 != 0) refuse(tensor, "its matrices do not begin at whole bytes");
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  for (std::size_t i = 0; i < tensor.shape[0]; ++i) matrices.push_back(std::make_unique<MatrixOfSeveral>(all, i * rows, rows, orientation));
+  return matrices;
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

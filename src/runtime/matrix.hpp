@@ -53,8 +53,8 @@ class Matrix {
 // reading its blobs throws.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in);
 
-// The tensor of that name. Throws internal where there is none: the model has been checked.
-const Tensor& require_tensor(const Model& model, const std::string& name);
+// The matrices [rows, columns] of a tensor of rank 3.
+std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation);
 
 // All elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);

@@ -14,6 +14,7 @@ struct Sequence {
 
   KvCache cache;
   std::size_t position = 0;  // tokens computed so far; 0 starts anew
+  bool is_long = false;      // computed as one that grew beyond Transformer::anew_after()
 
   // Of the tokens computed last, each [tokens, size of one]. A transformer takes what it needs.
   std::vector<float> x;  // what goes from layer to layer
@@ -25,7 +26,11 @@ struct Sequence {
   std::vector<float> attended;
   std::vector<float> gate;
   std::vector<float> up;
-  Rotation::Angles angles;
+  std::vector<float> fused;       // what one matrix of several gives
+  std::vector<float> scores;      // of experts
+  std::vector<float> gathered;    // what an expert takes
+  std::vector<float> expert_out;  // and gives
+  std::vector<Rotation::Angles> angles;
 
   // x += y
   void add(const std::vector<float>& y) {

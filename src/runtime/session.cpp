@@ -63,6 +63,8 @@ class Session::State {
 
   void reset() {
     sequence_.position = 0;
+    sequence_.is_long = false;
+    fed_.clear();
     logits_.clear();
   }
 
@@ -71,6 +73,11 @@ class Session::State {
   void feed(std::span<const TokenId> tokens, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
+    if (grows_long(tokens)) {
+      sequence_.is_long = true;
+      sequence_.position = 0;
+      tokens = fed_;
+    }
     arena_.execute([&] {
       std::size_t count = 0;
       for (std::size_t first = 0; first < tokens.size(); first += count) {
@@ -117,6 +124,15 @@ class Session::State {
   }
 
  private:
+  // Do these tokens make the sequence one that is computed anew? Keeps what has been fed.
+  bool grows_long(std::span<const TokenId> tokens) {
+    const std::size_t most = transformer_.anew_after();
+    if (most == 0 || sequence_.is_long) return false;
+    fed_.resize(sequence_.position);
+    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
+    return fed_.size() > most;
+  }
+
   void check(std::span<const TokenId> tokens) const {
     for (const TokenId token : tokens) require_token("token", token);
     if (tokens.size() > context_ - sequence_.position) {
@@ -130,6 +146,7 @@ class Session::State {
   std::shared_ptr<const Weights> weights_;
   const Transformer& transformer_;
   Sequence sequence_;
+  std::vector<TokenId> fed_;  // as long as the sequence may be computed anew
   std::vector<float> logits_;
 };
 

@@ -11,7 +11,7 @@
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
 #include "family/families.hpp"
-#include "runtime/recipes.hpp"
+#include "runtime/decoder.hpp"
 
 namespace poise {
 namespace {
@@ -32,6 +32,14 @@ void refuse_for(const Model& model, const std::vector<std::string>& reasons, Err
   if (!reasons.empty()) refuse(model, fmt::format("{}", fmt::join(reasons, "; ")), kind);
 }
 
+DecoderPlan plan_of(const Model& model, const Family& family) {
+  try {
+    return family.plan(config_view(model));
+  } catch (const Error& error) {
+    refuse(model, error.message(), error.kind());
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model) {
@@ -41,11 +49,10 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model) {
   const Family& family = family_of(model);
   refuse_for(model, effects_not_followed(model));
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
-  if (family.limits != nullptr) refuse_for(model, family.limits(*model.config));
   if (const auto unknown = unknown_weights(model); !unknown.empty()) {
     refuse(model, fmt::format("a {} model has no {}", family.title, fmt::join(unknown, ", ")));
   }
-  return recipe_of(family)(model);
+  return make_decoder(model, plan_of(model, family));
 }
 
 }  // namespace poise

@@ -33,11 +33,6 @@ TEST(ConfigEffects, AreToldByNameAndValue) {
 
 TEST(ConfigEffects, ChangeTheComputation) {
   const std::pair<const char*, const char*> cases[] = {
-      {"rope_scaling", R"({"type":"linear","factor":2})"},
-      {"rope_scaling", R"({"rope_type":"llama3","factor":8})"},
-      {"rope_parameters", R"({"rope_type":"default","rope_theta":1e4,"partial_rotary_factor":0.25})"},
-      {"rope_parameters", R"({"full_attention":{"rope_type":"default"}})"},
-      {"rope_parameters", R"({"rope_type":7})"},
       {"mlp_bias", "true"},
       {"mlp_bias", "1"},
       {"layer_types", R"(["full_attention","sliding_attention"])"},
@@ -50,6 +45,21 @@ TEST(ConfigEffects, ChangeTheComputation) {
       {"clip_qkv", "8"},
   };
   for (const auto& [key, json] : cases) EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
+}
+
+// A Mistral follows these, a format without such keys would lose them.
+TEST(ConfigEffects, OfPositionsAreFollowedAndCannotBeLeftOut) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"rope_scaling", R"({"type":"linear","factor":2})"},
+      {"rope_scaling", R"({"rope_type":"llama3","factor":8})"},
+      {"rope_parameters", R"({"rope_type":"default","rope_theta":1e4,"partial_rotary_factor":0.25})"},
+      {"rope_parameters", R"({"full_attention":{"rope_type":"default"}})"},
+      {"rope_parameters", R"({"rope_type":7})"},
+  };
+  for (const auto& [key, json] : cases) {
+    EXPECT_EQ(effects_beside_config(model_with(key, json)).size(), 1U) << key << " " << json;
+    EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
+  }
 }
 
 TEST(ConfigEffects, ValuesThatChangeNothingAreFine) {

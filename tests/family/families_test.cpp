@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
 
@@ -54,12 +56,14 @@ TEST(Families, AreFoundByTheirModelTypes) {
       EXPECT_EQ(&family_of(type), family) << type;
     }
   }
-  EXPECT_THAT(types, testing::UnorderedElementsAre("mistral", "llama", "tiny_llama"));
-  EXPECT_EQ(known_model_types(), "mistral, llama and tiny_llama");
+  EXPECT_THAT(types, testing::UnorderedElementsAre("mistral", "llama", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "gemma3",
+                                                   "phi3", "olmo2", "smollm3", "gpt2", "gpt_oss", "tiny_llama"));
+  EXPECT_EQ(known_model_types(),
+            "mistral, llama, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gemma3, phi3, olmo2, smollm3, gpt2, gpt_oss and tiny_llama");
 }
 
 TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {
-  for (const char* type : {"", "qwen2", "Mistral"}) {
+  for (const char* type : {"", "falcon", "Mistral"}) {
     EXPECT_EQ(find_family(type), nullptr) << type;
     EXPECT_EQ(&family_of(type), find_family("llama")) << type;
   }
@@ -104,7 +108,7 @@ TEST(Families, ATableKnowsItsNamesInAnyLayer) {
   for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.layers.0.mlp.up_proj.weight", "model.layers.999.input_layernorm.weight"}) {
     EXPECT_TRUE(table.has(name)) << name;
   }
-  for (const char* name : {"", "embedding.weight", "model.layers.0.mlp.up_proj.bias", "model.layers.00.mlp.up_proj.weight", "model.layers.mlp.up_proj.weight",
+  for (const char* name : {"", "embedding.weight", "model.layers.0.mlp.up_proj.scale", "model.layers.00.mlp.up_proj.weight", "model.layers.mlp.up_proj.weight",
                            "mlp.up_proj.weight", "model.layers.0.model.norm.weight", "model.layers.2147483648.mlp.up_proj.weight"}) {
     EXPECT_FALSE(table.has(name)) << name;
   }
@@ -126,9 +130,10 @@ TEST(Families, WeightsWithoutAPlaceAreNamed) {
 TEST(Families, EachHasItsOwnFaultsAndLimits) {
   Config config = config_of(1);
   EXPECT_THAT(check_config(config, *find_family("llama")), IsEmpty());
-  EXPECT_THAT(find_family("llama")->limits(config), ElementsAre("head_dim is 5: rotary embeddings need an even number"));
+  EXPECT_THAT([&] { find_family("llama")->plan(config); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("head_dim is 5: rotary embeddings need an even number")));
   config.head_dim = 6;
-  EXPECT_THAT(find_family("mistral")->limits(config), IsEmpty());
+  EXPECT_EQ(find_family("mistral")->plan(config).ropes.size(), 1U);
   EXPECT_THAT(check_config(config, *find_family("tiny_llama")), testing::Contains("num_key_value_heads is 2, a Tiny Llama has one for each of its 4 heads"));
   config.hidden_size = 0;
   EXPECT_THAT(check_config(config, *find_family("tiny_llama")), ElementsAre(testing::HasSubstr("hidden_size is 0"))) << "the family is asked after all others";

@@ -74,9 +74,9 @@ TEST(WholeConfig, WhatAProgramSetsCounts) {
 }
 
 TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
-  constexpr const char* kGpt = R"({"model_type":"gpt2","n_embd":768,"hidden_size":"many"})";
+  constexpr const char* kGpt = R"({"model_type":"falcon","n_embd":768,"hidden_size":"many"})";
   const Model model = model_of(kGpt);
-  EXPECT_EQ(model.card.model_type, "gpt2");
+  EXPECT_EQ(model.card.model_type, "falcon");
   EXPECT_FALSE(model.config);
   EXPECT_EQ(to_json(whole_config(model)), kGpt);
   EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));

@@ -241,7 +241,7 @@ TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
     bool known;  // is it a family whose hyperparameters are known?
   };
   const Kept cases[] = {{"model_type", "", true},
-                        {"model_type", quoted("gpt2"), false},
+                        {"model_type", quoted("falcon"), false},
                         {"hidden_act", quoted("gelu"), true},
                         {"rope_scaling", R"({"type":"linear","factor":2})", true},
                         {"attention_bias", "true", true},
@@ -273,7 +273,7 @@ TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
 }
 
 TEST(HostileHuggingFace, TensorsOfAFamilyThatIsNotKnownAreAllKept) {
-  Files files = with_config("model_type", quoted("gpt2"));
+  Files files = with_config("model_type", quoted("falcon"));
   Shapes tensors = shapes();
   tensors["lm_head.weight"] = {4, 2};
   tensors["layers.0.rotary_emb.inv_freq"] = {1};
@@ -286,7 +286,7 @@ TEST(HostileHuggingFace, TensorsOfAFamilyThatIsNotKnownAreAllKept) {
       ADD_FAILURE() << "it was written";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-      EXPECT_THAT(error.message(), testing::HasSubstr("this one's model_type is \"gpt2\""));
+      EXPECT_THAT(error.message(), testing::HasSubstr("this one's model_type is \"falcon\""));
     }
   }
 }

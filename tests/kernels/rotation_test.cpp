@@ -13,7 +13,9 @@ namespace {
 TEST(Rotation, TurnsPairsByPositionAndFrequency) {
   constexpr std::size_t kHead = 6;
   constexpr std::size_t kHeads = 2;
-  const Rotation rotation(kHead, 100.0F);
+  std::vector<float> frequencies;
+  for (std::size_t i = 0; i < kHead / 2; ++i) frequencies.push_back(static_cast<float>(std::pow(100.0, -2.0 * static_cast<double>(i) / kHead)));
+  const Rotation rotation(kHead, frequencies);
   Rotation::Angles angles;
   rotation.prepare(41, 3, angles);
   std::vector<float> x;
@@ -32,12 +34,23 @@ TEST(Rotation, TurnsPairsByPositionAndFrequency) {
 }
 
 TEST(Rotation, PositionZeroTurnsNothing) {
-  const Rotation rotation(4, 10000.0F);
+  const Rotation rotation(4, {1.0F, 0.01F});
   Rotation::Angles angles;
   rotation.prepare(0, 1, angles);
   std::vector<float> x = {1, 2, 3, 4};
   rotation.apply(angles, 0, 1, x.data());
   EXPECT_EQ(x, (std::vector<float>{1, 2, 3, 4}));
+}
+
+// Two of six elements turn, by one radian, and become twice as long: cos(1) = 0.5403023, sin(1) = 0.8414710.
+TEST(Rotation, TurnsTheFirstElementsOfAHead) {
+  const Rotation rotation(6, {1.0F}, 2.0F);
+  Rotation::Angles angles;
+  rotation.prepare(1, 1, angles);
+  std::vector<float> x = {1, 0, 3, 4, 5, 6, 0, 1, 9, 10, 11, 12};
+  rotation.apply(angles, 0, 2, x.data());
+  const std::vector<float> expected = {1.0806046F, 1.6829420F, 3, 4, 5, 6, -1.6829420F, 1.0806046F, 9, 10, 11, 12};
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(x[i], expected[i]) << i;
 }
 
 }  // namespace

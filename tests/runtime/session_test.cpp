@@ -351,7 +351,7 @@ TEST(Session, SaysWhatIsMissingOrCannotRun) {
   };
   EXPECT_THAT(error_of([] { Session session((Model())); }), HasSubstr("it has no configuration (hyperparameters) and no tensors"));
   EXPECT_THAT(error_with([](Model& model) { model.config.reset(); }), HasSubstr("it has no configuration"));
-  EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "gpt2"; }), HasSubstr("model_type is \"gpt2\""));
+  EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "falcon"; }), HasSubstr("model_type is \"falcon\""));
   EXPECT_THAT(error_with([](Model& model) { model.config->hidden_act = "gelu"; }), HasSubstr("hidden_act is \"gelu\""));
   EXPECT_THAT(error_with([](Model& model) { model.config_json.set("partial_rotary_factor", 0.5); }),
               HasSubstr("cannot run this model: partial_rotary_factor is 0.5, only 1 is supported"));

@@ -1,0 +1,35 @@
+// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, and the keys of config.json.
+#pragma once
+
+#include <string>
+
+#include <poise/model.hpp>
+
+#include "family/config_keys.hpp"
+
+namespace poise {
+
+// Requires: what it is made of outlives it.
+class ConfigView {
+ public:
+  // Without keys every one of them has its default.
+  ConfigView(const Config& its) : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
+  ConfigView(const Config& its, const Attributes& keys_of_json) : config(its), json(keys_of_json) {}
+
+  ConfigKeys keys() const { return {json, no_path()}; }
+
+  const Config& config;
+  const Attributes& json;
+
+ private:
+  static const Attributes& no_keys() {
+    static const Attributes none;
+    return none;
+  }
+  static const std::string& no_path() {
+    static const std::string none;
+    return none;
+  }
+};
+
+}  // namespace poise

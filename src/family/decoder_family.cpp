@@ -1,0 +1,139 @@
+#include "family/decoder_family.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "model/limits.hpp"
+
+namespace poise {
+namespace {
+
+std::size_t as_size(std::int64_t number) { return static_cast<std::size_t>(std::max<std::int64_t>(0, number)); }
+
+struct ActivationName {
+  std::string_view name;
+  ActivationKind kind;
+};
+constexpr ActivationName kActivations[] = {
+    {"silu", ActivationKind::silu},          {"swish", ActivationKind::silu},          {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
+    {"gelu_new", ActivationKind::gelu_tanh}, {"gelu_tanh", ActivationKind::gelu_tanh}, {"gelu", ActivationKind::gelu},
+    {"relu", ActivationKind::relu},
+};
+
+}  // namespace
+
+Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
+  const auto size = [&](std::string_view key, std::int64_t usual) { return usual == 0 ? keys.required(key) : keys.integer(key).value_or(usual); };
+  Config config;
+  config.hidden_act = keys.text(defaults.hidden_act_key).value_or(keys.text("hidden_act").value_or(std::string(defaults.hidden_act)));
+  config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
+  config.hidden_size = size("hidden_size", defaults.hidden_size);
+  config.intermediate_size = size("intermediate_size", defaults.intermediate_size);
+  config.max_position_embeddings = keys.integer("max_position_embeddings").value_or(defaults.max_position_embeddings);
+  config.num_attention_heads = size("num_attention_heads", defaults.num_attention_heads);
+  config.num_hidden_layers = size("num_hidden_layers", defaults.num_hidden_layers);
+  const std::int64_t heads = config.num_attention_heads;
+  config.num_key_value_heads = keys.integer("num_key_value_heads").value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
+  config.vocab_size = keys.integer("vocab_size").value_or(0);
+  config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
+  if (keys.absent("sliding_window")) config.sliding_window = defaults.sliding_window;  // null means none; only absence means the default
+  config.rope_theta = keys.rope_theta(defaults.rope_theta);
+  config.rms_norm_eps = keys.number("rms_norm_eps").value_or(defaults.rms_norm_eps);
+  config.initializer_range = keys.number("initializer_range").value_or(0.02F);
+  const std::int64_t usual_head = defaults.head_dim > 0 ? defaults.head_dim : heads > 0 ? config.hidden_size / heads : 0;
+  config.head_dim = keys.integer("head_dim").value_or(usual_head);
+  return config;
+}
+
+bool has_attention_bias(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(false); }
+bool has_mlp_bias(const ConfigView& view) { return view.keys().boolean("mlp_bias").value_or(false); }
+
+std::vector<Linear> qkv_plan(bool bias) { return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}}; }
+
+DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
+  const Config& config = view.config;
+  DecoderPlan plan;
+  plan.hidden = as_size(config.hidden_size);
+  plan.inner = as_size(config.intermediate_size);
+  plan.heads = as_size(config.num_attention_heads);
+  plan.kv_heads = as_size(config.num_key_value_heads);
+  plan.head_size = as_size(config.head_dim);
+  plan.embedding = kDecoderEmbedding;
+  plan.layer_names = kDecoderLayers;
+  plan.norm = "model.norm";
+  if (has_own_output(view)) plan.output = kDecoderOutput;
+  plan.epsilon = config.rms_norm_eps;
+  plan.attention_norm = "input_layernorm";
+  plan.mlp_norm = "post_attention_layernorm";
+  plan.qkv = qkv_plan(has_attention_bias(view));
+  plan.o = {"self_attn.o_proj", has_attention_bias(view)};
+  const bool mlp_bias = has_mlp_bias(view);
+  plan.mlp = {{"mlp.gate_proj", mlp_bias}, {"mlp.up_proj", mlp_bias}};
+  plan.down = {"mlp.down_proj", mlp_bias};
+  const Attributes* scaling = rope_scaling(view);
+  RopeOptions its = rope;
+  its.theta = config.rope_theta;
+  plan.ropes.push_back(rope_plan(view, scaling, its));
+  if (scaling == nullptr) plan.rope_divisors = "rope_freqs.weight";
+  plan.layers.assign(as_size(config.num_hidden_layers), {.window = as_size(config.sliding_window)});
+  return plan;
+}
+
+ActivationKind activation_named(std::string_view name) {
+  const auto* found = std::ranges::find(kActivations, name, &ActivationName::name);
+  if (found != std::end(kActivations)) return found->kind;
+  throw Error(ErrorKind::unsupported, fmt::format("the activation \"{}\" is not supported", name), {});
+}
+
+std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
+  const std::int64_t layers = view.config.num_hidden_layers;
+  std::vector<bool> sliding(as_size(layers));
+  const Value::Array* types = view.keys().list("layer_types");
+  if (types == nullptr) {
+    for (std::int64_t layer = 0; layer < layers; ++layer) sliding[as_size(layer)] = by_default(view, layer);
+    return sliding;
+  }
+  if (types->size() != sliding.size()) {
+    throw Error(ErrorKind::invalid_file, fmt::format("layer_types has {} layers, num_hidden_layers is {}", types->size(), layers), {});
+  }
+  for (std::size_t layer = 0; layer < sliding.size(); ++layer) {
+    const Value& type = (*types)[layer];
+    sliding[layer] = type == Value("sliding_attention");
+    if (!sliding[layer] && !(type == Value("full_attention"))) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("layer_types: layer {} is {}, only \"full_attention\" and \"sliding_attention\" are supported", layer, to_json(type)), {});
+    }
+  }
+  return sliding;
+}
+
+void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding) {
+  const std::size_t window = as_size(view.config.sliding_window);
+  for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
+    if (sliding[layer] && window == 0) throw Error(ErrorKind::invalid_file, "layers look back a window, but there is no sliding_window", {});
+    plan.layers[layer].window = sliding[layer] ? window : 0;
+  }
+}
+
+std::int64_t size_of(const ConfigView& view, std::string_view key) {
+  const std::int64_t number = view.keys().integer(key).value_or(0);
+  return number < 0 || number > kMaxModelSize ? 0 : number;
+}
+
+std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
+  std::vector<std::string> faults;
+  for (const auto& [key, most] : keys) {
+    const auto number = view.keys().integer(key);
+    if (!number) {
+      faults.push_back(fmt::format("{} is missing", key));
+    } else if (*number < 1 || *number > most) {
+      faults.push_back(fmt::format("{} is {}, expected 1 to {}", key, *number, most));
+    }
+  }
+  return faults;
+}
+
+}  // namespace poise

@@ -1,0 +1,130 @@
+// What most decoders of transformers share, as Llama has it: keys of config.json, names and shapes of tensors, and how they compute.
+// A family's file says where it differs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "family/decoder_plan.hpp"
+#include "family/family.hpp"
+#include "family/rope.hpp"
+
+namespace poise {
+
+inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight";
+inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
+inline constexpr std::string_view kDecoderLayers = "model.layers.";
+inline constexpr std::array<std::string_view, 2> kDecoderPrefixes = {"model.", "lm_head."};
+inline constexpr std::array<ComputedTensor, 1> kDecoderComputed = {{{".rotary_emb.inv_freq", "rope_theta"}}};
+
+// Defaults of config.json's keys; 0 of a size that has to be there.
+struct ConfigDefaults {
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t num_key_value_heads = 0;  // 0: as many as heads
+  std::int64_t head_dim = 0;             // 0: hidden_size / num_attention_heads
+  std::int64_t max_position_embeddings = 2048;
+  std::int64_t sliding_window = 0;
+  float rope_theta = 10000;
+  float rms_norm_eps = 1e-6F;
+  bool tie_word_embeddings = false;
+  std::string_view hidden_act = "silu";
+  std::string_view hidden_act_key = "hidden_act";
+};
+Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults);
+
+// Rows of tables, to be joined.
+template <std::size_t... kSizes>
+constexpr auto joined(const std::array<TensorRow, kSizes>&... rows) {
+  std::array<TensorRow, (kSizes + ...)> all = {};
+  std::size_t next = 0;
+  const auto add = [&](const auto& some) {
+    for (const TensorRow& row : some) all[next++] = row;
+  };
+  (add(rows), ...);
+  return all;
+}
+
+inline bool has_own_output(const ConfigView& view) { return !view.config.tie_word_embeddings; }
+
+inline constexpr std::array kDecoderFirst = std::to_array<TensorRow>({{kDecoderEmbedding, {axis::vocabulary, axis::hidden}}});
+inline constexpr std::array kDecoderLast = std::to_array<TensorRow>({
+    {"model.norm.weight", {axis::hidden}},
+    {kDecoderOutput, {axis::vocabulary, axis::hidden}, has_own_output},
+});
+inline constexpr std::array kInputNorm = std::to_array<TensorRow>({{"input_layernorm.weight", {axis::hidden}}});
+inline constexpr std::array kAttentionRows = std::to_array<TensorRow>({
+    {"self_attn.q_proj.weight", {axis::queries, axis::hidden}},
+    {"self_attn.k_proj.weight", {axis::keys, axis::hidden}},
+    {"self_attn.v_proj.weight", {axis::keys, axis::hidden}},
+    {"self_attn.o_proj.weight", {axis::hidden, axis::queries}},
+});
+inline constexpr std::array kHeadNorms = std::to_array<TensorRow>({
+    {"self_attn.q_norm.weight", {axis::head}},
+    {"self_attn.k_norm.weight", {axis::head}},
+});
+inline constexpr std::array kPostAttentionNorm = std::to_array<TensorRow>({{"post_attention_layernorm.weight", {axis::hidden}}});
+inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
+    {"mlp.gate_proj.weight", {axis::inner, axis::hidden}},
+    {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
+    {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
+});
+constexpr std::array<TensorRow, 3> qkv_biases(Needed needed) {
+  return {
+      {{"self_attn.q_proj.bias", {axis::queries}, needed}, {"self_attn.k_proj.bias", {axis::keys}, needed}, {"self_attn.v_proj.bias", {axis::keys}, needed}}};
+}
+constexpr std::array<TensorRow, 1> o_bias(Needed needed) { return {{{"self_attn.o_proj.bias", {axis::hidden}, needed}}}; }
+constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
+  return {{{"mlp.gate_proj.bias", {axis::inner}, needed}, {"mlp.up_proj.bias", {axis::inner}, needed}, {"mlp.down_proj.bias", {axis::hidden}, needed}}};
+}
+
+constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
+  return {.layers = kDecoderLayers, .first = kDecoderFirst, .layer = layer, .last = kDecoderLast};
+}
+
+// The family with what most have in common, where it does not say otherwise.
+constexpr Family decoder_family(Family its) {
+  if (its.prefixes.empty()) its.prefixes = kDecoderPrefixes;
+  its.computed = kDecoderComputed;
+  its.embedding = kDecoderEmbedding;
+  its.output = kDecoderOutput;
+  return its;
+}
+
+// Does config.json say that projections have biases?
+bool has_attention_bias(const ConfigView& view);
+bool has_mlp_bias(const ConfigView& view);
+
+// Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration. Biases as the
+// two keys say.
+DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
+
+// Plans of q, k and v with one bias or none.
+std::vector<Linear> qkv_plan(bool bias);
+
+// The activation of a name in config.json. Throws unsupported for one that is not known.
+ActivationKind activation_named(std::string_view name);
+
+// The layers that look back a window only, as layer_types says; where it says nothing, those that `by_default` tells. Throws invalid_file for a
+// list of another length, and unsupported for other types.
+std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(const ConfigView& view, std::int64_t layer));
+
+// Gives these layers the window, and all others none. Throws invalid_file where there are some and no window.
+void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
+
+// Has every key? A sentence for each that is missing, or whose number is not from 1 to `most`.
+struct SizeKey {
+  std::string_view key;
+  std::int64_t most;
+};
+std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
+std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 where it is missing or out of range
+
+inline constexpr std::int64_t kMaxExperts = 4096;
+
+}  // namespace poise

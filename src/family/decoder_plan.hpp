@@ -1,0 +1,116 @@
+// DecoderPlan: how a family computes, as plain data. runtime/decoder.cpp follows it.
+//
+// With x [tokens, hidden] = embedding of the tokens * embedding_scale (+ embedding of their positions), for each layer:
+//
+//   x += post_norm(o(attention(rope(q_norm(q(n))), rope(k_norm(k(n))), v(n))))   with n = norm(x)
+//   x += post_norm(down(activation(gate(m)) * up(m)))                            with m = norm(x)
+//
+// and in the end logits = soft_cap(output(norm(x)) * logit_scale). What a family does not have is empty, or changes nothing.
+//
+// Names are those of modules: a module has the tensors NAME.weight and, if it has one, NAME.bias. Names of a layer's follow its number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace poise {
+
+enum class NormKind : std::uint8_t {
+  rms,
+  rms_plus_one,  // times 1 + weight
+  layer,         // mean and variance, with a bias
+};
+
+enum class ActivationKind : std::uint8_t {
+  silu,
+  gelu_tanh,
+  gelu,
+  relu,
+  clamped_swiglu,  // of gate and up together (kernels/activation.hpp)
+};
+
+struct Linear {
+  std::string_view module;
+  bool bias = false;
+};
+
+// Rotary embedding.
+struct RopePlan {
+  std::vector<float> frequencies;  // of the first half of what turns of a head
+  float factor = 1;                // what has turned becomes so many times as long
+  // Sequences of more than long_after tokens turn with others, all their tokens; empty: they do not.
+  std::vector<float> long_frequencies = {};
+  std::size_t long_after = 0;
+};
+
+struct ExpertsPlan {
+  std::size_t count = 0;
+  std::size_t used = 0;  // by a token: those with the best scores
+  Linear router;
+  bool normalized = true;  // the weights of those used add up to one
+  // Expert 7 has the modules LIST.7.GATE, ...; or if they are stacked, tensor LIST.GATE [count, in, out] has all of them, with the numbers of
+  // gate and up by turns, and there are biases LIST.GATE_bias.
+  bool stacked = false;
+  std::string_view list;
+  std::string_view gate;
+  std::string_view up;
+  std::string_view down;
+};
+
+struct LayerPlan {
+  std::size_t window = 0;               // positions that a token sees, itself among them; 0: all before it
+  std::optional<std::size_t> rope = 0;  // of DecoderPlan::ropes
+  bool experts = false;
+};
+
+struct DecoderPlan {
+  std::size_t hidden = 0;
+  std::size_t inner = 0;
+  std::size_t heads = 0;
+  std::size_t kv_heads = 0;
+  std::size_t head_size = 0;
+
+  std::string_view embedding;
+  float embedding_scale = 1;
+  std::string_view positions = {};  // learned ones
+  std::string_view layer_names;     // "model.layers.": then the number
+  std::string_view norm = {};       // of the last layer's x
+  std::string_view output = {};     // empty: the embedding
+  bool output_transposed = false;
+  float logit_scale = 1;
+  float logit_cap = 0;  // 0: none
+
+  NormKind norm_kind = NormKind::rms;
+  float epsilon = 0;
+
+  // Of each layer; matrices that are transposed are [in, out].
+  bool transposed = false;
+  std::string_view attention_norm = {};
+  std::string_view attention_post_norm = {};
+  std::string_view mlp_norm = {};
+  std::string_view mlp_post_norm = {};
+
+  std::vector<Linear> qkv;  // three, or one matrix of all
+  Linear o;
+  std::string_view q_norm = {};  // with a weight as long as a head: of each head alone; else of all heads together
+  std::string_view k_norm = {};
+  float attention_scale = 0;    // 0: 1 / sqrt(head_size)
+  float attention_cap = 0;      // 0: none
+  std::string_view sinks = {};  // tensor: a score of each query head
+
+  std::vector<Linear> mlp;  // gate and up; one matrix of both; or where nothing is gated, one
+  bool gated = true;
+  Linear down;
+  ActivationKind activation = ActivationKind::silu;
+  std::optional<ExpertsPlan> experts = {};  // of the layers that have them
+
+  std::vector<RopePlan> ropes;
+  // Tensor: what the frequencies are divided by, in models that have it. Files of llama.cpp have it in place of rope_scaling.
+  std::string_view rope_divisors = {};
+  std::vector<LayerPlan> layers;
+};
+
+}  // namespace poise

@@ -1,0 +1,205 @@
+// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply with 1 + weight, the embedding is times
+// the root of hidden_size and tied to the output, the activation is gelu by tanh, and:
+//
+//   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores' scale is
+//             1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
+//   Gemma 3   the same but for the caps; each head of q and k is normed; five of six layers look back a window, and turn by rope_local_base_freq
+//             without scaling
+#include "family/gemma.hpp"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kGelu = "gelu_pytorch_tanh";
+
+Config read_gemma(const ConfigKeys& keys) {
+  return read_decoder_config(keys, {.num_key_value_heads = 16,
+                                    .head_dim = 256,
+                                    .max_position_embeddings = 8192,
+                                    .tie_word_embeddings = true,
+                                    .hidden_act = kGelu,
+                                    .hidden_act_key = "hidden_activation"});
+}
+Config read_gemma2(const ConfigKeys& keys) {
+  return read_decoder_config(keys, {.num_key_value_heads = 4,
+                                    .head_dim = 256,
+                                    .max_position_embeddings = 8192,
+                                    .sliding_window = 4096,
+                                    .tie_word_embeddings = true,
+                                    .hidden_act = kGelu,
+                                    .hidden_act_key = "hidden_activation"});
+}
+
+// rope_theta is that of the layers without a window. Newer files have an object of each kind of layers.
+float theta_in(const ConfigKeys& keys, std::string_view kind, float by_default) {
+  const Attributes* parameters = keys.object("rope_parameters");
+  const Value* value = parameters == nullptr ? nullptr : parameters->find(kind);
+  const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
+  static const std::string no_path;
+  return object == nullptr ? by_default : ConfigKeys(*object, no_path).rope_theta(by_default);
+}
+
+Config read_gemma3(const ConfigKeys& keys) {
+  Config config = read_decoder_config(keys, {.hidden_size = 2304,
+                                             .intermediate_size = 9216,
+                                             .num_hidden_layers = 26,
+                                             .num_attention_heads = 8,
+                                             .num_key_value_heads = 4,
+                                             .head_dim = 256,
+                                             .max_position_embeddings = 131072,
+                                             .sliding_window = 4096,
+                                             .rope_theta = 1000000,
+                                             .tie_word_embeddings = true,
+                                             .hidden_act = kGelu,
+                                             .hidden_act_key = "hidden_activation"});
+  config.rope_theta = theta_in(keys, "full_attention", config.rope_theta);
+  return config;
+}
+
+// The first files of Gemma say "gelu" and were trained with its approximation by tanh, which transformers takes for it.
+ActivationKind activation(const ConfigView& view) {
+  return view.config.hidden_act == "gelu" ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
+}
+
+// What Gemmas have in common.
+DecoderPlan gemma_plan(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  plan.norm_kind = NormKind::rms_plus_one;
+  plan.embedding_scale = std::sqrt(static_cast<float>(view.config.hidden_size));
+  plan.activation = activation(view);
+  return plan;
+}
+
+float number_from(const ConfigView& view, std::string_view key, float by_default, bool may_be_none) {
+  const ConfigKeys keys = view.keys();
+  const float number = keys.number(key).value_or(keys.absent(key) || !may_be_none ? by_default : 0.0F);  // null means none
+  if (number < 0 || (number == 0 && !may_be_none)) throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
+  return number;
+}
+
+void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logit_cap) {
+  plan.attention_post_norm = "post_attention_layernorm";
+  plan.mlp_norm = "pre_feedforward_layernorm";
+  plan.mlp_post_norm = "post_feedforward_layernorm";
+  plan.attention_scale = 1.0F / std::sqrt(number_from(view, "query_pre_attn_scalar", 256, false));
+  plan.attention_cap = number_from(view, "attn_logit_softcapping", cap, true);
+  plan.logit_cap = number_from(view, "final_logit_softcapping", logit_cap, true);
+}
+
+bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
+
+DecoderPlan plan_gemma2(const ConfigView& view) {
+  DecoderPlan plan = gemma_plan(view);
+  set_gemma2(plan, view, 50, 30);
+  set_windows(plan, view, sliding_layers(view, is_even));
+  return plan;
+}
+
+bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
+  return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
+}
+
+// Without the object of rope_parameters, whose two are told one by one.
+DecoderPlan plan_gemma3(const ConfigView& view) {
+  const Attributes* scaling = rope_scaling(view);
+  const auto object = [&](std::string_view kind) {
+    const Value* value = scaling == nullptr ? nullptr : scaling->find(kind);
+    return value == nullptr ? nullptr : value->get_if<Attributes>();
+  };
+  const Attributes* full = object("full_attention");
+  const Attributes* local = object("sliding_attention");
+  const bool by_kind = full != nullptr || local != nullptr;
+  Attributes others;
+  for (const auto& [key, value] : view.json) {
+    if (!by_kind || (key != "rope_parameters" && key != "rope_scaling")) others.set(key, value);
+  }
+  DecoderPlan plan = gemma_plan({view.config, others});
+  if (full != nullptr) plan.ropes.front() = rope_plan(view, full, {.theta = view.config.rope_theta});
+  const float local_theta = theta_in(view.keys(), "sliding_attention", number_from(view, "rope_local_base_freq", 10000, false));
+  plan.ropes.push_back(rope_plan(view, local, {.theta = local_theta}));
+  plan.rope_divisors = {};
+  set_gemma2(plan, view, 0, 0);
+  plan.q_norm = "self_attn.q_norm";
+  plan.k_norm = "self_attn.k_norm";
+  set_windows(plan, view, sliding_layers(view, is_no_sixth));
+  for (LayerPlan& layer : plan.layers) layer.rope = layer.window > 0 ? 1 : 0;
+  return plan;
+}
+
+constexpr std::array kFeedForwardNorms = std::to_array<TensorRow>({
+    {"pre_feedforward_layernorm.weight", {axis::hidden}},
+    {"post_feedforward_layernorm.weight", {axis::hidden}},
+});
+constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
+constexpr std::array kGemma2Layer = joined(kGemmaLayer, kFeedForwardNorms);
+constexpr std::array kGemma3Layer = joined(kGemma2Layer, kHeadNorms);
+
+constexpr std::array<std::string_view, 1> kGemma = {"gemma"};
+constexpr std::array<std::string_view, 1> kGemma2 = {"gemma2"};
+constexpr std::array<std::string_view, 1> kGemma3Text = {"gemma3_text"};
+constexpr std::array<std::string_view, 1> kGemma3 = {"gemma3"};
+constexpr std::array<std::string_view, 5> kFollowedByGemma = {"hidden_act", "hidden_activation", "rope_scaling", "rope_parameters", "attention_bias"};
+constexpr std::array<std::string_view, 9> kFollowedByGemma2 = {
+    "hidden_act",  "hidden_activation",     "rope_scaling",           "rope_parameters",        "attention_bias",
+    "layer_types", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"};
+constexpr std::array<std::string_view, 11> kFollowedByGemma3 = {"hidden_act",
+                                                                "hidden_activation",
+                                                                "rope_scaling",
+                                                                "rope_parameters",
+                                                                "attention_bias",
+                                                                "layer_types",
+                                                                "query_pre_attn_scalar",
+                                                                "attn_logit_softcapping",
+                                                                "final_logit_softcapping",
+                                                                "rope_local_base_freq",
+                                                                "sliding_window_pattern"};
+
+// The language model of a directory that sees, too.
+constexpr std::array<std::string_view, 3> kInsidePrefixes = {"language_model.", "model.language_model.", "lm_head."};
+constexpr std::array<NameBeginning, 3> kInside = {
+    {{"model.", "language_model.model."}, {"model.", "model.language_model."}, {"lm_head.", "language_model.lm_head."}}};
+
+}  // namespace
+
+constexpr Family kGemmaFamily = decoder_family({.model_types = kGemma,
+                                                .title = "Gemma",
+                                                .hidden_act = kGelu,
+                                                .read_config = read_gemma,
+                                                .plan = gemma_plan,
+                                                .followed = kFollowedByGemma,
+                                                .tensors = decoder_table(kGemmaLayer)});
+constexpr Family kGemma2Family = decoder_family({.model_types = kGemma2,
+                                                 .title = "Gemma 2",
+                                                 .hidden_act = kGelu,
+                                                 .read_config = read_gemma2,
+                                                 .plan = plan_gemma2,
+                                                 .followed = kFollowedByGemma2,
+                                                 .tensors = decoder_table(kGemma2Layer)});
+constexpr Family kGemma3TextFamily = decoder_family({.model_types = kGemma3Text,
+                                                     .title = "Gemma 3",
+                                                     .hidden_act = kGelu,
+                                                     .read_config = read_gemma3,
+                                                     .plan = plan_gemma3,
+                                                     .followed = kFollowedByGemma3,
+                                                     .tensors = decoder_table(kGemma3Layer)});
+constexpr Family kGemma3Family = decoder_family({.model_types = kGemma3,
+                                                 .title = "Gemma 3",
+                                                 .hidden_act = kGelu,
+                                                 .read_config = read_gemma3,
+                                                 .nested = "text_config",
+                                                 .plan = plan_gemma3,
+                                                 .followed = kFollowedByGemma3,
+                                                 .tensors = decoder_table(kGemma3Layer),
+                                                 .prefixes = kInsidePrefixes,
+                                                 .spellings = kInside});
+
+}  // namespace poise

@@ -1,0 +1,10 @@
+// GPT-2.
+#pragma once
+
+#include "family/family.hpp"
+
+namespace poise {
+
+extern const Family kGpt2Family;
+
+}  // namespace poise

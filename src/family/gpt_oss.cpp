@@ -1,0 +1,88 @@
+// Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that takes its part of the attention and has
+// no value; every other layer looks back a window; and each token chooses num_experts_per_tok of num_local_experts, whose matrices are stacked, [in, out], with
+// the numbers of gate and up by turns, and whose activation is clamped.
+#include "family/gpt_oss.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+constexpr float kGain = 1.702F;
+constexpr float kLimit = 7.0F;
+
+Config read_config(const ConfigKeys& keys) {
+  return read_decoder_config(
+      keys, {.num_key_value_heads = 8, .head_dim = 64, .max_position_embeddings = 131072, .sliding_window = 128, .rope_theta = 150000, .rms_norm_eps = 1e-5F});
+}
+
+bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
+bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
+
+std::vector<std::string> faults(const ConfigView& view) {
+  return size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+}
+
+void require(const ConfigView& view, std::string_view key, float supported) {
+  const float found = view.keys().number(key).value_or(supported);
+  if (found != supported) throw Error(ErrorKind::unsupported, fmt::format("{} is {}, only {} is supported", key, found, supported), {});
+}
+
+DecoderPlan plan(const ConfigView& view) {
+  require(view, "swiglu_alpha", kGain);
+  require(view, "swiglu_limit", kLimit);
+  DecoderPlan plan = decoder_plan(view);
+  plan.qkv = qkv_plan(has_biases(view));
+  plan.o.bias = has_biases(view);
+  plan.sinks = "self_attn.sinks";
+  plan.activation = ActivationKind::clamped_swiglu;
+  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
+                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+                  .router = {"mlp.router", true},
+                  .stacked = true,
+                  .list = "mlp.experts",
+                  .gate = "gate_up_proj",
+                  .up = {},
+                  .down = "down_proj"};
+  if (rope_scaling(view) == nullptr) throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
+  set_windows(plan, view, sliding_layers(view, is_even));
+  for (LayerPlan& layer : plan.layers) layer.experts = true;
+  return plan;
+}
+
+std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
+std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
+
+constexpr std::array kRest = std::to_array<TensorRow>({
+    {"self_attn.sinks", {axis::heads}},
+    {"post_attention_layernorm.weight", {axis::hidden}},
+    {"mlp.router.weight", {experts, axis::hidden}},
+    {"mlp.router.bias", {experts}},
+    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}},
+    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}},
+    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}},
+    {"mlp.experts.down_proj_bias", {experts, axis::hidden}},
+});
+constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
+
+constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_oss"};
+constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias", "layer_types", "num_local_experts"};
+
+}  // namespace
+
+constexpr Family kGptOssFamily = decoder_family({.model_types = kModelTypes,
+                                                 .title = "gpt-oss",
+                                                 .hidden_act = "silu",
+                                                 .read_config = read_config,
+                                                 .faults = faults,
+                                                 .plan = plan,
+                                                 .followed = kFollowed,
+                                                 .tensors = decoder_table(kLayer)});
+
+}  // namespace poise

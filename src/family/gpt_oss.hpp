@@ -1,0 +1,10 @@
+// gpt-oss.
+#pragma once
+
+#include "family/family.hpp"
+
+namespace poise {
+
+extern const Family kGptOssFamily;
+
+}  // namespace poise

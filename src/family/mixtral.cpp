@@ -1,0 +1,59 @@
+// Keys and defaults: MixtralConfig of transformers. As Mistral, but each token chooses num_experts_per_tok of num_local_experts feed-forward networks, whose
+// weights add up to one.
+#include "family/mixtral.hpp"
+
+#include <array>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+Config read_config(const ConfigKeys& keys) {
+  return read_decoder_config(keys, {.num_key_value_heads = 8, .max_position_embeddings = 131072, .rope_theta = 1000000, .rms_norm_eps = 1e-5F});
+}
+
+std::vector<std::string> faults(const ConfigView& view) {
+  return size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+}
+
+DecoderPlan plan(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  plan.qkv = qkv_plan(false);
+  plan.o.bias = false;
+  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
+                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+                  .router = {"block_sparse_moe.gate"},
+                  .list = "block_sparse_moe.experts",
+                  .gate = "w1",
+                  .up = "w3",
+                  .down = "w2"};
+  for (LayerPlan& layer : plan.layers) layer.experts = true;
+  return plan;
+}
+
+std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
+
+constexpr std::array kExpertRows = std::to_array<TensorRow>({
+    {"block_sparse_moe.gate.weight", {experts, axis::hidden}},
+    {"block_sparse_moe.experts.*.w1.weight", {axis::inner, axis::hidden}, nullptr, nullptr, experts},
+    {"block_sparse_moe.experts.*.w2.weight", {axis::hidden, axis::inner}, nullptr, nullptr, experts},
+    {"block_sparse_moe.experts.*.w3.weight", {axis::inner, axis::hidden}, nullptr, nullptr, experts},
+});
+constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
+
+constexpr std::array<std::string_view, 1> kModelTypes = {"mixtral"};
+constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "num_local_experts"};
+
+}  // namespace
+
+constexpr Family kMixtralFamily = decoder_family({.model_types = kModelTypes,
+                                                  .title = "Mixtral",
+                                                  .hidden_act = "silu",
+                                                  .read_config = read_config,
+                                                  .faults = faults,
+                                                  .plan = plan,
+                                                  .followed = kFollowed,
+                                                  .tensors = decoder_table(kLayer)});
+
+}  // namespace poise

@@ -1,0 +1,46 @@
+// Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network, and all heads of q together are
+// normed, and those of k.
+#include "family/olmo2.hpp"
+
+#include <array>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+Config read_config(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-5F}); }
+
+DecoderPlan plan(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  plan.attention_norm = {};
+  plan.attention_post_norm = "post_attention_layernorm";
+  plan.mlp_norm = {};
+  plan.mlp_post_norm = "post_feedforward_layernorm";
+  plan.q_norm = "self_attn.q_norm";
+  plan.k_norm = "self_attn.k_norm";
+  return plan;
+}
+
+constexpr std::array kNorms = std::to_array<TensorRow>({
+    {"self_attn.q_norm.weight", {axis::queries}},
+    {"self_attn.k_norm.weight", {axis::keys}},
+    {"post_attention_layernorm.weight", {axis::hidden}},
+    {"post_feedforward_layernorm.weight", {axis::hidden}},
+});
+constexpr std::array kLayer = joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
+
+constexpr std::array<std::string_view, 1> kModelTypes = {"olmo2"};
+constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias"};
+
+}  // namespace
+
+constexpr Family kOlmo2Family = decoder_family({.model_types = kModelTypes,
+                                                .title = "OLMo 2",
+                                                .hidden_act = "silu",
+                                                .read_config = read_config,
+                                                .plan = plan,
+                                                .followed = kFollowed,
+                                                .tensors = decoder_table(kLayer)});
+
+}  // namespace poise

@@ -1,0 +1,48 @@
+// Keys and defaults: Phi3Config of transformers. As Llama, but q, k and v are rows of one matrix, and gate and up of another; a part of each head may turn
+// only (partial_rotary_factor), and frequencies may be others in long texts (longrope).
+#include "family/phi3.hpp"
+
+#include <array>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+Config read_config(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 4096, .rms_norm_eps = 1e-5F}); }
+
+DecoderPlan plan(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view, {.partial = true, .su = "longrope"});
+  plan.qkv = {{"self_attn.qkv_proj"}};
+  plan.o.bias = false;
+  plan.mlp = {{"mlp.gate_up_proj"}};
+  plan.down.bias = false;
+  return plan;
+}
+
+std::uint64_t queries_keys_values(const ConfigView& view) { return axis::queries(view) + 2 * axis::keys(view); }
+std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
+
+constexpr std::array kLayer = std::to_array<TensorRow>({
+    {"input_layernorm.weight", {axis::hidden}},
+    {"self_attn.qkv_proj.weight", {queries_keys_values, axis::hidden}},
+    {"self_attn.o_proj.weight", {axis::hidden, axis::queries}},
+    {"post_attention_layernorm.weight", {axis::hidden}},
+    {"mlp.gate_up_proj.weight", {gate_and_up, axis::hidden}},
+    {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
+});
+
+constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
+constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "partial_rotary_factor"};
+
+}  // namespace
+
+constexpr Family kPhi3Family = decoder_family({.model_types = kModelTypes,
+                                               .title = "Phi-3",
+                                               .hidden_act = "silu",
+                                               .read_config = read_config,
+                                               .plan = plan,
+                                               .followed = kFollowed,
+                                               .tensors = decoder_table(kLayer)});
+
+}  // namespace poise

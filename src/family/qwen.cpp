@@ -1,0 +1,143 @@
+// Keys and defaults: Qwen2Config, Qwen3Config and Qwen3MoeConfig of transformers. As Llama, but:
+//
+//   Qwen2       q, k and v have biases; layers from max_window_layers on look back a window, if use_sliding_window says so
+//   Qwen3       each head of q and k is normed; biases as attention_bias says
+//   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
+#include "family/qwen.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "family/decoder_family.hpp"
+#include "model/limits.hpp"
+
+namespace poise {
+namespace {
+
+bool always(const ConfigView&) { return true; }
+
+// The window counts where use_sliding_window says so.
+Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
+  Config config = read_decoder_config(keys, defaults);
+  if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
+  return config;
+}
+
+Config read_qwen2(const ConfigKeys& keys) { return read_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096}); }
+Config read_qwen3(const ConfigKeys& keys) { return read_config(keys, {.head_dim = 128, .max_position_embeddings = 32768, .sliding_window = 4096}); }
+Config read_qwen3_moe(const ConfigKeys& keys) {
+  return read_config(keys, {.num_key_value_heads = 4, .max_position_embeddings = 32768, .sliding_window = 4096});
+}
+
+bool is_sliding(const ConfigView& view, std::int64_t layer) {
+  return view.config.sliding_window > 0 && layer >= view.keys().integer("max_window_layers").value_or(28);
+}
+
+DecoderPlan plan_qwen2(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  plan.qkv = qkv_plan(true);
+  plan.o.bias = false;
+  set_windows(plan, view, sliding_layers(view, is_sliding));
+  return plan;
+}
+
+void norm_heads(DecoderPlan& plan) {
+  plan.q_norm = "self_attn.q_norm";
+  plan.k_norm = "self_attn.k_norm";
+}
+
+DecoderPlan plan_qwen3(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  norm_heads(plan);
+  set_windows(plan, view, sliding_layers(view, is_sliding));
+  return plan;
+}
+
+bool has_experts(const ConfigView& view, std::int64_t layer) {
+  const Value::Array* without = view.keys().list("mlp_only_layers");
+  if (without != nullptr && std::ranges::find(*without, Value(layer)) != without->end()) return false;
+  return (layer + 1) % std::max<std::int64_t>(1, size_of(view, "decoder_sparse_step")) == 0;
+}
+bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
+
+std::vector<std::string> moe_faults(const ConfigView& view) {
+  std::vector<std::string> faults =
+      size_faults(view, {{"num_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_experts")}, {"moe_intermediate_size", kMaxModelSize}});
+  if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
+    faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
+  }
+  if (const Value::Array* without = view.keys().list("mlp_only_layers"); without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
+    faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(), view.config.num_hidden_layers));
+  }
+  return faults;
+}
+
+DecoderPlan plan_qwen3_moe(const ConfigView& view) {
+  DecoderPlan plan = decoder_plan(view);
+  norm_heads(plan);
+  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_experts")),
+                  .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
+                  .router = {"mlp.gate"},
+                  .normalized = view.keys().boolean("norm_topk_prob").value_or(false),
+                  .list = "mlp.experts",
+                  .gate = "gate_proj",
+                  .up = "up_proj",
+                  .down = "down_proj"};
+  for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) plan.layers[layer].experts = has_experts(view, static_cast<std::int64_t>(layer));
+  return plan;
+}
+
+std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_experts")); }
+std::uint64_t expert_inner(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size")); }
+
+constexpr std::array kQwen2Layer = joined(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
+constexpr std::array kQwen3Layer =
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
+constexpr std::array kExpertRows = std::to_array<TensorRow>({
+    {"mlp.gate_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
+    {"mlp.up_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
+    {"mlp.down_proj.weight", {axis::hidden, axis::inner}, nullptr, has_mlp},
+    {"mlp.gate.weight", {experts, axis::hidden}, nullptr, has_experts},
+    {"mlp.experts.*.gate_proj.weight", {expert_inner, axis::hidden}, nullptr, has_experts, experts},
+    {"mlp.experts.*.up_proj.weight", {expert_inner, axis::hidden}, nullptr, has_experts, experts},
+    {"mlp.experts.*.down_proj.weight", {axis::hidden, expert_inner}, nullptr, has_experts, experts},
+});
+constexpr std::array kQwen3MoeLayer =
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
+
+constexpr std::array<std::string_view, 1> kQwen2 = {"qwen2"};
+constexpr std::array<std::string_view, 1> kQwen3 = {"qwen3"};
+constexpr std::array<std::string_view, 1> kQwen3Moe = {"qwen3_moe"};
+constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types"};
+constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {"rope_scaling",      "rope_parameters", "use_sliding_window",
+                                                              "max_window_layers", "layer_types",     "attention_bias"};
+constexpr std::array<std::string_view, 5> kFollowedByQwen3Moe = {"rope_scaling", "rope_parameters", "use_sliding_window", "attention_bias", "num_experts"};
+
+}  // namespace
+
+constexpr Family kQwen2Family = decoder_family({.model_types = kQwen2,
+                                                .title = "Qwen2",
+                                                .hidden_act = "silu",
+                                                .read_config = read_qwen2,
+                                                .plan = plan_qwen2,
+                                                .followed = kFollowedByQwen2,
+                                                .tensors = decoder_table(kQwen2Layer)});
+constexpr Family kQwen3Family = decoder_family({.model_types = kQwen3,
+                                                .title = "Qwen3",
+                                                .hidden_act = "silu",
+                                                .read_config = read_qwen3,
+                                                .plan = plan_qwen3,
+                                                .followed = kFollowedByQwen3,
+                                                .tensors = decoder_table(kQwen3Layer)});
+constexpr Family kQwen3MoeFamily = decoder_family({.model_types = kQwen3Moe,
+                                                   .title = "Qwen3 MoE",
+                                                   .hidden_act = "silu",
+                                                   .read_config = read_qwen3_moe,
+                                                   .faults = moe_faults,
+                                                   .plan = plan_qwen3_moe,
+                                                   .followed = kFollowedByQwen3Moe,
+                                                   .tensors = decoder_table(kQwen3MoeLayer)});
+
+}  // namespace poise

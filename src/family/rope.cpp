@@ -1,0 +1,200 @@
+// What the types mean: modeling_rope_utils.py of transformers. Frequencies are computed in float64.
+#include "family/rope.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+[[noreturn]] void refuse(std::string reason, ErrorKind kind = ErrorKind::invalid_file) { throw Error(kind, std::move(reason), {}); }
+
+// What a type computes from.
+struct Rope {
+  const ConfigView& view;
+  const ConfigKeys scaling;
+  std::size_t size;  // numbers of a head that turn
+  double theta;
+
+  double required(std::string_view key) const {
+    const auto number = scaling.number(key);
+    if (!number) refuse(fmt::format("rope_scaling: {} is missing", key));
+    return static_cast<double>(*number);
+  }
+  double positive(std::string_view key, double number) const {
+    if (!(number > 0)) refuse(fmt::format("rope_scaling: {} is {}, expected more than 0", key, number));
+    return number;
+  }
+  double factor() const { return positive("factor", required("factor")); }
+
+  // For i below size / 2.
+  double frequency(std::size_t i) const { return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size)); }
+
+  // The positions that the model was made for first; by default those it has now.
+  double original_positions() const {
+    constexpr std::string_view kKey = "original_max_position_embeddings";
+    const auto beside = view.keys().integer(kKey);
+    const auto inside = scaling.integer(kKey);
+    const std::int64_t positions = inside.value_or(beside.value_or(view.config.max_position_embeddings));
+    return positive(kKey, static_cast<double>(positions));
+  }
+
+  template <typename F>
+  std::vector<float> frequencies(F&& change) const {
+    std::vector<float> result;
+    for (std::size_t i = 0; i < size / 2; ++i) {
+      const auto number = static_cast<float>(change(i, frequency(i)));
+      if (!std::isfinite(number)) refuse("rope_scaling: the frequencies are no finite numbers");
+      result.push_back(number);
+    }
+    return result;
+  }
+};
+
+RopePlan usual(const Rope& rope) {
+  return {.frequencies = rope.frequencies([](std::size_t, double frequency) { return frequency; })};
+}
+
+RopePlan linear(const Rope& rope) {
+  const double factor = rope.factor();
+  return {.frequencies = rope.frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
+}
+
+// Others follow when a sequence grows beyond max_position_embeddings, which is as long as one gets.
+RopePlan dynamic(const Rope& rope) {
+  rope.factor();
+  return usual(rope);
+}
+
+// Waves that are long for the first positions become longer, short ones stay, those between are between.
+RopePlan llama3(const Rope& rope) {
+  const double factor = rope.factor();
+  const double low = rope.positive("low_freq_factor", rope.required("low_freq_factor"));
+  const double high = rope.positive("high_freq_factor", rope.required("high_freq_factor"));
+  if (high <= low) refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
+  const double original = rope.original_positions();
+  return {.frequencies = rope.frequencies([&](std::size_t, double frequency) {
+    const double waves = original * frequency / (2 * std::numbers::pi);  // in the first positions
+    const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);
+    return (1 - kept) * frequency / factor + kept * frequency;
+  })};
+}
+
+RopePlan yarn(const Rope& rope) {
+  const double factor = rope.factor();
+  const double original = rope.original_positions();
+  const auto length = [&](double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1; };
+  const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
+  const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
+  const double by_default = scale != 0 && scale_all != 0 ? length(scale) / length(scale_all) : length(1);
+  const auto said = rope.scaling.number("attention_factor");
+
+  // Between which frequencies, by index, those that stay become those divided by the factor.
+  const auto index_of = [&](std::string_view key, float usual_rotations) {
+    const double rotations = rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(usual_rotations)));
+    return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
+  };
+  double low = index_of("beta_fast", 32);
+  double high = index_of("beta_slow", 1);
+  if (rope.scaling.boolean("truncate").value_or(true)) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(rope.size) - 1);
+  if (low == high) high += 0.001;
+  const auto frequencies = rope.frequencies([&](std::size_t i, double frequency) {
+    const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    return frequency / factor * divided + frequency * (1 - divided);
+  });
+  return {.frequencies = frequencies, .factor = said ? *said : static_cast<float>(by_default)};
+}
+
+std::vector<float> divided(const Rope& rope, std::string_view key) {
+  const std::vector<double> divisors = rope.scaling.numbers(key);
+  if (divisors.size() != rope.size / 2) refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
+  return rope.frequencies([&](std::size_t i, double frequency) { return frequency / rope.positive(key, divisors[i]); });
+}
+
+RopePlan longrope(const Rope& rope) {
+  const double original = rope.original_positions();
+  const auto positions = static_cast<double>(rope.view.config.max_position_embeddings);
+  const bool grown = rope.scaling.integer("original_max_position_embeddings") || rope.view.keys().integer("original_max_position_embeddings");
+  const double factor = grown ? positions / original : static_cast<double>(rope.scaling.number("factor").value_or(1));
+  const auto said = rope.scaling.number("attention_factor");
+  const double by_default = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(std::max(original, 2.0)));
+  return {.frequencies = divided(rope, "short_factor"),
+          .factor = said ? *said : static_cast<float>(by_default),
+          .long_frequencies = divided(rope, "long_factor"),
+          .long_after = static_cast<std::size_t>(original)};
+}
+
+struct Type {
+  std::string_view name;
+  RopePlan (*plan)(const Rope& rope);
+};
+constexpr std::array kTypes = std::to_array<Type>({
+    {"default", usual},
+    {"linear", linear},
+    {"dynamic", dynamic},
+    {"llama3", llama3},
+    {"yarn", yarn},
+    {"longrope", longrope},
+});
+
+const Type& type_named(std::string_view name) {
+  const auto* type = std::ranges::find(kTypes, name, &Type::name);
+  if (type != kTypes.end()) return *type;
+  std::vector<std::string_view> names;
+  for (const Type& one : kTypes) names.push_back(one.name);
+  refuse(fmt::format("rope_scaling's type is \"{}\", only {} are supported", name, fmt::join(names, ", ")), ErrorKind::unsupported);
+}
+
+// How many numbers of a head turn.
+std::size_t turning(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
+  const float part = scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
+  if (part != 1 && !options.partial) refuse(fmt::format("partial_rotary_factor is {}, only 1 is supported", part), ErrorKind::unsupported);
+  if (!(part > 0 && part <= 1)) refuse(fmt::format("partial_rotary_factor is {}, expected more than 0 and at most 1", part));
+  const auto size = static_cast<std::size_t>(static_cast<double>(view.config.head_dim) * static_cast<double>(part));
+  if (size < 2 || size % 2 != 0) {
+    const std::string of = part == 1 ? "head_dim is" : fmt::format("partial_rotary_factor {} of head_dim {} is", part, view.config.head_dim);
+    refuse(fmt::format("{} {}: rotary embeddings need an even number", of, size), ErrorKind::unsupported);
+  }
+  return size;
+}
+
+}  // namespace
+
+const Attributes* rope_scaling(const ConfigView& view) {
+  const ConfigKeys keys = view.keys();
+  const Attributes* found = nullptr;
+  for (const std::string_view key : kRopeObjects) {
+    if (const Attributes* object = keys.object(key)) found = object;
+  }
+  return found;
+}
+
+RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
+  static const Attributes none;
+  static const std::string no_path;
+  const ConfigKeys keys(scaling == nullptr ? none : *scaling, no_path);
+  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta)};
+  if (scaling != nullptr) {
+    for (const auto& [key, value] : *scaling) {
+      if (value.get_if<Attributes>() != nullptr)
+        refuse(fmt::format("rope_parameters has an object for {}, which is not supported", key), ErrorKind::unsupported);
+    }
+  }
+  std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
+  if (!options.su.empty() && (type == "su" || type == "yarn")) type = options.su;
+  return type_named(type).plan(rope);
+}
+
+}  // namespace poise

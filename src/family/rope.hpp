@@ -1,0 +1,24 @@
+// Rotary embeddings as config.json describes them: rope_theta, partial_rotary_factor, rope_scaling or rope_parameters.
+#pragma once
+
+#include <string_view>
+
+#include "family/config_view.hpp"
+#include "family/decoder_plan.hpp"
+
+namespace poise {
+
+// What a family's rotary embeddings may differ in from config.json's keys.
+struct RopeOptions {
+  float theta = 10000;
+  bool partial = false;      // follows partial_rotary_factor
+  std::string_view su = {};  // what the types "su" and "yarn" stand for; empty: themselves
+};
+
+// The object with the scaling; null: there is none.
+const Attributes* rope_scaling(const ConfigView& view);
+
+// Throws unsupported for what cannot be followed, and invalid_file for what makes no sense.
+RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options);
+
+}  // namespace poise

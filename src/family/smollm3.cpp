@@ -1,0 +1,67 @@
+// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not turn positions: those with a 0 in no_rope_layers, by default each
+// no_rope_layer_interval-th. With use_sliding_window these look back a window.
+#include "family/smollm3.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "family/decoder_family.hpp"
+
+namespace poise {
+namespace {
+
+Config read_config(const ConfigKeys& keys) {
+  Config config = read_decoder_config(
+      keys, {.num_key_value_heads = 4, .max_position_embeddings = 32768, .rope_theta = 2000000, .rms_norm_eps = 1e-6F, .tie_word_embeddings = true});
+  if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
+  return config;
+}
+
+bool turns(const ConfigView& view, std::int64_t layer) {
+  if (const Value::Array* rope = view.keys().list("no_rope_layers")) return !((*rope)[static_cast<std::size_t>(layer)] == Value(0));
+  return (layer + 1) % view.keys().integer("no_rope_layer_interval").value_or(4) != 0;
+}
+
+bool is_sliding(const ConfigView& view, std::int64_t layer) { return view.config.sliding_window > 0 && !turns(view, layer); }
+
+void check_layers(const ConfigView& view) {
+  const std::int64_t layers = view.config.num_hidden_layers;
+  if (const Value::Array* rope = view.keys().list("no_rope_layers"); rope != nullptr && std::ssize(*rope) < layers) {
+    throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layers has {} layers, num_hidden_layers is {}", rope->size(), layers), {});
+  }
+  const std::int64_t interval = view.keys().integer("no_rope_layer_interval").value_or(4);
+  if (interval < 1) throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layer_interval is {}, expected 1 or more", interval), {});
+}
+
+DecoderPlan plan(const ConfigView& view) {
+  check_layers(view);
+  DecoderPlan plan = decoder_plan(view);
+  set_windows(plan, view, sliding_layers(view, is_sliding));
+  for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
+    if (!turns(view, static_cast<std::int64_t>(layer))) plan.layers[layer].rope = std::nullopt;
+  }
+  return plan;
+}
+
+constexpr std::array kLayer =
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
+
+constexpr std::array<std::string_view, 1> kModelTypes = {"smollm3"};
+constexpr std::array<std::string_view, 8> kFollowed = {"rope_scaling",   "rope_parameters",        "attention_bias",     "mlp_bias",
+                                                       "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"};
+
+}  // namespace
+
+constexpr Family kSmolLm3Family = decoder_family({.model_types = kModelTypes,
+                                                  .title = "SmolLM3",
+                                                  .hidden_act = "silu",
+                                                  .read_config = read_config,
+                                                  .plan = plan,
+                                                  .followed = kFollowed,
+                                                  .tensors = decoder_table(kLayer)});
+
+}  // namespace poise

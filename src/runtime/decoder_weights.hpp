@@ -1,0 +1,55 @@
+// The weights of a decoder, as its plan names them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "family/decoder_plan.hpp"
+#include "runtime/feed_forward.hpp"
+#include "runtime/projection.hpp"
+
+namespace poise {
+
+struct Norm {
+  NormKind kind = NormKind::rms;
+  float epsilon = 0;
+  std::vector<float> weight = {};  // empty: there is no norm
+  std::vector<float> bias = {};
+
+  explicit operator bool() const { return !weight.empty(); }
+  // Of rows as long as the weight. Requires: there is one. `out` may be x.
+  void apply(const float* x, std::size_t rows, float* out) const;
+};
+
+struct DecoderLayer {
+  LayerPlan plan;
+  Norm attention_norm;
+  std::vector<Projection> qkv;
+  Norm q_norm;
+  Norm k_norm;
+  std::vector<float> sinks;
+  Projection o;
+  Norm attention_post_norm;
+  Norm mlp_norm;
+  FeedForward mlp;  // without matrices where there are experts
+  std::optional<Experts> experts;
+  Norm mlp_post_norm;
+};
+
+struct DecoderWeights {
+  std::unique_ptr<Matrix> embedding;
+  std::unique_ptr<Matrix> positions;  // null: none
+  Norm norm;
+  std::unique_ptr<Matrix> output;  // null: the embedding
+  std::vector<float> rope_divisors;
+  std::vector<DecoderLayer> layers;
+};
+
+// Requires: configuration and tensors have been checked.
+DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan);
+
+}  // namespace poise

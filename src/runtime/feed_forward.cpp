@@ -1,0 +1,105 @@
+#include "runtime/feed_forward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include "kernels/activation.hpp"
+
+namespace poise {
+namespace {
+
+struct Activation {
+  ActivationKind kind;
+  void (*alone)(float* x, std::size_t count);  // null: only gated
+  void (*product)(float* gate, const float* up, std::size_t count);
+};
+
+constexpr std::array kActivations = std::to_array<Activation>({
+    {ActivationKind::silu, silu, silu_product},
+    {ActivationKind::gelu_tanh, gelu_tanh, gelu_tanh_product},
+    {ActivationKind::gelu, gelu, gelu_product},
+    {ActivationKind::relu, relu, relu_product},
+    {ActivationKind::clamped_swiglu, nullptr, clamped_swiglu},
+});
+
+const Activation& activation_of(ActivationKind kind) { return *std::ranges::find(kActivations, kind, &Activation::kind); }
+
+// A token that chose an expert.
+struct Choice {
+  std::size_t expert;
+  std::size_t token;
+  float weight;
+};
+
+// The best `used` of a token's scores, and their weights.
+void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order, std::vector<Choice>& choices) {
+  const std::size_t count = experts.all.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::isnan(scores[i])) scores[i] = -std::numeric_limits<float>::infinity();
+  }
+  order.resize(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto better = [&](std::size_t a, std::size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; };
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(experts.used);
+  std::partial_sort(order.begin(), end, order.end(), better);
+  const auto exponential = [&](std::size_t i) { return std::exp(static_cast<double>(scores[i]) - static_cast<double>(scores[order.front()])); };
+  double sum = 0;
+  for (auto i = order.begin(); i != (experts.normalized ? end : order.end()); ++i) sum += exponential(*i);
+  for (auto i = order.begin(); i != end; ++i) choices.push_back({*i, token, static_cast<float>(exponential(*i) / sum)});
+}
+
+// Computes the tokens that chose one expert, and adds what they get to `out`.
+void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens, Sequence& s, float* out) {
+  const std::size_t hidden = expert.down.outputs();
+  // A token alone would be summed in another order than it is among others: one of several tokens is not alone.
+  const std::size_t count = tokens > 1 ? std::max<std::size_t>(2, choices.size()) : 1;
+  s.gathered.resize(count * hidden);
+  s.expert_out.resize(count * hidden);
+  for (std::size_t i = 0; i < count; ++i) std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
+  feed_forward(expert, s.gathered.data(), count, s, s.expert_out.data());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    float* const to = out + choices[i].token * hidden;
+    for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * s.expert_out[i * hidden + j];
+  }
+}
+
+}  // namespace
+
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Sequence& s, float* out) {
+  const Activation& activation = activation_of(network.activation);
+  const std::size_t inner = network.inner();
+  s.gate.resize(tokens * inner);
+  if (network.gated) s.up.resize(tokens * inner);
+  const std::array parts = {Target{s.gate.data(), inner}, Target{s.up.data(), inner}};
+  project(network.in, x, tokens, std::span(parts).first(network.gated ? 2 : 1), s.fused, network.fused);
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, s.gate.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
+    float* const gate = s.gate.data() + range.begin();
+    if (network.gated) return activation.product(gate, s.up.data() + range.begin(), range.size());
+    activation.alone(gate, range.size());
+  });
+  project(network.down, s.gate.data(), tokens, out);
+}
+
+void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out) {
+  const std::size_t count = experts.all.size();
+  s.scores.resize(tokens * count);
+  project(experts.router, x, tokens, s.scores.data());
+  std::vector<Choice> choices;
+  std::vector<std::size_t> order;
+  for (std::size_t t = 0; t < tokens; ++t) choose(experts, s.scores.data() + t * count, t, order, choices);
+  std::ranges::stable_sort(choices, {}, &Choice::expert);
+  std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
+  for (auto first = choices.begin(); first != choices.end();) {
+    const auto last = std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
+    run_expert(experts.all[first->expert], {first, last}, x, tokens, s, out);
+    first = last;
+  }
+}
+
+}  // namespace poise

@@ -1,0 +1,36 @@
+// Feed-forward networks: one for all tokens of a layer, or experts, some of which each token chooses.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "family/decoder_plan.hpp"
+#include "runtime/projection.hpp"
+#include "runtime/sequence.hpp"
+
+namespace poise {
+
+struct FeedForward {
+  std::vector<Projection> in;  // gate and up, in one matrix or two; or where nothing is gated, one
+  Projection down;
+  ActivationKind activation = ActivationKind::silu;
+  bool gated = true;
+  Fused fused = Fused::in_turn;
+
+  std::size_t inner() const { return down.matrix->inputs(); }
+};
+
+struct Experts {
+  Projection router;
+  std::vector<FeedForward> all;
+  std::size_t used = 0;
+  bool normalized = true;
+};
+
+// out [tokens, hidden] = down(activation(gate(x)) * up(x)). Computes in memory of the sequence.
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Sequence& s, float* out);
+
+// The same of the experts that each token's router scores best, weighted by these scores. Reads the weights of no other expert.
+void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out);
+
+}  // namespace poise
