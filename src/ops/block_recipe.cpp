@@ -15,7 +15,7 @@ namespace poise {
 namespace {
 
 // What a matrix does, as far as recipes care.
-enum class Use : std::uint8_t { output, embedding, values, keys_or_queries, down, attention_output, other };
+enum class Use : std::uint8_t { output, embedding, values, keys, down, attention_output, other };
 
 struct UseRow {
   std::string_view suffix;
@@ -24,10 +24,16 @@ struct UseRow {
 constexpr std::array kUses = std::to_array<UseRow>({
     {"self_attn.v_proj.weight", Use::values},
     {"attn_v.weight", Use::values},
+    {"self_attn.qkv_proj.weight", Use::values},
+    {"attn_qkv.weight", Use::values},
+    {"self_attn.k_proj.weight", Use::keys},
+    {"attn_k.weight", Use::keys},
     {"self_attn.o_proj.weight", Use::attention_output},
     {"attn_output.weight", Use::attention_output},
-    {"mlp.down_proj.weight", Use::down},
+    {".down_proj.weight", Use::down},
+    {".w2.weight", Use::down},
     {"ffn_down.weight", Use::down},
+    {"ffn_down_exps.weight", Use::down},
     {"lm_head.weight", Use::output},
     {"output.weight", Use::output},
     {"embed_tokens.weight", Use::embedding},
@@ -38,6 +44,18 @@ Use use_of(std::string_view name) {
   // attn_output.weight ends as output.weight does: longer endings come first.
   const auto* row = std::ranges::find_if(kUses, [&](const UseRow& one) { return name.ends_with(one.suffix); });
   return row == kUses.end() ? Use::other : row->use;
+}
+
+// What chooses experts, and learned positions: small, and weighty.
+constexpr std::array<std::string_view, 6> kNeverBlocks = {"block_sparse_moe.gate.weight", "mlp.gate.weight", "mlp.router.weight",
+                                                          "ffn_gate_inp.weight",          "wpe.weight",      "position_embd.weight"};
+
+std::uint64_t experts_of(const Model& model) {
+  for (const std::string_view key : {"num_local_experts", "num_experts"}) {
+    const Value* value = model.config_json.find(key);
+    if (const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>()) return *number;
+  }
+  return 0;
 }
 
 // The first number between dots; -1: none.
@@ -71,21 +89,33 @@ struct BlockRecipe::Row {
   std::string_view attention_output = {};
   std::string_view values_of_many_queries = {};  // where 4 or more queries share a key
   std::string_view down_with_importance = {};    // of the first eighth of the layers
+  bool attention_output_of_8_experts = false;    // is q5_k
 };
 
 std::span<const BlockRecipe::Row> BlockRecipe::rows() {
   static constexpr std::array kRows = std::to_array<Row>({
-      {.name = "q2_k:mix", .base = "q2_k", .values = {.all = "q3_k"}, .down = {.all = "q3_k"}, .attention_output = "q3_k", .values_of_many_queries = "q4_k"},
-      {.name = "q3_k_s", .base = "q3_k"},
+      {.name = "q2_k:mix",
+       .base = "q2_k",
+       .values = {.all = "q3_k"},
+       .down = {.all = "q3_k"},
+       .attention_output = "q3_k",
+       .values_of_many_queries = "q4_k",
+       .attention_output_of_8_experts = true},
+      {.name = "q3_k_s", .base = "q3_k", .attention_output_of_8_experts = true},
       {.name = "q3_k_m",
        .base = "q3_k",
        .values = {.all = "q4_k", .early = "q5_k", .early_first = 2},
        .down = {.all = "q4_k", .early = "q5_k", .early_of = 16},
-       .attention_output = "q4_k"},
+       .attention_output = "q4_k",
+       .attention_output_of_8_experts = true},
       {.name = "q3_k_l", .base = "q3_k", .values = {.all = "q5_k"}, .down = {.all = "q5_k"}, .attention_output = "q5_k"},
       {.name = "q4_0:mix", .base = "q4_0", .down_with_importance = "q4_1"},
-      {.name = "q4_k_s", .base = "q4_k", .values = {.early = "q5_k", .early_first = 4}, .down = {.early = "q5_k", .early_of = 8}},
-      {.name = "q4_k_m", .base = "q4_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}},
+      {.name = "q4_k_s",
+       .base = "q4_k",
+       .values = {.early = "q5_k", .early_first = 4},
+       .down = {.early = "q5_k", .early_of = 8},
+       .attention_output_of_8_experts = true},
+      {.name = "q4_k_m", .base = "q4_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}, .attention_output_of_8_experts = true},
       {.name = "q5_k_s", .base = "q5_k"},
       {.name = "q5_k_m", .base = "q5_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}},
       {.name = "q6_k:mix", .base = "q6_k"},
@@ -103,6 +133,10 @@ std::span<const std::string_view> block_recipe_names() {
   return names;
 }
 
+bool is_never_blocks(std::string_view name) {
+  return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
 bool is_block_recipe(std::string_view name) { return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end(); }
 
 BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
@@ -111,6 +145,7 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
     throw Error(ErrorKind::bad_argument, fmt::format("there is no recipe {}; there are {}", name, fmt::join(block_recipe_names(), ", ")));
   row_ = &*found;
   if (block_type_named(row_->base)->encode == nullptr) throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
+  has_8_experts_ = experts_of(model) == 8;
   tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {
     for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, layer_of(tensor.name) + 1);
@@ -138,11 +173,14 @@ const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance
   } else if (use == Use::values) {
     type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries : chosen(row_->values);
     if (type.empty()) type = row_->base;
+    if (has_8_experts_) type = "q8_0";
     if (is_70b_ && (type == "q3_k" || type == "q4_k")) type = "q5_k";
+  } else if (use == Use::keys) {
+    if (has_8_experts_) type = "q8_0";
   } else if (use == Use::down) {
     type = has_importance && !row_->down_with_importance.empty() && layer < layers_ / 8 ? row_->down_with_importance : chosen(row_->down);
   } else if (use == Use::attention_output) {
-    type = row_->attention_output;
+    type = !has_8_experts_ ? row_->attention_output : row_->attention_output_of_8_experts ? "q5_k" : std::string_view();
   }
   return *block_type_named(type.empty() ? row_->base : type);
 }

@@ -21,6 +21,9 @@ namespace poise {
 std::span<const std::string_view> block_recipe_names();
 bool is_block_recipe(std::string_view name);
 
+// Matrices that llama-quantize leaves as they are whatever is asked for, by how their names end.
+bool is_never_blocks(std::string_view name);
+
 class BlockRecipe {
  public:
   // Throws bad_argument for a name that is none.
@@ -38,6 +41,7 @@ class BlockRecipe {
   std::int64_t layers_ = 0;
   std::int64_t heads_per_key_ = 1;
   bool is_70b_ = false;
+  bool has_8_experts_ = false;
   bool tied_ = false;
 };
 

@@ -108,7 +108,8 @@ class Types {
     const auto type = kept ? kept : requested(tensor);
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
-    const StoredType result = type->quantized() && tensor.shape.size() < 2 ? StoredType{} : fitting(tensor, *type);
+    const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
+    const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(tensor, *type);
     return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
 

@@ -74,6 +74,31 @@ TEST(BlockRecipe, TheOutputGetsMoreBits) {
   EXPECT_EQ(type("q8_0:mix", model_of(2), "lm_head.weight"), "q8_0");
 }
 
+// The types are those that llama-quantize gave a Mixtral of 8 layers with 8 experts, and 8 heads for 2 keys.
+TEST(BlockRecipe, EightExpertsGetMoreBits) {
+  Model model = model_of(8);
+  model.config_json = {{"num_local_experts", 8}};
+  for (std::int64_t i = 0; i < 8; ++i) {
+    for (const char* name : {"self_attn.k_proj", "block_sparse_moe.experts.3.w1", "block_sparse_moe.experts.3.w2"}) {
+      model.add(make_dense(fmt::format("model.layers.{}.{}.weight", i, name), {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+    }
+  }
+  EXPECT_EQ(types("q4_k_m", model, "self_attn.v_proj"), repeated("q8_0", 8));
+  EXPECT_EQ(types("q4_k_m", model, "self_attn.k_proj"), repeated("q8_0", 8));
+  EXPECT_EQ(types("q4_k_m", model, "self_attn.o_proj"), repeated("q5_k", 8));
+  EXPECT_EQ(types("q5_k_m", model, "self_attn.o_proj"), repeated("q5_k", 8));
+  EXPECT_EQ(types("q3_k_l", model, "self_attn.o_proj"), repeated("q3_k", 8));
+  EXPECT_EQ(types("q4_k_m", model, "block_sparse_moe.experts.3.w1"), repeated("q4_k", 8));
+  EXPECT_EQ(types("q4_k_m", model, "block_sparse_moe.experts.3.w2"), "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k");
+}
+
+TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
+  EXPECT_TRUE(is_never_blocks("model.layers.0.mlp.gate.weight"));
+  EXPECT_TRUE(is_never_blocks("blk.0.ffn_gate_inp.weight"));
+  EXPECT_TRUE(is_never_blocks("transformer.wpe.weight"));
+  EXPECT_FALSE(is_never_blocks("model.layers.0.mlp.gate_proj.weight"));
+}
+
 TEST(BlockRecipe, AnUnknownNameListsThoseThatAre) {
   const Error error = support::error_of([] { BlockRecipe("q4_k_xl", Model()); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);

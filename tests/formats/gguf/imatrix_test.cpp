@@ -50,6 +50,16 @@ TEST_F(Imatrix, SumsOverCounts) {
   EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(), HasSubstr("2 weights, tensor lm_head.weight has 3 columns"));
 }
 
+TEST_F(Imatrix, EachExpertHasItsOwn) {
+  const ImportanceMatrix matrix(stored(file_of({text_entry("general.type", "imatrix")}, {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
+                                                                                         {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
+                                           .bytes()));
+  EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
+  EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
+  const auto refusal = [&](const char* name) { return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message(); };
+  EXPECT_THAT(refusal("model.layers.0.mlp.experts.2.up_proj.weight"), HasSubstr("4 weights, tensor model.layers.0.mlp.experts.2.up_proj.weight has 2 columns"));
+}
+
 std::string older(std::int32_t values = 2) {
   const std::string name = "blk.0.ffn_down.weight";
   return number(1, 4) + number(name.size(), 4) + name + number(4, 4) + number(static_cast<std::uint32_t>(values), 4) + floats({2, 8});
