@@ -155,8 +155,8 @@ TEST(HostileGguf, ExpertsAreBounded) {
   expect_refused("hostile.gguf",
                  std::array{
                      Case{"there are experts", [] { return with_experts(0, 8, 0); }, kInvalid, "name 0", "0 bytes are too few for 0 experts"},
-                     Case{"experts have bytes", [] { return with_experts(2, 31, 62); }, kInvalid, "name 0", "62 bytes are too few for 2 experts"},
-                     Case{"experts are not many", [] { return with_experts(4097, 32, 4097 * 32); }, kInvalid, "name 0", "4097 experts, at most 4096"},
+                     Case{"experts have bytes", [] { return with_experts(2, 63, 126); }, kInvalid, "name 0", "126 bytes are too few for 2 experts"},
+                     Case{"experts are not many", [] { return with_experts(4097, 64, 4097 * 64); }, kInvalid, "name 0", "4097 experts, at most 4096"},
                      Case{"nor are experts of nothing", [] { return with_experts(UINT64_MAX, 0, 0); }, kInvalid, "name 0", "experts, at most 4096"},
                  });
 }

@@ -240,6 +240,7 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .keys = kGemma2Keys,
      .shared_keys = kSharedKeys,
      .window_period = 2,
+     .usual_window = 4096,
      .wide_scale_layers = 46},
     {.name = "gemma3",
      .model_type = "gemma3_text",

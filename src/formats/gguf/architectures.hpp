@@ -67,6 +67,7 @@ struct Architecture {
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
   std::uint64_t window_period = 0;       // every so many-th layer has no window, where a file does not say which; 0: llama.cpp does not ask
+  std::uint64_t usual_window = 0;        // where a file does not say one, and llama.cpp asks; 0: none
   // The configuration says by which number attention is scaled. llama.cpp takes the head's length, or, of models of so many layers,
   // hidden_size / num_attention_heads. 0: the configuration does not say.
   std::uint64_t wide_scale_layers = 0;

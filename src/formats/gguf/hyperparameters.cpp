@@ -80,8 +80,9 @@ class Reader {
       const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
       if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
     }
-    // llama.cpp says 0 for none.
-    if (const Value* window = map_.find("sliding_window"); window != nullptr && *window == Value(0)) map_.set("sliding_window", Value());
+    // Where llama.cpp asks for a window, absence means its own default; transformers has others. 0 is none, which is null there.
+    if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0) map_.set("sliding_window", architecture_.usual_window);
+    if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0)) map_.set("sliding_window", Value());
     for (const FixedKey& fixed : architecture_.fixed) {
       if (fixed.told) map_.set(std::string(fixed.config), as_value(fixed));
     }

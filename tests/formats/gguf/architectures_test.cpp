@@ -295,6 +295,9 @@ TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
   };
   EXPECT_EQ(*config("qwen3moe", 2).find("norm_topk_prob"), Value(true));
   EXPECT_EQ(*config("gemma2", 26).find("query_pre_attn_scalar"), Value(4));
+  EXPECT_EQ(*config("gemma2", 26).find("sliding_window"), Value(4096));
+  EXPECT_EQ(*config("gemma3", 26).find("sliding_window"), Value());
+  EXPECT_EQ(config("llama", 2).find("sliding_window"), nullptr);
   EXPECT_EQ(config("llama", 2).find("attention_bias"), nullptr);
   EXPECT_EQ(*config("llama", 2, {{"blk.0.attn_q.bias", {8}, 0, std::string(32, '\0')}}).find("attention_bias"), Value(true));
   EXPECT_EQ(*config("qwen2", 2, {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')}}).find("vocab_size"), Value(3));
