@@ -48,7 +48,7 @@ TEST_P(RealForm, DoesAsBefore) {
 INSTANTIATE_TEST_SUITE_P(GgufForm, RealForm,
                          testing::Values(RealCase{"gpt2", "gpt2", "gpt-2"}, RealCase{"qwen2_5", "gpt2", "qwen2"}, RealCase{"mistral_nemo", "gpt2", "tekken"},
                                          RealCase{"gemma2", "llama", "default"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 GgufTokenizer small(std::string_view pre) {
   GgufTokenizer gguf;
