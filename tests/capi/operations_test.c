@@ -195,7 +195,6 @@ static void refuses_what_makes_no_sense(void) {
   storage.field = (value);            \
   REFUSED(storage, &storage)
   REFUSED(format, "zip");
-  REFUSED(format, "huggingface");
   REFUSED(dtype, POISE_I32);
   REFUSED(dtype, (poise_dtype)77);
   REFUSED(quantize, "int3");

@@ -226,7 +226,6 @@ static void refuses_what_makes_no_sense(void) {
   poise_writer* writer = NULL;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_create(scratch("x.unknown"), NULL, NULL, &writer, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_create(scratch("x.alt"), "zip", NULL, &writer, &error));
-  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_create(scratch("x"), "huggingface", NULL, &writer, &error));
   CHECK_STATUS(POISE_NOT_FOUND, poise_writer_create(scratch("no/folder/x.alt"), NULL, NULL, &writer, &error));
   CHECK(writer == NULL);
   writer = create("x.zt", NULL);
