@@ -280,7 +280,7 @@ static void add(float* x, const float* y, size_t size) {
   for (size_t i = 0; i < size; ++i) x[i] += y[i];
 }
 
-// The token at a position goes through all layers; t->logits become the scores of the token behind it.
+// The token at a position goes through all layers; t->logits become the scores of the token after it.
 static void forward(transformer* t, int32_t token, size_t position) {
   const size_t kv_width = t->kv_heads * t->head_size;
   if (token < 0 || (size_t)token >= t->vocabulary) die("token %d is out of range", (int)token);

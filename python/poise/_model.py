@@ -26,7 +26,7 @@ class Model(collections.abc.Mapping):
     """A mapping from name to Tensor, in the order of the file, and what a file says beside tensors.
 
     poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and whatever has DLPack or buffers. Arrays
-    are not copied, unless they are big-endian or their elements do not lie in row-major order. metadata: its attributes, a dict. like: a model whose card,
+    are not copied, unless they are big-endian or their elements are not in row-major order. metadata: its attributes, a dict. like: a model whose card,
     configuration, vocabulary and attributes it gets.
 
     A model is safe to use from many threads. close() lets the file go; arrays made before keep what they need of it.
@@ -167,5 +167,5 @@ def open(path: "typing.Union[str, os.PathLike]", *, io: str = "map") -> Model:
 
 
 def open_bytes(data, name: str = "") -> Model:
-    """Opens a file that is in memory: bytes, or what has buffers. It is copied once. name: stands for the path in messages; its extension may help."""
+    """Opens a file that is in memory: bytes, or what has buffers. It is copied once. name: takes the place of the path in messages; its extension may help."""
     return Model._of(_poise.Model.from_bytes(data, name))

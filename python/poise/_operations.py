@@ -34,7 +34,7 @@ class Cast:
     target: str
     values: int
     to_zero: int  #: were not zero, are now
-    to_subnormal: int  #: lie below the target's normal range
+    to_subnormal: int  #: are below the target's normal range
     worst_error: float
 
 

@@ -1,4 +1,4 @@
-"""The extension. Programs use the package poise; what stands here is what that is made of."""
+"""The extension. Programs use the package poise; what is here is what that is made of."""
 
 from typing import Any, Optional, Sequence, Union
 

@@ -100,7 +100,7 @@ DType dtype_of(const DLDataType& type) {
   throw py::buffer_error(fmt::format("DLPack's type (code {}, {} bits, {} lanes) is none that files hold", type.code, type.bits, type.lanes));
 }
 
-// Copies elements that may lie in any order, row by row.
+// Copies elements that may be in any order, row by row.
 void copy_strided(const DLTensor& from, std::size_t dimension, const std::byte* in, std::size_t width, std::byte*& out) {
   if (dimension == static_cast<std::size_t>(from.ndim)) {
     std::memcpy(out, in, width);
@@ -122,7 +122,7 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// (dtype, shape, Memory) of a capsule, which is used up: its memory, or a copy where the elements do not lie in row-major order.
+// (dtype, shape, Memory) of a capsule, which is used up: its memory, or a copy where the elements are not in row-major order.
 py::tuple consume(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0) throw py::buffer_error("this is no DLPack capsule, or it has been used already");
   auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object.ptr(), kFresh));

@@ -150,7 +150,7 @@ py::dict to_python(const Plan& plan) {
 std::string format_of(const fs::path& output, const ConvertOptions& options) {
   if (!options.format.empty()) return options.format;
   if (const auto format = format_from_extension(output)) return std::string(*format);
-  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format; format=... names one", output.extension().string()),
+  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" is that of no format; format=... names one", output.extension().string()),
               output.string());
 }
 

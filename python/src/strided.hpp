@@ -20,7 +20,7 @@ struct Strided {
   static Strided whole(const Shape& shape);
 
   std::uint64_t count() const;
-  // Do the elements lie one after the other?
+  // Are the elements one after the other?
   bool is_run() const;
   // Elements from the first to the last one, both included; 0 for none.
   std::uint64_t extent() const;

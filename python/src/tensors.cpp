@@ -153,8 +153,8 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
     if (!placed) return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
     if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer("a model's bytes are read-only");
     const bool run = held.place.is_run();
-    if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) return refuse_buffer("the elements do not lie one after the other");
-    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1) return refuse_buffer("the elements lie in row-major order");
+    if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) return refuse_buffer("the elements are not one after the other");
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1) return refuse_buffer("the elements are in row-major order");
     auto lent = std::make_unique<Lent>();
     for (const std::uint64_t size : held.place.shape) lent->shape.push_back(static_cast<Py_ssize_t>(size));
     for (const std::uint64_t stride : placed->strides) lent->strides.push_back(static_cast<Py_ssize_t>(stride));

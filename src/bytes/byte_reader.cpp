@@ -48,7 +48,7 @@ void ByteReader::skip(std::uint64_t length, std::string_view field) {
 }
 
 void ByteReader::seek(std::uint64_t position) {
-  if (position > end_) throw Error(ErrorKind::internal, "seek behind the end of a ByteReader", path(), position);
+  if (position > end_) throw Error(ErrorKind::internal, "seek beyond the end of a ByteReader", path(), position);
   position_ = position;
 }
 

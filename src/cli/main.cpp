@@ -101,7 +101,7 @@ int end_as_nobody_reads() {
   return 128 + SIGPIPE;  // the signal is blocked
 }
 
-// A model may lie in thousands of shards, each of which is kept open.
+// A model may be in thousands of shards, each of which is kept open.
 void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

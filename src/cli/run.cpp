@@ -261,7 +261,7 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->path, "A model file or directory")->required();
   auto* prompt =
-      command->add_option("-p,--prompt", options->prompt, "The text to continue, behind BOS where the vocabulary has one; may be empty (default: \"\")");
+      command->add_option("-p,--prompt", options->prompt, "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
   const auto set_tokens = [options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) std::ranges::copy(parse_tokens(text), std::back_inserter(options->tokens));
   };
@@ -279,7 +279,7 @@ void add_run(CLI::App& app) {
   add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of those that the model's files name", {0})
       ->type_name("ID");
   add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
-  auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token behind it, by id");
+  auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
   command
       ->add_option("--perplexity", options->perplexity,
                    "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty lines, each between BOS and EOS")

@@ -36,7 +36,7 @@ std::size_t control_length(std::string_view text) {
 
 bool may_begin_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\xc2' || c == '\xd8' || c == '\xe2'; }
 
-// Shows control characters, but for those at which a text that begins with `kept` stands.
+// Shows control characters, but for those where a text begins with `kept`.
 std::string escaped(std::string_view text, std::string_view kept = {}) {
   if (std::ranges::none_of(text, may_begin_control)) return std::string(text);
   std::string result;

@@ -38,7 +38,7 @@ class Input {
     return text;
   }
 
-  // The next line, without its end; false behind the last one.
+  // The next line, without its end; false after the last one.
   bool line(std::string& line) {
     std::size_t looked = 0;
     std::size_t end = buffer_.find('\n');

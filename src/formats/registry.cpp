@@ -146,7 +146,7 @@ const Format& output_format(const std::filesystem::path& path) {
   }
   const auto name = format_from_extension(path);
   if (name) return format_by_name(*name);
-  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" stands for no format", path.extension().string()), path.string())
+  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" is that of no format", path.extension().string()), path.string())
       .with({.kind = Remedy::Kind::format});
 }
 

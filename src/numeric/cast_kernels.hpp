@@ -10,7 +10,7 @@ namespace poise {
 struct CastStats {
   std::uint64_t values = 0;
   std::uint64_t to_zero = 0;       // were not zero, are now
-  std::uint64_t to_subnormal = 0;  // lie below the target's normal range (not counting zeros)
+  std::uint64_t to_subnormal = 0;  // are below the target's normal range (not counting zeros)
   double worst_error = 0;          // max |x - cast(x)| over finite values
 
   void merge(const CastStats& other);

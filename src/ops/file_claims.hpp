@@ -1,4 +1,4 @@
-// Digests of whole files, where they stand in for those that parts do not have.
+// Digests of whole files, where they take the place of those that parts do not have.
 #pragma once
 
 #include <functional>

@@ -154,7 +154,7 @@ namespace tbb = oneapi::tbb;
 HWY_EXPORT(Lanes);
 HWY_EXPORT(HashBlocks);
 
-// One lane's message: its whole blocks where they lie, then what is left with the padding (FIPS 180-4, 5.1.1).
+// One lane's message: its whole blocks where they are, then what is left with the padding (FIPS 180-4, 5.1.1).
 class Lane {
  public:
   bool busy() const { return phase_ != Phase::idle; }

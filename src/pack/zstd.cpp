@@ -241,7 +241,7 @@ struct ZstdCompressor::Context {
     return result;
   }
 
-  // Takes `bytes` in; behind `end` nothing is left inside.
+  // Takes `bytes` in; after `end` nothing is left inside.
   void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     bool done = false;

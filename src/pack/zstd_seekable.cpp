@@ -96,7 +96,7 @@ class SeekTable {
       }
     }
     if (offset != table_begin_ - kSkippableHeaderBytes)
-      fail(fmt::format("the frames take {} bytes, but {} lie before the seek table", offset, table_begin_ - kSkippableHeaderBytes));
+      fail(fmt::format("the frames take {} bytes, but {} are before the seek table", offset, table_begin_ - kSkippableHeaderBytes));
     if (content != size_) fail(fmt::format("the frames hold {} bytes, {} expected", content, size_));
   }
 

@@ -194,7 +194,7 @@ bool Cursor::at_break() {
 std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
   if (item.argument > left / least_bytes_each) {
-    fail(fmt::format("CBOR: {} of {} entries cannot lie in the {} bytes left", to_string(item.kind), item.argument, left), position());
+    fail(fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind), item.argument, left), position());
   }
   return item.argument;
 }
@@ -299,11 +299,11 @@ void Cursor::pass(const Item& item) {
 }
 
 void Cursor::finish() const {
-  if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes behind the end", bytes_.size() - at_), position());
+  if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes after the end", bytes_.size() - at_), position());
 }
 
 Array::Array(Cursor& in, const Item& item) : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 1)) {
-  // One frame beyond the allowed depth exists, so that an empty container may stand at it; take() refuses items below.
+  // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
 

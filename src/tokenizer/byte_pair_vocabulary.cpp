@@ -32,7 +32,7 @@ class Lines {
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
 
-  // The next line that is not empty, without its end; false behind the last one.
+  // The next line that is not empty, without its end; false after the last one.
   bool next(std::string_view& line) {
     while (end_ < text_.size()) {
       begin_ = end_;

@@ -1,6 +1,6 @@
 // Tiny Llama's tokenizer files as a Vocabulary (docs/formats/tiny-llama.md).
 //
-//   vocab.txt    a token a line, perhaps white space and its id behind it; without an id it is the line's before plus one
+//   vocab.txt    a token a line, perhaps white space and its id after it; without an id it is the line's before plus one
 //   merges.txt   "left right" a line, the pair that is merged first on top; a line that begins with #version is skipped
 //
 // Ids 0 to 3 are <unk>, <pad>, <bos> and <eos>, whether the file lists them or not.

@@ -293,7 +293,7 @@ class Former {
     if (const auto post = pipeline_.map("post_processor")) around = make_post_processor(*post, vocabulary_.size())->apply(std::move(around));
     const auto text = std::ranges::find(around, kText);
     const std::vector<TokenId> before(around.begin(), text);
-    const std::vector<TokenId> behind(text == around.end() ? text : text + 1, around.end());
+    const std::vector<TokenId> after(text == around.end() ? text : text + 1, around.end());
     const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag, std::string_view where) {
       flag = !tokens.empty();
       if (tokens.empty()) return;
@@ -303,7 +303,7 @@ class Former {
       lose(fmt::format("gguf does not hold the special tokens {} texts: {}", where, fmt::join(tokens, ", ")));
     };
     take(before, gguf_.bos_token_id, gguf_.add_bos_token, "in front of");
-    take(behind, gguf_.eos_token_id, gguf_.add_eos_token, "behind");
+    take(after, gguf_.eos_token_id, gguf_.add_eos_token, "after");
   }
 
   // Which of them take white space the name says, or nothing.

@@ -134,8 +134,8 @@ class Maker {
     }
   }
 
-  // Special tokens before and behind a text.
-  void around(std::optional<std::int32_t> before, std::optional<std::int32_t> behind) {
+  // Special tokens before and after a text.
+  void around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
     Value::Array single;
     Attributes special;
     const auto add = [&](std::int32_t id) {
@@ -146,7 +146,7 @@ class Maker {
     };
     if (before) add(*before);
     single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});
-    if (behind) add(*behind);
+    if (after) add(*after);
     if (single.size() == 1) return;
     post_processor_ = {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
   }

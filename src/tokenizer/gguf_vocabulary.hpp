@@ -39,7 +39,7 @@ struct GgufTokenizer {
 // invalid_file for one of the wrong type.
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
 
-// The tokens of a vocabulary that llama.cpp finds in a text wherever they stand (control, user-defined and unknown ones), as tokenizer.json lists
+// The tokens of a vocabulary that llama.cpp finds in a text wherever they are (control, user-defined and unknown ones), as tokenizer.json lists
 // "added_tokens". `general_name`: see above.
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 

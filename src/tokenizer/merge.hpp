@@ -15,7 +15,7 @@ struct Symbol {
   bool frozen = false;  // never merges
 };
 
-// Merges `symbols`, which lie behind each other in one text, and returns those that are left. `priority(left, right)` is a
+// Merges `symbols`, which follow each other in one text, and returns those that are left. `priority(left, right)` is a
 // number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. O(n log n) calls
 // at most.
 template <typename Priority>

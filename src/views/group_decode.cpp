@@ -44,7 +44,7 @@ class PackedCodes {
 
   std::uint64_t at(std::uint64_t element) const {
     if (flat_) return code(element / per_word_, static_cast<unsigned>(element % per_word_));
-    // Neighbours along another axis share a word: words lie as the codes would, with that axis shortened.
+    // Neighbours along another axis share a word: words are placed as the codes would be, with that axis shortened.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;

@@ -1,4 +1,4 @@
-// Compressed sparse rows whose columns stand in any order, brought into the order that zt.sparse_csr/1 asks for.
+// Compressed sparse rows whose columns are in any order, brought into the order that zt.sparse_csr/1 asks for.
 #include <algorithm>
 #include <memory>
 #include <numeric>

@@ -86,7 +86,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   for (std::uint64_t i = begin; i < end; ++i) {
     const Column column = indices.at<Column>(i);
     if (std::cmp_less(column, 0) || std::cmp_greater_equal(column, columns)) {
-      fail(tensor, fmt::format("indices: element {} in row {} lies in column {}, there are {}", i, row, column, columns));
+      fail(tensor, fmt::format("indices: element {} in row {} is in column {}, there are {}", i, row, column, columns));
     }
     if (i == begin || indices.at<Column>(i - 1) < column) continue;
     if (indices.at<Column>(i - 1) == column) fail(tensor, fmt::format("indices: column {} comes twice in row {}", column, row));
@@ -113,7 +113,7 @@ void validate_csr(const Tensor& tensor, SparseRules rules) {
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       const Pointer begin = indptr.at<Pointer>(row);
       const Pointer end = indptr.at<Pointer>(row + 1);
-      if (end < begin) fail(tensor, fmt::format("indptr: it falls from {} to {} behind row {}", begin, end, row));
+      if (end < begin) fail(tensor, fmt::format("indptr: it falls from {} to {} after row {}", begin, end, row));
       if (std::cmp_greater(end, nonzeros)) fail(tensor, fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros));
       visit_integer(indices_part.dtype, [&](auto column_zero) {
         check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end), rules);
@@ -139,7 +139,7 @@ void validate_coo(const Tensor& tensor) {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
         if (std::cmp_less(coordinate, 0) || std::cmp_greater_equal(coordinate, tensor.shape[d])) {
-          fail(tensor, fmt::format("coords: element {} lies at {} in dimension {}, which has {}", i, coordinate, d, tensor.shape[d]));
+          fail(tensor, fmt::format("coords: element {} is at {} in dimension {}, which has {}", i, coordinate, d, tensor.shape[d]));
         }
         number = number * tensor.shape[d] + static_cast<std::uint64_t>(coordinate);
       }

@@ -1,7 +1,7 @@
 // Sparse tensors: compressed sparse rows (values, indices, indptr) and coordinate lists (values, coords).
 //
-//   csr   rank 2; row r has the elements indptr[r] .. indptr[r + 1]; element i lies in column indices[i]
-//   coo   element i lies at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
+//   csr   rank 2; row r has the elements indptr[r] .. indptr[r + 1]; element i is in column indices[i]
+//   coo   element i is at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
 //
 // Indices are of any integer type. No cell may come twice.
 #pragma once
@@ -22,7 +22,7 @@ bool is_sparse(const Tensor& tensor);
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
-  any_order,  // zTensor 1.x: the columns of a row may stand in any order
+  any_order,  // zTensor 1.x: the columns of a row may be in any order
   ascending,  // zt.sparse_csr/1: they ascend
 };
 

@@ -64,7 +64,7 @@ class Nonzeros {
 
  private:
   void count_blocks() {
-    std::vector<std::byte> cut;  // an element that lies in two chunks
+    std::vector<std::byte> cut;  // an element that is in two chunks
     before_block_ = {0};
     std::uint64_t nonzero = 0;
     std::uint64_t elements = 0;

@@ -108,7 +108,7 @@ TEST_F(TinyLlamaApi, TheSixErrors) {
   store(path, good.substr(0, good.size() - 1));
   EXPECT_THAT(load_error(path), HasSubstr("the file is cut off"));
   store(path, good + "x");
-  EXPECT_THAT(load_error(path), HasSubstr("behind the last array"));
+  EXPECT_THAT(load_error(path), HasSubstr("after the last array"));
   EXPECT_THROW(TinyLlamaModel(kSmall).save_model_weights(directory_ / "no" / "such" / "folder.bin"), FileIOException);
   EXPECT_THROW(TinyLlamaModel::from_file(directory_), FileIOException);
 }

@@ -112,7 +112,7 @@ def parse(path):
     cursor.finish(32)
     card, config, vocabulary, weights = general(cursor), parameters(cursor), tokenizer(cursor), tensors(cursor)
     assert cursor.take("q") == 0x0FFFFFFF
-    assert cursor.at == len(cursor.data), "bytes behind the end marker"
+    assert cursor.at == len(cursor.data), "bytes after the end marker"
     return card, config, vocabulary, weights
 
 

@@ -64,7 +64,7 @@ TEST(HostileTinyLlama, Header) {
                [] { return whole().i32("dimension", 32767 * 65536).i32("heads", 32767).i32("hidden", INT32_MAX).i32("layers", 65536); }, kInvalid, "dimension",
                "more than 2^64 bytes"},
           Case{"no byte is missing", [] { return whole().cut("projection", 39); }, kInvalid, kEndOfFile, "the file is cut off"},
-          Case{"no byte is behind the last array", [] { return whole().u8("more", 0); }, kInvalid, "more", "1 bytes behind the last array"},
+          Case{"no byte is behind the last array", [] { return whole().u8("more", 0); }, kInvalid, "more", "1 bytes after the last array"},
       });
 }
 

@@ -49,7 +49,7 @@ TEST(HostileZtensor0, Container) {
           Case{"the index is not empty", [] { return whole().u64("size", 0); }, kInvalid, "size", "an item needs more than the 0 bytes left"},
           Case{"the index is an array", [] { return whole().raw("index", hex("a0")).raw("entry 0", ""); }, kInvalid, "index", "expected an array, found a map"},
           Case{"it has its entries", [] { return whole().raw("index", hex("82")); }, kInvalid, "behind", "an item needs more than the 0 bytes left"},
-          Case{"nothing is behind it", [] { return whole().raw("behind", "x"); }, kInvalid, "behind", "1 bytes behind the end"},
+          Case{"nothing is behind it", [] { return whole().raw("behind", "x"); }, kInvalid, "behind", "1 bytes after the end"},
           Case{"an entry is a map", [] { return file_of({array({})}); }, kInvalid, "entry 0", "item 0: expected a map, found an array"},
           Case{"a name stands once",
                [] {
@@ -77,8 +77,8 @@ TEST(HostileZtensor0, Entries) {
                "expected little or big, found \"middle\""},
           Case{"offset is a multiple of 64", [] { return with("offset", number(72)); }, kInvalid, "entry 0", "t: data: offset: 72 is no multiple of 64"},
           Case{"offset is behind the magic", [] { return with("offset", number(0)); }, kInvalid, "entry 0", "t: data: offset: 0 lies in front"},
-          Case{"the blob ends before the index", [] { return with("size", number(17)); }, kInvalid, "entry 0", "t: data: 17 bytes at 64 reach behind the data"},
-          Case{"the sum does not overflow", [] { return with("offset", number(UINT64_MAX - 63)); }, kInvalid, "entry 0", "reach behind the data"},
+          Case{"the blob ends before the index", [] { return with("size", number(17)); }, kInvalid, "entry 0", "t: data: 17 bytes at 64 reach beyond the data"},
+          Case{"the sum does not overflow", [] { return with("offset", number(UINT64_MAX - 63)); }, kInvalid, "entry 0", "reach beyond the data"},
           Case{"size is that of the shape", [] { return with("size", number(12)); }, kInvalid, "entry 0",
                "t: shape [4] of float32 needs 16 bytes, data holds 12"},
           Case{"the shape fits 64 bits",
@@ -120,7 +120,7 @@ TEST(HostileZtensor0, Version1Point0) {
                  return version_1_0(tensor_1_0({{text("length"), number(16)}, {text("size"), number(16)}}));
                },
                kInvalid, kAnywhere, "both \"length\" and \"size\""},
-          Case{"it lies in the file", [] { return version_1_0(tensor_1_0(place(128, 16))); }, kInvalid, kAnywhere, "reach behind the data"},
+          Case{"it lies in the file", [] { return version_1_0(tensor_1_0(place(128, 16))); }, kInvalid, kAnywhere, "reach beyond the data"},
           Case{"it has the size of the shape", [] { return version_1_0(tensor_1_0(place(64, 8))); }, kInvalid, kAnywhere,
                "shape [4] of float32 needs 16 bytes, data holds 8"},
           Case{"the size of the manifest is right", [] { return version_1_0(tensor_1_0(place(64, 16))).u64("size", 3); }, kInvalid, kEndOfFile, "footer magic"},

@@ -102,11 +102,11 @@ TEST(HostileZtensor1, Cbor) {
                      .raw("behind", "x")
                      .size_of("size", "manifest", "behind");
                },
-               kInvalid, "behind", "1 bytes behind the end"},
+               kInvalid, "behind", "1 bytes after the end"},
           Case{"a count is no more than the bytes", [] { return with_manifest(hex("bb ff ff ff ff ff ff ff ff")); }, kInvalid, "size",
-               "a map of 18446744073709551615 entries cannot lie"},
+               "a map of 18446744073709551615 entries cannot be"},
           Case{"an array's, too", [] { return with_manifest(hex("a1 61 61 9b 00 00 00 00 ff ff ff ff")); }, kInvalid, "size",
-               "an array of 4294967295 entries cannot lie"},
+               "an array of 4294967295 entries cannot be"},
           Case{"a text ends inside the manifest", [] { return with_manifest(hex("a1 7b 7f ff ff ff ff ff ff ff")); }, kInvalid, kAnywhere,
                "CBOR: an item needs more"},
           Case{"text is UTF-8", [] { return with_manifest(hex("a1 62 c0 af 00")); }, kInvalid, kAnywhere, "CBOR: text is not UTF-8"},
@@ -323,15 +323,15 @@ TEST(HostileZtensor1, Components) {
   check(
       "offset is a multiple of 64", [] { return component("f32", 65, 16); }, "t: data: offset: 65 is no multiple of 64");
   check(
-      "offset is behind the magic", [] { return component("f32", 0, 16); }, "t: data: offset: 0 lies in front of the first place");
+      "offset is behind the magic", [] { return component("f32", 0, 16); }, "t: data: offset: 0 is before the first place");
   check(
-      "the blob ends before the manifest", [] { return component("f32", 256, 16); }, "t: data: 16 bytes at 256 reach behind the data, which end at 256");
+      "the blob ends before the manifest", [] { return component("f32", 256, 16); }, "t: data: 16 bytes at 256 reach beyond the data, which end at 256");
   check(
-      "the blob begins before the manifest", [] { return component("f32", 1ULL << 40, 16); }, "reach behind the data");
+      "the blob begins before the manifest", [] { return component("f32", 1ULL << 40, 16); }, "reach beyond the data");
   check(
-      "offset and length do not overflow", [] { return component("f32", UINT64_MAX - 63, 64); }, "reach behind the data");
+      "offset and length do not overflow", [] { return component("f32", UINT64_MAX - 63, 64); }, "reach beyond the data");
   check(
-      "length does not overflow", [] { return component("f32", 64, UINT64_MAX); }, "reach behind the data");
+      "length does not overflow", [] { return component("f32", 64, UINT64_MAX); }, "reach beyond the data");
   check(
       "length is that of the shape", [] { return component("f32", 64, 15); }, "t: shape [4] of f32 needs 16 bytes, data holds 15", "object 0");
   check(
@@ -439,7 +439,7 @@ TEST(HostileZtensor1, Sparse) {
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({0, 2, 1}));
                                              },
-                                             "blob 2", "indptr: it falls from 2 to 1 behind row 1"},
+                                             "blob 2", "indptr: it falls from 2 to 1 after row 1"},
                                   VerifyCase{"pointers stay inside",
                                              [] {
                                                return sparse_rows(numbers({1, 2}), numbers({0, UINT64_MAX, UINT64_MAX}));
@@ -454,7 +454,7 @@ TEST(HostileZtensor1, Sparse) {
                                              [] {
                                                return sparse_rows(numbers({1, 3}), numbers({0, 1, 2}));
                                              },
-                                             "blob 1", "indices: element 1 in row 1 lies in column 3, there are 3"},
+                                             "blob 1", "indices: element 1 in row 1 is in column 3, there are 3"},
                                   VerifyCase{"a column stands once in a row",
                                              [] {
                                                return sparse_rows(numbers({1, 1}), numbers({0, 2, 2}));
@@ -464,7 +464,7 @@ TEST(HostileZtensor1, Sparse) {
                                              [] {
                                                return coordinates(numbers({0, 2, 1, 2}));
                                              },
-                                             "blob 1", "coords: element 1 lies at 2 in dimension 0, which has 2"},
+                                             "blob 1", "coords: element 1 is at 2 in dimension 0, which has 2"},
                                   VerifyCase{"a cell stands once",
                                              [] {
                                                return coordinates(numbers({1, 1, 2, 2}));
@@ -584,7 +584,7 @@ const auto kHidden = std::array{
                [] {
                  return compressed_rows(elements<float>({1, 2}), numbers({1, 3}), numbers({0, 1, 2}));
                },
-               "blob 1", "indices: element 1 in row 1 lies in column 3, there are 3"},
+               "blob 1", "indices: element 1 in row 1 is in column 3, there are 3"},
     VerifyCase{"coordinates are whole",
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 1, 1}));
@@ -594,7 +594,7 @@ const auto kHidden = std::array{
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 2, 1, 2}));
                },
-               "blob 1", "coords: element 1 lies at 2 in dimension 0, which has 2"},
+               "blob 1", "coords: element 1 is at 2 in dimension 0, which has 2"},
 };
 
 TEST(HostileZtensor1, WhatCompressionHidesIsFoundWhenItIsDecoded) {

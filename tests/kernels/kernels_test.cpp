@@ -340,7 +340,7 @@ TEST_P(Kernels, ProductsWithColumns) {
   }
 }
 
-// More rows than a panel has, more tokens than lie side by side, and blocks that end inside a group.
+// More rows than a panel has, more tokens than are side by side, and blocks that end inside a group.
 TEST_P(Kernels, ProductsOfManyTokens) {
   std::mt19937 random(7);
   for (const Storage storage : {Storage::f16, Storage::i8, Storage::i4}) {

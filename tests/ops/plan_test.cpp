@@ -264,7 +264,7 @@ std::string refusal(const std::function<void()>& action, ErrorKind kind) {
 TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   const fs::path input = source_directory() / "examples" / "nano-mistral";
   const auto planned = [&](const std::string& output, const ConvertOptions& options) { return [&, output, options] { plan(input, file(output), options); }; };
-  EXPECT_THAT(refusal(planned("x.bin", {}), ErrorKind::bad_argument), HasSubstr("stands for no format"));
+  EXPECT_THAT(refusal(planned("x.bin", {}), ErrorKind::bad_argument), HasSubstr("is that of no format"));
   EXPECT_THAT(refusal(planned("x.tllm", {}), ErrorKind::unsupported), HasSubstr("Tiny Llama"));
   EXPECT_THAT(refusal(planned("x.alt", quantized("group4")), ErrorKind::bad_argument), HasSubstr("group4"));
   ConvertOptions pattern;

@@ -154,8 +154,8 @@ TEST(Cbor, AKeyStandsOnce) {
 }
 
 TEST(Cbor, CountsAndDepthAreBounded) {
-  EXPECT_THAT(refusal(hex("9b 7f ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("entries cannot lie in the 0 bytes left"));
-  EXPECT_THAT(refusal(hex("bb 80 00 00 00 00 00 00 00 00"), Rules::lenient), HasSubstr("entries cannot lie"));
+  EXPECT_THAT(refusal(hex("9b 7f ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("entries cannot be in the 0 bytes left"));
+  EXPECT_THAT(refusal(hex("bb 80 00 00 00 00 00 00 00 00"), Rules::lenient), HasSubstr("entries cannot be"));
   EXPECT_THAT(refusal(hex("5b ff ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("bytes left"));
   EXPECT_EQ(refusal(std::string(32, '\x81') + number(1), Rules::deterministic), "");
   EXPECT_THAT(refusal(std::string(33, '\x81') + number(1), Rules::deterministic), HasSubstr("nested deeper than 32"));
@@ -196,7 +196,7 @@ TEST(Cbor, BrokenItemsAreRefusedWithTheirPlace) {
   EXPECT_THAT(refusal(hex("1c"), Rules::lenient), HasSubstr("0x1c begins no item"));
   EXPECT_THAT(refusal(hex("ff"), Rules::lenient), HasSubstr("a break where an item is expected"));
   EXPECT_THAT(refusal(hex("61 ff"), Rules::lenient), HasSubstr("not UTF-8"));
-  EXPECT_THAT(refusal(hex("01 01"), Rules::lenient), HasSubstr("1 bytes behind the end (at 0x65)"));
+  EXPECT_THAT(refusal(hex("01 01"), Rules::lenient), HasSubstr("1 bytes after the end (at 0x65)"));
   EXPECT_THAT(refusal(hex("7f 41 61 ff"), Rules::lenient), HasSubstr("a piece of text is a byte string"));
   EXPECT_THAT(refusal(map({{text("shape"), array({number(1), text("\xff")})}}), Rules::lenient),
               HasSubstr("cbor: shape: item 1: CBOR: text is not UTF-8 (at 0x6d)"));

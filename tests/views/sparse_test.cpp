@@ -120,7 +120,7 @@ TEST(Sparse, EmptyTensors) {
 
 TEST(Sparse, RowPointersThatLieAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {1, 1, 2})), HasSubstr("tensor w: indptr: it begins with 1, expected 0"));
-  EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 2, 1, 2})), HasSubstr("indptr: it falls from 2 to 1 behind row 1"));
+  EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 2, 1, 2})), HasSubstr("indptr: it falls from 2 to 1 after row 1"));
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, 3, 3})), HasSubstr("indptr: row 0 ends at element 3, there are 2"));
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, 1, 1})), HasSubstr("indptr: it ends with 1, expected 2"));
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, -1, 2}, DType::u16, DType::i64)), HasSubstr("indptr: it falls from 0 to -1"));
@@ -130,17 +130,17 @@ TEST(Sparse, RowPointersThatLieAreRefused) {
 }
 
 TEST(Sparse, ColumnsOutsideAreRefused) {
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 3}, {0, 1, 2})), HasSubstr("indices: element 1 in row 1 lies in column 3, there are 3"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::i8)), HasSubstr("lies in column -1, there are 3"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::u64)), HasSubstr("lies in column 18446744073709551615, there are 3"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 3}, {0, 1, 2})), HasSubstr("indices: element 1 in row 1 is in column 3, there are 3"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::i8)), HasSubstr("is in column -1, there are 3"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::u64)), HasSubstr("is in column 18446744073709551615, there are 3"));
 }
 
 TEST(Sparse, CoordinatesOutsideAreRefused) {
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 2, 1, 1})), HasSubstr("coords: element 1 lies at 2 in dimension 0, which has 2"));
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 3, 1})), HasSubstr("coords: element 0 lies at 3 in dimension 1, which has 3"));
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 0, -5}, DType::i32)), HasSubstr("lies at -5 in dimension 1"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 2, 1, 1})), HasSubstr("coords: element 1 is at 2 in dimension 0, which has 2"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 3, 1})), HasSubstr("coords: element 0 is at 3 in dimension 1, which has 3"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 0, -5}, DType::i32)), HasSubstr("is at -5 in dimension 1"));
   // Dense, this one has no element that could be read.
-  EXPECT_THAT(message_of([] { validate_sparse(coo({0, 3}, {1}, {0, 0}), SparseRules::any_order); }), HasSubstr("lies at 0 in dimension 0, which has 0"));
+  EXPECT_THAT(message_of([] { validate_sparse(coo({0, 3}, {1}, {0, 0}), SparseRules::any_order); }), HasSubstr("is at 0 in dimension 0, which has 0"));
 }
 
 TEST(Sparse, ACellStandsOnce) {

@@ -2,7 +2,7 @@
 //
 // Each is a question of its own, answered while the section that it concerns is read; none depends on another. A reading
 // counts only if the section then fits exactly: every field sound, section_size right by one of the rules, and a marker
-// behind the padding.
+// after the padding.
 #pragma once
 
 #include <cstdint>

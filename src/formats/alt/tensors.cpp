@@ -244,7 +244,7 @@ class ReaderV2 : private TensorsReader {
     const BlockCounts named = count_blocks(model_);
     if (found == named) return;
     const std::string blocks = fmt::format("the tensors belong to {} layers, found {}", named.blocks, found.blocks);
-    const std::string unique = fmt::format("{} tensors stand outside the layers, found {}", named.unique, found.unique);
+    const std::string unique = fmt::format("{} tensors are outside the layers, found {}", named.unique, found.unique);
     if (found == hinted_blocks()) {
       if (found.blocks != named.blocks) reader_.warn("block_count", blocks, begin_ + 16);
       if (found.unique != named.unique) reader_.warn("unique_count", unique, begin_ + 20);

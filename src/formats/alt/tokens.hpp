@@ -11,7 +11,7 @@
 namespace poise::alt {
 
 // Reads the section to its end, padding included. Requires: the reader is past section_size. Nothing when the section
-// stands for a model without vocabulary: no tokens, and no ids.
+// is a model without vocabulary: no tokens, and no ids.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 

@@ -89,7 +89,7 @@ void require_exact_size(const ByteReader& reader, const Config& config) {
     reader.fail("size", fmt::format("the file is cut off: its header describes {} bytes, it has {}", *size, reader.end()), reader.end());
   }
   if (reader.end() > *size) {
-    reader.fail("size", fmt::format("{} bytes behind the last array: its header describes {} bytes, it has {}", reader.end() - *size, *size, reader.end()),
+    reader.fail("size", fmt::format("{} bytes after the last array: its header describes {} bytes, it has {}", reader.end() - *size, *size, reader.end()),
                 *size);
   }
 }

@@ -142,7 +142,7 @@ std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) { return (n
 
 EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest2(*input.source);
-  if (range.end == 0) throw Error(ErrorKind::unsupported, "this is a data shard: the attributes stand in the file with the manifest", input.path.string());
+  if (range.end == 0) throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest", input.path.string());
   const std::string manifest = edited_manifest(input, range, cbor::Rules::deterministic, changes);
   FileTail tail(input.path);
   if (tail.size() != input.source->size()) throw Error(ErrorKind::io, "the file changed while being read", input.path.string());

@@ -94,7 +94,7 @@ ManifestRange find_index0(const Source& source) {
   reader.seek(footer);
   const std::uint64_t length = reader.u64("index size");
   if (length > kMaxManifestBytes) reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes) reader.fail("index size", fmt::format("{} bytes, but only {} lie before it", length, footer - kMagicBytes), footer);
+  if (length > footer - kMagicBytes) reader.fail("index size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
   return {footer - length, footer};
 }
 

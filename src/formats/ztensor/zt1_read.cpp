@@ -41,7 +41,7 @@ ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
   reader.seek(footer);
   const std::uint64_t length = reader.u64("manifest size");
   if (length > kMaxManifestBytes) reader.fail("manifest size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes) reader.fail("manifest size", fmt::format("{} bytes, but only {} lie before it", length, footer - kMagicBytes), footer);
+  if (length > footer - kMagicBytes) reader.fail("manifest size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
   return {footer - length, footer};
 }
 

@@ -1,4 +1,4 @@
-// From objects to tensors: where components may lie, how large they must be, and what becomes of what is not known.
+// From objects to tensors: where components may be, how large they must be, and what becomes of what is not known.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -103,9 +103,9 @@ class ModelBuilder1::Impl {
 
   void require_place(const Tensor& tensor, const Component& component) const {
     if (component.offset % kAlignment1 != 0) fail(tensor, component, fmt::format("offset: {} is no multiple of {}", component.offset, kAlignment1));
-    if (component.offset < kAlignment1) fail(tensor, component, fmt::format("offset: {} lies in front of the first place, {}", component.offset, kAlignment1));
+    if (component.offset < kAlignment1) fail(tensor, component, fmt::format("offset: {} is before the first place, {}", component.offset, kAlignment1));
     if (component.offset > data_end_ || component.length > data_end_ - component.offset) {
-      fail(tensor, component, fmt::format("{} bytes at {} reach behind the data, which end at {}", component.length, component.offset, data_end_));
+      fail(tensor, component, fmt::format("{} bytes at {} reach beyond the data, which end at {}", component.length, component.offset, data_end_));
     }
   }
 

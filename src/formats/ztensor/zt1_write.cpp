@@ -145,7 +145,7 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.take();
 }
 
-// Version 2's description of groups in the words of version 1.1. What else stands in the attributes stays.
+// Version 2's description of groups in the words of version 1.1. What else is in the attributes stays.
 Tensor groups_of_version_1(Tensor tensor) {
   if (tensor.layout.groups() == nullptr || tensor.layout.groups()->words == GroupWords::zt1) return tensor;
   const GroupScheme scheme = *tensor.layout.groups();

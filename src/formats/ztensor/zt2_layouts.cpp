@@ -120,7 +120,7 @@ std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
-// zTensor 1.1's attributes in the words of zt.quant_group/1. What else stands in them stays.
+// zTensor 1.1's attributes in the words of zt.quant_group/1. What else is in them stays.
 Attributes quant_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem)); };
   const Value* packing = tensor.attributes.find("packing");

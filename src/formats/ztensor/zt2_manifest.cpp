@@ -75,7 +75,7 @@ class ManifestParser {
     for (auto root = in_.map(); root.next();) {
       if (root.key() == "objects") {
         has_objects = true;
-        parse_objects(manifest.shards);  // which are all there: "shards" stands before "objects" where keys ascend
+        parse_objects(manifest.shards);  // which are all there: "shards" is before "objects" where keys ascend
       } else if (root.key() == "shards") {
         parse_shards(manifest);
       } else if (root.key() == "attributes") {
@@ -296,7 +296,7 @@ ManifestRange find_manifest2(const Source& source) {
   if (offset % kLeastAlignment2 != 0 || offset < kLeastAlignment2)
     reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
   if (offset > footer || length > footer - offset)
-    reader.fail("manifest_offset", fmt::format("{} bytes at {} reach behind the data, which end at {}", length, offset, footer), footer);
+    reader.fail("manifest_offset", fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
   if (hash_of(source, {offset, offset + length}) != fmt::format("{:016x}", hash))
     reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
   return {offset, offset + length};

@@ -5,7 +5,7 @@
 //   u64 manifest_offset, u64 manifest_length, u64 XXH3-64 of the manifest, u32 version 2, u32 0
 //   89 "ZT2" 0d 0a 1a 0a
 //
-// A data shard has no manifest, and three zeros for it. Parts may lie in shards: other files, which the manifest knows by a
+// A data shard has no manifest, and three zeros for it. Parts may be in shards: other files, which the manifest knows by a
 // name, a size and a digest.
 #include <algorithm>
 #include <map>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::string_view kContext = "zt 2: manifest";
 
-// One file that parts lie in.
+// One file that parts are in.
 struct Heap {
   std::string shard;           // its name; empty: the file with the manifest
   SourcePtr source;            // null: the shard is not there
@@ -159,7 +159,7 @@ class ModelBuilder final : public ManifestListener2 {
       fail_here(fmt::format("blob: offset {} is no positive multiple of {}", part.offset, kLeastAlignment2));
     }
     if (part.offset > heap->data_end || part.length > heap->data_end - part.offset) {
-      fail_here(fmt::format("blob: {} bytes at {} reach behind the data, which end at {}", part.length, part.offset, heap->data_end));
+      fail_here(fmt::format("blob: {} bytes at {} reach beyond the data, which end at {}", part.length, part.offset, heap->data_end));
     }
     return *heap;
   }
@@ -202,7 +202,7 @@ class ModelBuilder final : public ManifestListener2 {
 
   HeldBlob blob(const std::string& name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
-    if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} lies in the shard {}, which is not here", short_name(name), part.shard));
+    if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} is in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return SourceBlob(heap.source, part.offset, part.length);
     StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {

@@ -1,4 +1,4 @@
-// Added tokens: texts that are tokens wherever they stand, found before a text is cut, the longest first at the leftmost place.
+// Added tokens: texts that are tokens wherever they are, found before a text is cut, the longest first at the leftmost place.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct AddedToken {
   std::string content;
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // and behind it
+  bool rstrip = false;       // and after it
   bool normalized = false;   // looked for in the normalized text
   bool special = false;
 };

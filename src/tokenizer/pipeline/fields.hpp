@@ -52,7 +52,7 @@ const auto& row_of(const Rows& rows, const Fields& fields) {
   throw_unknown_type(fields, type);
 }
 
-// Sequences may lie in each other, up to this depth, with so many steps in all.
+// Sequences may be in each other, up to this depth, with so many steps in all.
 inline constexpr std::size_t kMaxSteps = 256;
 
 // What throws when a part has too many steps.

@@ -33,25 +33,25 @@ class Sequence final : public PostProcessor {
   std::vector<Made> steps_;
 };
 
-// Some tokens in front, some behind.
+// Some tokens before, some after.
 class Around final : public PostProcessor {
  public:
-  Around(std::vector<TokenId> before, std::vector<TokenId> behind) : before_(std::move(before)), behind_(std::move(behind)) {}
+  Around(std::vector<TokenId> before, std::vector<TokenId> after) : before_(std::move(before)), after_(std::move(after)) {}
   std::vector<TokenId> apply(std::vector<TokenId> tokens) const override {
     tokens.insert(tokens.begin(), before_.begin(), before_.end());
-    tokens.insert(tokens.end(), behind_.begin(), behind_.end());
+    tokens.insert(tokens.end(), after_.begin(), after_.end());
     return tokens;
   }
 
  private:
   std::vector<TokenId> before_;
-  std::vector<TokenId> behind_;
+  std::vector<TokenId> after_;
 };
 
 // "single" lists what the result is made of: special tokens, and the text's own where it says Sequence A.
 Made template_processing(const Fields& fields, Context& context) {
   std::vector<TokenId> before;
-  std::vector<TokenId> behind;
+  std::vector<TokenId> after;
   bool text_seen = false;
   const auto specials = fields.map("special_tokens");
   for (const Fields& item : fields.list("single")) {
@@ -67,10 +67,10 @@ Made template_processing(const Fields& fields, Context& context) {
     const Value* ids = found->find("ids");
     const auto* list = ids == nullptr ? nullptr : ids->get_if<Value::Array>();
     if (list == nullptr) found->fail("ids", "expected a list");
-    for (const Value& id : *list) (text_seen ? behind : before).push_back(checked_id(*found, "ids", id, context));
+    for (const Value& id : *list) (text_seen ? after : before).push_back(checked_id(*found, "ids", id, context));
   }
   if (!text_seen) fields.fail("single", "the text's own tokens are missing");
-  return std::make_unique<Around>(std::move(before), std::move(behind));
+  return std::make_unique<Around>(std::move(before), std::move(after));
 }
 
 // ["[CLS]", 101]

@@ -38,7 +38,7 @@ Behavior behavior_of(const Fields& fields, std::string_view missing) {
   return row->behavior;
 }
 
-// Puts runs of one text together as a behavior says. Runs lie behind each other.
+// Puts runs of one text together as a behavior says. Runs follow each other.
 class Joiner {
  public:
   Joiner(Behavior behavior, PieceSink& next) : behavior_(behavior), next_(next) {}
@@ -170,7 +170,7 @@ class CharacterSplit final : public PreTokenizer {
   Behavior behavior_;
 };
 
-// Several, one behind the other.
+// Several, one after the other.
 class Sequence final : public PreTokenizer {
  public:
   explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}

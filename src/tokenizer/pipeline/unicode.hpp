@@ -42,7 +42,7 @@ bool is_other(char32_t code);            // Cc, Cf, Co
 bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
 bool is_ideograph(char32_t code);        // of the blocks that BERT takes for Chinese
 
-// The characters' own lower case, whatever stands around them.
+// The characters' own lower case, whatever is around them.
 std::string lower_case(std::string_view text);
 
 enum class Form { nfc, nfd, nfkc, nfkd };

@@ -325,7 +325,7 @@ TEST(AltErrors, NameFieldOffsetExpectedAndFound) {
       {0x1a0 + 16, 13, "tensors: tensor 12: max: 4 bytes wanted, 2 left", 0x6a6},
       {0x1a0 + 24, 22, "tensors: shape_count: the tensors have 21 dimensions, found 22", 0x1a0 + 24},
       {0x1a0 + 32, 2, "tensors: block_count: the tensors belong to 1 layers, found 2", 0x1a0 + 32},
-      {0x1a0 + 36, 2, "tensors: unique_count: 3 tensors stand outside the layers, found 2", 0x1a0 + 36},
+      {0x1a0 + 36, 2, "tensors: unique_count: 3 tensors are outside the layers, found 2", 0x1a0 + 36},
       {0x1a0 + 56, 65, "tensors: tensor 0: n_dims: expected at most 64, found 65", 0x1a0 + 56},
       {0x1a0 + 60, -5, "tensors: tensor 0: dimension: expected 0 or more, found -5", 0x1a0 + 60},
       {0x1a0 + 97, 5, "tensors: tensor 0: data_type: expected 0 to 4, found 5", 0x1a0 + 97},

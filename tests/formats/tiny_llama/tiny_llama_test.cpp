@@ -111,7 +111,7 @@ TEST(TinyLlamaFile, EveryHeaderFieldIsChecked) {
   EXPECT_THAT(error_of(patched<std::int32_t>(16, 65537)), HasSubstr("number of heads: expected at most 65536, found 65537 (at 0x10)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(8, 65537)), HasSubstr("number of heads: they have 65537 dimensions each, expected at most 65536 (at 0x10)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)), HasSubstr("the file is cut off: its header describes 520 bytes, it has 504"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(28, 4)), HasSubstr("behind the last array"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(28, 4)), HasSubstr("after the last array"));
   EXPECT_THAT(error_of(patched<std::int32_t>(20, 2147483647)), HasSubstr("the file is cut off"));
   EXPECT_THAT(error_of(patched(32, 1.5F)), HasSubstr("dropout rate: expected 0 to 1, found 1.5 (at 0x20)"));
   EXPECT_THAT(error_of(patched(32, std::numeric_limits<float>::quiet_NaN())), HasSubstr("dropout rate"));
@@ -125,7 +125,7 @@ TEST(TinyLlamaFile, DimensionsNameLayerAndMatrix) {
 
 TEST(TinyLlamaFile, EveryTruncationIsAnError) {
   for (std::size_t size = 0; size < golden().size(); ++size) EXPECT_NE(error_of(golden().substr(0, size)), "") << size;
-  EXPECT_THAT(error_of(golden() + "x"), HasSubstr("1 bytes behind the last array"));
+  EXPECT_THAT(error_of(golden() + "x"), HasSubstr("1 bytes after the last array"));
 }
 
 // Header and dimensions: an error, but for the dropout rate, which is a number like any other. Values have no check.

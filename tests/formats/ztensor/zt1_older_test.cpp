@@ -91,7 +91,7 @@ TEST(Zt0, SparseTensorsAreListedOnly) {
 
 TEST(Zt0, BrokenFilesAreRefused) {
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("comes twice"));
-  EXPECT_THAT(refusal(file_0_1(std::string(7, '\0'), {entry_0_1()})), HasSubstr("reach behind the data"));
+  EXPECT_THAT(refusal(file_0_1(std::string(7, '\0'), {entry_0_1()})), HasSubstr("reach beyond the data"));
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {map({{text("name"), text("w")}})})), HasSubstr("\"offset\" is missing"));
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1({{text("data_endianness"), text("middle")}})})), HasSubstr("little or big"));
   EXPECT_THAT(refusal("ZTEN0001" + hex("80") + u64le(2)), HasSubstr("index size"));

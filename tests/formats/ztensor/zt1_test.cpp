@@ -405,10 +405,10 @@ TEST(Zt1, ComponentsLieWhereTheyMay) {
   EXPECT_EQ(refusal(at(64, 128)), "");
   EXPECT_EQ(refusal(at(192, 0)), "");
   EXPECT_THAT(refusal(at(65, 8)), HasSubstr("offset: 65 is no multiple of 64"));
-  EXPECT_THAT(refusal(at(0, 8)), HasSubstr("offset: 0 lies in front of the first place, 64"));
-  EXPECT_THAT(refusal(at(64, 129)), HasSubstr("reach behind the data, which end at 192"));
-  EXPECT_THAT(refusal(at(128, UINT64_MAX)), HasSubstr("reach behind the data"));
-  EXPECT_THAT(refusal(at(UINT64_MAX - 63, 64)), HasSubstr("reach behind the data"));
+  EXPECT_THAT(refusal(at(0, 8)), HasSubstr("offset: 0 is before the first place, 64"));
+  EXPECT_THAT(refusal(at(64, 129)), HasSubstr("reach beyond the data, which end at 192"));
+  EXPECT_THAT(refusal(at(128, UINT64_MAX)), HasSubstr("reach beyond the data"));
+  EXPECT_THAT(refusal(at(UINT64_MAX - 63, 64)), HasSubstr("reach beyond the data"));
   const auto two = [](std::uint64_t first, std::uint64_t first_length, std::uint64_t second, std::uint64_t second_length) {
     return file_of(std::string(256, '\0'), map({{text("a"), object({first_length}, "dense", {{text("data"), component("u8", first, first_length)}})},
                                                 {text("b"), object({second_length}, "dense", {{text("data"), component("i8", second, second_length)}})}}));
@@ -426,7 +426,7 @@ TEST(Zt1, BrokenManifestsAreRefused) {
   EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}}))), HasSubstr("\"objects\" is missing"));
   EXPECT_THAT(refusal(with(map({{text("version"), text("2.0")}, {text("objects"), map({})}}))), HasSubstr("expected 1.x, found \"2.0\""));
   EXPECT_THAT(refusal(with(map({{text("version"), number(1)}, {text("objects"), map({})}}))), HasSubstr("version: expected text, found an unsigned integer"));
-  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}, {text("objects"), map({})}}) + "x")), HasSubstr("1 bytes behind the end"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}, {text("objects"), map({})}}) + "x")), HasSubstr("1 bytes after the end"));
   EXPECT_THAT(refusal(with(array({}))), HasSubstr("expected a map, found an array"));
   EXPECT_THAT(refusal(file_of("", map({{text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
                                        {text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}}))),

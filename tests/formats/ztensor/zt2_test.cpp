@@ -460,7 +460,7 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
   EXPECT_EQ(report.faults[1].offset, 131072U);
 }
 
-// A row of three columns whose one element lies in column 99.
+// A row of three columns whose one element is in column 99.
 auto misplaced(std::uint64_t values, const Entries& digest) {
   return object({1, 3}, "zt.sparse_csr/1",
                 {{text("indptr"), part("u64", 4096, 16)}, {text("indices"), part("u64", 8192, 8)}, {text("values"), part("f32", values, 4, digest)}});
@@ -477,7 +477,7 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
     const VerifyReport report = verify(directory / "bad.zt");
     ASSERT_EQ(report.faults.size(), 2U) << digest;
     EXPECT_THAT(report.faults[0].message, HasSubstr(digest));
-    EXPECT_THAT(report.faults[1].message, HasSubstr("lies in column 99"));
+    EXPECT_THAT(report.faults[1].message, HasSubstr("is in column 99"));
     EXPECT_EQ(report.faults[1].severity, Severity::error);
   }
 }
@@ -490,7 +490,7 @@ TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   store(directory / "bad.zt", file.bytes());
   const VerifyReport report = verify(directory / "bad.zt");
   ASSERT_EQ(report.faults.size(), 2U);
-  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: indices: element 0 in row 0 lies in column 99"));
+  EXPECT_THAT(report.faults[0].message, HasSubstr("tensor a: indices: element 0 in row 0 is in column 99"));
   EXPECT_EQ(report.faults[1].message, "tensor b: its indices are those of tensor a: see there");
   EXPECT_EQ(report.faults[1].offset, report.faults[0].offset);
 }
