@@ -73,7 +73,7 @@ TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
   EXPECT_THAT(values(*model.find("model.layers.1.post_feedforward_layernorm.weight")), ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
   EXPECT_EQ(stored(model, "output_norm.weight"), norm);
 
-  Model other = model_of(R"({"hidden_size": 8, "num_attention_heads": 2})", "gemma");
+  Model other = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4})", "gemma");
   other.add(make_dense("model.norm.weight", {2}, DType::bf16, make_memory_blob(support::to_bytes(std::string("\x80\x3e\x00\xbf", 4)), "norm")));
   EXPECT_EQ(stored(other, "output_norm.weight"), floats({1.25F, 0.5F}));
   EXPECT_THAT(values(*read_again(other).find("model.norm.weight")), ElementsAre(0.25F, -0.5F));
@@ -127,9 +127,12 @@ TEST(GgufArchitectures, ExpertsOfBlocksStayBlocks) {
   EXPECT_EQ(stored(model, "blk.0.ffn_up_exps.weight"), first + second);
 }
 
+constexpr auto kTwoExpertsOfQwen =
+    R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "num_experts": 2, "moe_intermediate_size": 2})";
+
 TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
   const auto refusal = [](DType second, std::string_view number) {
-    Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_experts": 2})", "qwen3_moe");
+    Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
     model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "0")));
     model.add(make_dense(std::string("model.layers.0.mlp.experts.").append(number).append(".up_proj.weight"), {1, second == DType::f32 ? 2U : 4U}, second,
                          make_memory_blob(std::vector<std::byte>(8), "1")));
@@ -144,7 +147,7 @@ TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
 
 // In another order of tensors than their numbers.
 TEST(GgufArchitectures, ExpertsAreStackedByTheirNumbers) {
-  Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_experts": 2})", "qwen3_moe");
+  Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
   for (const char* number : {"1", "0"}) {
     model.add(make_dense(std::string("model.layers.0.mlp.experts.") + number + ".up_proj.weight", {2, 8}, DType::i8,
                          make_memory_blob(support::to_bytes(std::string(16, *number)), number)));
@@ -325,9 +328,11 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
               ElementsAre("llama.cpp will not scale positions: longrope has no two lists of 2 factors"));
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"), Contains(HasSubstr("no factors of the kind llama3")));
   EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
-              ElementsAre("llama.cpp scales attention by 4 to the power of -1/2, query_pre_attn_scalar is 9"));
-  EXPECT_THAT(losses(model_of(R"({"num_attention_heads": 2})", "gemma")),
-              Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
+              ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is 9"));
+  Model bare;
+  bare.card.model_type = "gemma";
+  bare.config_json = {{"num_attention_heads", 2}};
+  EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
   Model strange = model_of(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2");
   strange.add(make_tensor("transformer.h.0.attn.strange", {1}, {1}));
   EXPECT_THAT(losses(strange), ElementsAre("llama.cpp will not load the file: it has no name for transformer.h.0.attn.strange"));
