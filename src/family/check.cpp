@@ -16,6 +16,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMostFaults = 1000;
+constexpr std::size_t kMaxConfigKeys = 1000;  // of a configuration that its family reads
 
 std::string file_and_name(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
@@ -110,11 +111,14 @@ std::vector<std::string> check_config(const Config& config) {
 
 std::vector<std::string> check_config(const ConfigView& view, const Family& family) {
   std::vector<std::string> faults = check_config(view.config);
+  // Families look for keys layer by layer.
+  if (view.json.size() > kMaxConfigKeys)
+    faults.push_back(fmt::format("the configuration has {} keys, at most {} are allowed", view.json.size(), kMaxConfigKeys));
   if (!faults.empty() || family.faults == nullptr) return faults;
   try {
     return family.faults(view);
   } catch (const Error& error) {  // a key of another type
-    return {error.what()};
+    return {error.message()};
   }
 }
 
@@ -124,7 +128,13 @@ std::vector<std::string> check_consistency(const Model& model) {
   if (model.config) {
     faults = check_config(config_view(model), family);
     const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
-    if (faults.empty() && has_tensors && !has_other_tensors(model)) check_tensors(model, family, faults);
+    if (faults.empty() && has_tensors && !has_other_tensors(model)) {
+      try {
+        check_tensors(model, family, faults);
+      } catch (const Error& error) {  // a key of another type
+        add_fault(faults, error.message());
+      }
+    }
   }
   if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;

@@ -147,6 +147,7 @@ void visit_effects(const Model& model, Visit&& visit) {
     const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys that Config has
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
     const Value* value = own ? &*act : keys.find(effect.key);
+    if (value == nullptr) value = model.config_json.find(effect.key);  // beside the object with the family's keys
     if (value != nullptr && !(*value == Value()) && !effect.harmless(*value, config)) visit(effect, *value, own);
   }
 }

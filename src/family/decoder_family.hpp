@@ -17,7 +17,14 @@ namespace poise {
 inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
 inline constexpr std::string_view kDecoderLayers = "model.layers.";
-inline constexpr std::array<std::string_view, 2> kDecoderPrefixes = {"model.", "lm_head."};
+inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "layers.", "lm_head."};
+inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};  // of a decoder that was saved without its output
+
+// Of the text model of a directory that sees or hears, too.
+inline constexpr std::string_view kTextConfig = "text_config";
+inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.", "lm_head."};
+inline constexpr std::array<NameBeginning, 3> kTextSpellings = {
+    {{"model.", "language_model.model."}, {"model.", "model.language_model."}, {"lm_head.", "language_model.lm_head."}}};
 inline constexpr std::array<ComputedTensor, 1> kDecoderComputed = {{{".rotary_emb.inv_freq", "rope_theta"}}};
 
 // Defaults of config.json's keys; 0 of a size that has to be there.
@@ -89,7 +96,9 @@ constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
 
 // The family with what most have in common, where it does not say otherwise.
 constexpr Family decoder_family(Family its) {
-  if (its.prefixes.empty()) its.prefixes = kDecoderPrefixes;
+  const bool alone = its.nested.empty();
+  its.prefixes = alone ? std::span<const std::string_view>(kDecoderPrefixes) : kTextPrefixes;
+  its.spellings = alone ? std::span<const NameBeginning>(kDecoderSpellings) : kTextSpellings;
   its.computed = kDecoderComputed;
   its.embedding = kDecoderEmbedding;
   its.output = kDecoderOutput;

@@ -17,9 +17,9 @@
 namespace poise {
 namespace {
 
-constexpr std::array kFamilies = std::to_array<const Family*>({&kMistralFamily, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family, &kQwen3MoeFamily,
-                                                               &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family, &kPhi3Family, &kOlmo2Family,
-                                                               &kSmolLm3Family, &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
+constexpr std::array kFamilies = std::to_array<const Family*>({&kMistralFamily, &kMistral3Family, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family,
+                                                               &kQwen3MoeFamily, &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family,
+                                                               &kPhi3Family, &kOlmo2Family, &kSmolLm3Family, &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 //             without scaling
 #include "family/gemma.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -108,7 +109,7 @@ bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
-// Without the object of rope_parameters, whose two are told one by one.
+// Newer files tell of both kinds of layers in rope_parameters, one by one: the rest of the plan is made without it.
 DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* scaling = rope_scaling(view);
   const auto object = [&](std::string_view kind) {
@@ -118,10 +119,11 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* full = object("full_attention");
   const Attributes* local = object("sliding_attention");
   const bool by_kind = full != nullptr || local != nullptr;
-  Attributes others;
+  std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : view.json) {
-    if (!by_kind || (key != "rope_parameters" && key != "rope_scaling")) others.set(key, value);
+    if (!by_kind || std::ranges::find(kRopeObjects, key) == kRopeObjects.end()) entries.emplace_back(key, value);
   }
+  const Attributes others = Attributes::from_unique(std::move(entries));
   DecoderPlan plan = gemma_plan({view.config, others});
   if (full != nullptr) plan.ropes.front() = rope_plan(view, full, {.theta = view.config.rope_theta});
   const float local_theta = theta_in(view.keys(), "sliding_attention", number_from(view, "rope_local_base_freq", 10000, false));
@@ -163,11 +165,6 @@ constexpr std::array<std::string_view, 11> kFollowedByGemma3 = {"hidden_act",
                                                                 "rope_local_base_freq",
                                                                 "sliding_window_pattern"};
 
-// The language model of a directory that sees, too.
-constexpr std::array<std::string_view, 3> kInsidePrefixes = {"language_model.", "model.language_model.", "lm_head."};
-constexpr std::array<NameBeginning, 3> kInside = {
-    {{"model.", "language_model.model."}, {"model.", "model.language_model."}, {"lm_head.", "language_model.lm_head."}}};
-
 }  // namespace
 
 constexpr Family kGemmaFamily = decoder_family({.model_types = kGemma,
@@ -195,11 +192,9 @@ constexpr Family kGemma3Family = decoder_family({.model_types = kGemma3,
                                                  .title = "Gemma 3",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma3,
-                                                 .nested = "text_config",
+                                                 .nested = kTextConfig,
                                                  .plan = plan_gemma3,
                                                  .followed = kFollowedByGemma3,
-                                                 .tensors = decoder_table(kGemma3Layer),
-                                                 .prefixes = kInsidePrefixes,
-                                                 .spellings = kInside});
+                                                 .tensors = decoder_table(kGemma3Layer)});
 
 }  // namespace poise

@@ -22,6 +22,7 @@ DecoderPlan plan(const ConfigView& view) { return decoder_plan(view); }
 
 constexpr std::array<std::string_view, 1> kLlama = {"llama"};
 constexpr std::array<std::string_view, 1> kMistral = {"mistral"};
+constexpr std::array<std::string_view, 1> kMistral3 = {"mistral3"};
 constexpr std::array<std::string_view, 4> kFollowedByLlama = {"rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
 constexpr std::array<std::string_view, 2> kFollowedByMistral = {"rope_scaling", "rope_parameters"};
 
@@ -42,5 +43,14 @@ constexpr Family kMistralFamily = decoder_family({.model_types = kMistral,
                                                   .plan = plan,
                                                   .followed = kFollowedByMistral,
                                                   .tensors = decoder_table(kMistralLayer)});
+
+constexpr Family kMistral3Family = decoder_family({.model_types = kMistral3,
+                                                   .title = "Mistral or Llama",
+                                                   .hidden_act = "silu",
+                                                   .read_config = read_mistral,
+                                                   .nested = kTextConfig,
+                                                   .plan = plan,
+                                                   .followed = kFollowedByMistral,
+                                                   .tensors = decoder_table(kMistralLayer)});
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Mistral and Llama (1, 2 and 3): one architecture with two sets of defaults.
+// Mistral, also as the text model of Mistral 3, and Llama (1, 2 and 3): one architecture with two sets of defaults.
 #pragma once
 
 #include "family/family.hpp"
@@ -6,6 +6,7 @@
 namespace poise {
 
 extern const Family kMistralFamily;
+extern const Family kMistral3Family;
 extern const Family kLlamaFamily;
 
 }  // namespace poise

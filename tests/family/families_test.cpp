@@ -56,10 +56,11 @@ TEST(Families, AreFoundByTheirModelTypes) {
       EXPECT_EQ(&family_of(type), family) << type;
     }
   }
-  EXPECT_THAT(types, testing::UnorderedElementsAre("mistral", "llama", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "gemma3",
-                                                   "phi3", "olmo2", "smollm3", "gpt2", "gpt_oss", "tiny_llama"));
-  EXPECT_EQ(known_model_types(),
-            "mistral, llama, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gemma3, phi3, olmo2, smollm3, gpt2, gpt_oss and tiny_llama");
+  EXPECT_THAT(types, testing::UnorderedElementsAre("mistral", "mistral3", "llama", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text",
+                                                   "gemma3", "phi3", "olmo2", "smollm3", "gpt2", "gpt_oss", "tiny_llama"));
+  EXPECT_EQ(
+      known_model_types(),
+      "mistral, mistral3, llama, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gemma3, phi3, olmo2, smollm3, gpt2, gpt_oss and tiny_llama");
 }
 
 TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {

@@ -76,7 +76,7 @@ TEST(HostileZtensor0, Entries) {
           Case{"the order of bytes is one of two", [] { return with("data_endianness", text("middle")); }, kInvalid, kAnywhere,
                "expected little or big, found \"middle\""},
           Case{"offset is a multiple of 64", [] { return with("offset", number(72)); }, kInvalid, "entry 0", "t: data: offset: 72 is no multiple of 64"},
-          Case{"offset is behind the magic", [] { return with("offset", number(0)); }, kInvalid, "entry 0", "t: data: offset: 0 lies in front"},
+          Case{"offset is after the magic", [] { return with("offset", number(0)); }, kInvalid, "entry 0", "t: data: offset: 0 is before"},
           Case{"the blob ends before the index", [] { return with("size", number(17)); }, kInvalid, "entry 0", "t: data: 17 bytes at 64 reach beyond the data"},
           Case{"the sum does not overflow", [] { return with("offset", number(UINT64_MAX - 63)); }, kInvalid, "entry 0", "reach beyond the data"},
           Case{"size is that of the shape", [] { return with("size", number(12)); }, kInvalid, "entry 0",

@@ -323,7 +323,7 @@ TEST(HostileZtensor1, Components) {
   check(
       "offset is a multiple of 64", [] { return component("f32", 65, 16); }, "t: data: offset: 65 is no multiple of 64");
   check(
-      "offset is behind the magic", [] { return component("f32", 0, 16); }, "t: data: offset: 0 is before the first place");
+      "offset is after the magic", [] { return component("f32", 0, 16); }, "t: data: offset: 0 is before the first place");
   check(
       "the blob ends before the manifest", [] { return component("f32", 256, 16); }, "t: data: 16 bytes at 256 reach beyond the data, which end at 256");
   check(

@@ -344,7 +344,7 @@ class GptOss(Decoder):
         return out
 
 
-FAMILIES = {"llama": Decoder, "mistral": Decoder, "mixtral": Mixtral, "qwen2": Qwen2, "qwen3": Qwen3, "qwen3_moe": Qwen3Moe, "olmo2": Olmo2, "smollm3": SmolLm3,
+FAMILIES = {"llama": Decoder, "mistral": Decoder, "mistral3": Decoder, "mixtral": Mixtral, "qwen2": Qwen2, "qwen3": Qwen3, "qwen3_moe": Qwen3Moe, "olmo2": Olmo2, "smollm3": SmolLm3,
             "phi3": Phi3, "gemma": Gemma, "gemma2": Gemma2, "gemma3_text": Gemma3, "gemma3": Gemma3, "gpt2": Gpt2, "gpt_oss": GptOss}
 
 

@@ -65,11 +65,13 @@ CASES = [  # name, dtype, tokens, changes to the configuration
     ("window", "BF16", 100, {**MISTRAL, "sliding_window": 16, "num_key_value_heads": 2}),
     ("window-f32", "F32", 90, {**MISTRAL, "sliding_window": 7}),
     ("nemo", "BF16", 40, {**MISTRAL, "sliding_window": None, "head_dim": 24, "rope_theta": 1000000.0, "num_key_value_heads": 2}),
+    ("mistral3", "BF16", 40, {"model_type": "mistral3", "text_config": {**BASE, **MISTRAL, "sliding_window": None}, "vision_config": {"hidden_size": 8}}),
     ("qwen2", "BF16", 60, QWEN2),
     ("qwen2-tied", "F16", 60, {**QWEN2, "tie_word_embeddings": True}),
     ("qwen2-window", "BF16", 60, {**QWEN2, "use_sliding_window": True}),
     ("qwen2-types", "BF16", 60, {**QWEN2, "use_sliding_window": True, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
     ("qwen3", "BF16", 60, QWEN3),
+    ("qwen3-bare", "BF16", 60, {**QWEN3, "tie_word_embeddings": True, "bare": True}),
     ("qwen3-tied", "BF16", 60, {**QWEN3, "tie_word_embeddings": True, "num_key_value_heads": 6}),
     ("qwen3-yarn", "BF16", 60, {**QWEN3, "attention_bias": True, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}}),
     ("olmo2", "BF16", 60, OLMO2),
@@ -210,6 +212,8 @@ def random_weights(name, shape, config, random):
 
 def file_name(name, config):
     """What a directory that sees calls its text model's tensors."""
+    if config.get("bare"):  # a decoder that was saved without its output
+        return name.removeprefix("model.")
     return "language_model." + name if "text_config" in config else name
 
 
@@ -224,6 +228,6 @@ def write_directory(directory, config, tokenizer, dtype, random):
         body += bytes(array.itemsize)
     text = json.dumps(header).encode()
     (directory / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
-    (directory / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "unprefixed"}))
+    (directory / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key not in ("unprefixed", "bare")}))
     shutil.copy(tokenizer, directory / "tokenizer.model")
     return numbers

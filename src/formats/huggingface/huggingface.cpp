@@ -187,7 +187,7 @@ class TensorCollector {
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
     if (const ComputedTensor* computed = computed_tensor(*family_, tensor)) return fmt::format("it is computed from {}", computed->from);
-    return model_.config->tie_word_embeddings && tensor == family_->output ? "tie_word_embeddings makes it the embedding" : "";
+    return model_.config->tie_word_embeddings && table_name(*family_, tensor) == family_->output ? "tie_word_embeddings makes it the embedding" : "";
   }
 
   Model& model_;
@@ -225,7 +225,8 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
 // The embedding's rows, where config.json does not say how many tokens there are.
 void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
-  const Tensor* embedding = model.find(family_of(model).embedding);
+  const Family& family = family_of(model);
+  const Tensor* embedding = find_weight(model, family, family.embedding);
   if (embedding != nullptr && !embedding->shape.empty()) model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
