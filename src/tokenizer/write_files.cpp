@@ -43,6 +43,7 @@ class Writer {
 
   // What is no file of SentencePiece's is found by reading it.
   void sentencepiece() {
+    if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
     Vocabulary again;
     try {
@@ -51,7 +52,6 @@ class Writer {
     } catch (const Error& error) {
       return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
     }
-    if (vocabulary_.normalizer != again.normalizer) lose(fmt::format("tokenizer.model is written without the normalizer {}", vocabulary_.normalizer));
     bool types = again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
     for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
     if (!types) lose("tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control tokens, or take theirs");

@@ -169,6 +169,17 @@ TEST(TokenizerFiles, ListMergesThatFollowFromScores) {
   EXPECT_THAT(json, HasSubstr(R"("merges": ["aa b","a ab","a a","a b"])"));
 }
 
+// One of the longest that merge, and one that is too long to look for its parts.
+TEST(TokenizerFiles, ListMergesOfTokensUpToALength) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::pipeline;
+  vocabulary.pipeline = {{"model", Attributes{{"type", "BPE"}, {"merge_by_score", true}}}};
+  const std::string longest(4095, 'a');
+  for (const std::string& text : {std::string("a"), longest, longest + "a", longest + "aa"}) vocabulary.add(text, 0, TokenType::normal);
+  std::vector<std::string> losses;
+  EXPECT_THAT(write_tokenizer_json(vocabulary, losses), testing::EndsWith(fmt::format("\"merges\": [\"{0} a\",\"a {0}\"]}}\n}}\n", longest)));
+}
+
 TEST(TokenizerFiles, HaveMergesOfTokensWithSpacesAsPairs) {
   Vocabulary vocabulary = byte_pairs();
   vocabulary.add(" ", 0, TokenType::normal);

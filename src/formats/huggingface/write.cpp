@@ -76,6 +76,10 @@ Attributes config_of(const Model& model) {
     throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
   }
   require_finite(config);
+  if (model.config && model.config->vocab_size == 0) {
+    const Tensor* embedding = model.find(family_of(model).embedding);
+    if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
+  }
   if (const auto* name = class_of(model.card.model_type); name != nullptr && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{*name});
   }

@@ -1,6 +1,7 @@
 #include "tokenizer/pipeline/score_merges.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace poise {
@@ -13,11 +14,17 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, F
     }
   }
   std::ranges::sort(order);
+  std::array<bool, kLongestMergedToken> is_length{};  // of a token that merges; a look-up takes as long as its text
+  for (const auto& [score, id] : order) {
+    if (const std::size_t size = vocabulary.text(static_cast<std::size_t>(id)).size(); size < is_length.size()) is_length[size] = true;
+  }
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i > 0 && order[i].first != order[i - 1].first) ++rank;
     const std::string_view text = vocabulary.text(static_cast<std::size_t>(order[i].second));
+    if (text.size() > kLongestMergedToken) continue;
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      if (!is_length[cut] || !is_length[text.size() - cut]) continue;
       if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;
       const auto left = ids.find(text.substr(0, cut));
       if (!left) continue;

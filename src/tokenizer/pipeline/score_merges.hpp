@@ -1,6 +1,7 @@
 // Merges that follow from scores: two tokens merge whose texts together are a token's, the one of the highest score first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
+
+// In bytes. A longer token is made of no others: to look for its parts takes the square of its length.
+inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
   TokenId left;

@@ -83,6 +83,15 @@ TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
   EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
 }
 
+// Older GGUF files leave it to the embedding; transformers does not.
+TEST(HuggingFaceWrite, SaysHowManyTokensThereAre) {
+  Model model = example();
+  model.config->vocab_size = 0;
+  model.config_json = {};
+  const Value config = parse_json(text_of(support::written_files(model, format_by_name("huggingface")), "config.json"), "config.json");
+  EXPECT_EQ(*config.get_if<Attributes>()->find("vocab_size"), Value(std::uint64_t{960}));
+}
+
 TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
   const Model model = example();
   WriteOptions options;
