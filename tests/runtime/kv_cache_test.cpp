@@ -86,5 +86,18 @@ TEST(KvCache, HoldsAsFewPositionsAsAreAskedFor) {
   }
 }
 
+TEST(KvCache, LayersMayHoldDifferentNumbersOfPositions) {
+  KvCache cache(1, std::vector<std::size_t>{300, 64});
+  for (std::size_t position = 0; position < 300; ++position) {
+    cache.reserve(position + 1);
+    const auto number = static_cast<float>(position);
+    for (const std::size_t layer : {0U, 1U}) cache.put(layer, position, &number, &number);
+  }
+  EXPECT_EQ(cache.values({0, 0, 300, 0, 1})[0].data[7], 7);
+  const auto last = cache.values({1, 236, 300, 0, 1});
+  EXPECT_EQ(last[0].data[0], 236);
+  EXPECT_EQ(last[0].count + last[1].count, 64U);
+}
+
 }  // namespace
 }  // namespace poise
