@@ -23,12 +23,12 @@ const Tokenizer& Weights::tokenizer() const {
 std::shared_ptr<const Weights> load_weights(const Model& model) {
   auto parts = std::make_unique<Weights::Parts>(Weights::Parts{.transformer = make_transformer(model)});
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
+  TokenId eos = family_of(model).end_of_text;
   if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {
     parts->tokenizer.emplace(*std::move(vocabulary));
-    parts->ends = end_tokens(model, parts->tokenizer->vocabulary());
-  } else if (const TokenId end = family_of(model).end_of_text; end >= 0) {
-    parts->ends = {end};
+    eos = parts->tokenizer->vocabulary().eos_id;
   }
+  parts->ends = end_tokens(model, eos, parts->transformer->vocabulary_size());
   return std::make_shared<const Weights>(std::move(parts));
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 class Collector {
  public:
-  explicit Collector(const Vocabulary& vocabulary) : size_(vocabulary.size()) {}
+  explicit Collector(std::size_t tokens) : size_(tokens) {}
 
   void add(const Value* value) {
     if (value == nullptr) return;
@@ -52,10 +52,10 @@ Attributes generation_config(const Model& model) {
   }
 }
 
-std::vector<TokenId> end_tokens(const Model& model, const Vocabulary& vocabulary) {
-  Collector ids(vocabulary);
-  const Value eos(std::int64_t{vocabulary.eos_id});
-  ids.add(&eos);
+std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens) {
+  Collector ids(tokens);
+  const Value first(std::int64_t{eos});
+  ids.add(&first);
   ids.add(model.config_json.find("eos_token_id"));
   const Attributes generation = generation_config(model);
   ids.add(generation.find("eos_token_id"));

@@ -11,9 +11,9 @@ namespace poise {
 // The attribute that has a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// The vocabulary's EOS, eos_token_id of config.json and generation_config.json (a number or a list), and the ends of a turn and of a message of GGUF:
-// each once, those that the vocabulary has.
-std::vector<TokenId> end_tokens(const Model& model, const Vocabulary& vocabulary);
+// `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and the ends of a turn and of a message of
+// GGUF: each once, those below `tokens`.
+std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // generation_config.json, where the model has one as a map, or as its text; else empty.
 Attributes generation_config(const Model& model);

@@ -194,7 +194,7 @@ class Directory {
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = generation_config(model);
     if (generation.empty() && what.vocabulary) {
-      const std::vector<TokenId> ends = end_tokens(model, *what.vocabulary);
+      const std::vector<TokenId> ends = end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
       if (ends.size() < 2) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
       generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));
