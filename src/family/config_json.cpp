@@ -1,18 +1,14 @@
 #include "family/config_json.hpp"
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "numeric/shortest.hpp"
 
 namespace poise {
 namespace {
-
-// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
-double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 
 // The hyperparameters that a config.json says, in our spelling; none where it does not say them.
 Attributes hyperparameters_of(const Attributes& map, std::string model_type) {

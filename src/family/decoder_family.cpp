@@ -23,6 +23,17 @@ constexpr ActivationName kActivations[] = {
     {"relu", ActivationKind::relu},
 };
 
+DecoderPlan plan_of_sizes(const Config& config) {
+  DecoderPlan plan;
+  plan.hidden = as_size(config.hidden_size);
+  plan.inner = as_size(config.intermediate_size);
+  plan.heads = as_size(config.num_attention_heads);
+  plan.kv_heads = as_size(config.num_key_value_heads);
+  plan.head_size = as_size(config.head_dim);
+  plan.epsilon = config.rms_norm_eps;
+  return plan;
+}
+
 }  // namespace
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
@@ -53,19 +64,22 @@ bool has_mlp_bias(const ConfigView& view) { return view.keys().boolean("mlp_bias
 
 std::vector<Linear> qkv_plan(bool bias) { return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}}; }
 
+DecoderPlan gpt_plan(const Config& config) {
+  DecoderPlan plan = plan_of_sizes(config);
+  plan.norm_kind = NormKind::layer;
+  plan.transposed = true;
+  plan.gated = false;
+  plan.layers.assign(as_size(config.num_hidden_layers), {.rope = std::nullopt});
+  return plan;
+}
+
 DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   const Config& config = view.config;
-  DecoderPlan plan;
-  plan.hidden = as_size(config.hidden_size);
-  plan.inner = as_size(config.intermediate_size);
-  plan.heads = as_size(config.num_attention_heads);
-  plan.kv_heads = as_size(config.num_key_value_heads);
-  plan.head_size = as_size(config.head_dim);
+  DecoderPlan plan = plan_of_sizes(config);
   plan.embedding = kDecoderEmbedding;
   plan.layer_names = kDecoderLayers;
   plan.norm = "model.norm";
   if (has_own_output(view)) plan.output = kDecoderOutput;
-  plan.epsilon = config.rms_norm_eps;
   plan.attention_norm = "input_layernorm";
   plan.mlp_norm = "post_attention_layernorm";
   plan.qkv = qkv_plan(has_attention_bias(view));

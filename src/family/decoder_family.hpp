@@ -96,6 +96,7 @@ constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
 
 // The family with what most have in common, where it does not say otherwise.
 constexpr Family decoder_family(Family its) {
+  if (its.hidden_act.empty()) its.hidden_act = "silu";
   const bool alone = its.nested.empty();
   its.prefixes = alone ? std::span<const std::string_view>(kDecoderPrefixes) : kTextPrefixes;
   its.spellings = alone ? std::span<const NameBeginning>(kDecoderSpellings) : kTextSpellings;
@@ -112,6 +113,9 @@ bool has_mlp_bias(const ConfigView& view);
 // Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration. Biases as the
 // two keys say.
 DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
+
+// GPT's, to be completed with the names of modules: layer norms, no rotary embeddings, matrices [in, out], nothing gated.
+DecoderPlan gpt_plan(const Config& config);
 
 // Plans of q, k and v with one bias or none.
 std::vector<Linear> qkv_plan(bool bias);

@@ -26,8 +26,7 @@ constexpr std::array kFamilies = std::to_array<const Family*>({&kMistralFamily, 
 std::span<const Family* const> families() { return kFamilies; }
 
 const Family* find_family(std::string_view model_type) {
-  const auto answers = [&](const Family* family) { return std::ranges::find(family->model_types, model_type) != family->model_types.end(); };
-  const auto* found = std::ranges::find_if(kFamilies, answers);
+  const auto* found = std::ranges::find(kFamilies, model_type, &Family::model_type);
   return found == kFamilies.end() ? nullptr : *found;
 }
 
@@ -64,10 +63,8 @@ std::string table_name(const Family& family, std::string_view name) {
 }
 
 std::string known_model_types() {
-  std::vector<std::string_view> types;
-  for (const Family* family : kFamilies) types.insert(types.end(), family->model_types.begin(), family->model_types.end());
-  std::string text(types.front());
-  for (std::size_t i = 1; i < types.size(); ++i) text.append(i + 1 == types.size() ? " and " : ", ").append(types[i]);
+  std::string text(kFamilies.front()->model_type);
+  for (std::size_t i = 1; i < kFamilies.size(); ++i) text.append(i + 1 == kFamilies.size() ? " and " : ", ").append(kFamilies[i]->model_type);
   return text;
 }
 

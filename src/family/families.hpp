@@ -25,7 +25,7 @@ const Attributes& family_keys(const Family& family, const Attributes& config_jso
 
 // The tensor of a name in the family's table, however it is spelled; nullptr: none.
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name);
-// How the table spells the name of a tensor. A name that the table does not have stays as it is.
+// The table's spelling of a tensor's name; the name itself where the table does not have it.
 std::string table_name(const Family& family, std::string_view name);
 
 // "mistral, llama and tiny_llama": all of them, for messages.

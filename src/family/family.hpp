@@ -30,11 +30,11 @@ struct NameBeginning {
 };
 
 struct Family {
-  std::span<const std::string_view> model_types;  // in config.json
-  std::string_view title;                         // for people: "a {title} model"
+  std::string_view model_type;  // in config.json
+  std::string_view title;       // for people: "a {title} model"
 
   // Its configuration.
-  std::string_view hidden_act;  // by default
+  std::string_view hidden_act = {};  // by default
   // The hyperparameters that the keys say, with the family's defaults for others. Throws what ConfigKeys throws.
   Config (*read_config)(const ConfigKeys& keys);
   // The object of config.json with all of its keys; empty: config.json itself.

@@ -145,10 +145,6 @@ constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases
 constexpr std::array kGemma2Layer = joined(kGemmaLayer, kFeedForwardNorms);
 constexpr std::array kGemma3Layer = joined(kGemma2Layer, kHeadNorms);
 
-constexpr std::array<std::string_view, 1> kGemma = {"gemma"};
-constexpr std::array<std::string_view, 1> kGemma2 = {"gemma2"};
-constexpr std::array<std::string_view, 1> kGemma3Text = {"gemma3_text"};
-constexpr std::array<std::string_view, 1> kGemma3 = {"gemma3"};
 constexpr std::array<std::string_view, 5> kFollowedByGemma = {"hidden_act", "hidden_activation", "rope_scaling", "rope_parameters", "attention_bias"};
 constexpr std::array<std::string_view, 9> kFollowedByGemma2 = {
     "hidden_act",  "hidden_activation",     "rope_scaling",           "rope_parameters",        "attention_bias",
@@ -167,28 +163,28 @@ constexpr std::array<std::string_view, 11> kFollowedByGemma3 = {"hidden_act",
 
 }  // namespace
 
-constexpr Family kGemmaFamily = decoder_family({.model_types = kGemma,
+constexpr Family kGemmaFamily = decoder_family({.model_type = "gemma",
                                                 .title = "Gemma",
                                                 .hidden_act = kGelu,
                                                 .read_config = read_gemma,
                                                 .plan = gemma_plan,
                                                 .followed = kFollowedByGemma,
                                                 .tensors = decoder_table(kGemmaLayer)});
-constexpr Family kGemma2Family = decoder_family({.model_types = kGemma2,
+constexpr Family kGemma2Family = decoder_family({.model_type = "gemma2",
                                                  .title = "Gemma 2",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma2,
                                                  .plan = plan_gemma2,
                                                  .followed = kFollowedByGemma2,
                                                  .tensors = decoder_table(kGemma2Layer)});
-constexpr Family kGemma3TextFamily = decoder_family({.model_types = kGemma3Text,
+constexpr Family kGemma3TextFamily = decoder_family({.model_type = "gemma3_text",
                                                      .title = "Gemma 3",
                                                      .hidden_act = kGelu,
                                                      .read_config = read_gemma3,
                                                      .plan = plan_gemma3,
                                                      .followed = kFollowedByGemma3,
                                                      .tensors = decoder_table(kGemma3Layer)});
-constexpr Family kGemma3Family = decoder_family({.model_types = kGemma3,
+constexpr Family kGemma3Family = decoder_family({.model_type = "gemma3",
                                                  .title = "Gemma 3",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma3,

@@ -48,30 +48,19 @@ std::vector<std::string> faults(const ConfigView& view) {
 }
 
 DecoderPlan plan(const ConfigView& view) {
-  const Config& config = view.config;
-  const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
-  DecoderPlan plan;
-  plan.hidden = size(config.hidden_size);
-  plan.inner = size(config.intermediate_size);
-  plan.heads = plan.kv_heads = size(config.num_attention_heads);
-  plan.head_size = size(config.head_dim);
+  DecoderPlan plan = gpt_plan(view.config);
   plan.embedding = kEmbedding;
   plan.positions = kPositions;
   plan.layer_names = kLayers;
   plan.norm = "transformer.ln_f";
   if (has_own_output(view)) plan.output = kDecoderOutput;
-  plan.norm_kind = NormKind::layer;
-  plan.epsilon = config.rms_norm_eps;
-  plan.transposed = true;
   plan.attention_norm = "ln_1";
   plan.mlp_norm = "ln_2";
   plan.qkv = {{"attn.c_attn", true}};
   plan.o = {"attn.c_proj", true};
   plan.mlp = {{"mlp.c_fc", true}};
-  plan.gated = false;
   plan.down = {"mlp.c_proj", true};
-  plan.activation = activation_named(config.hidden_act);
-  plan.layers.assign(size(config.num_hidden_layers), {.rope = std::nullopt});
+  plan.activation = activation_named(view.config.hidden_act);
   return plan;
 }
 
@@ -98,7 +87,6 @@ constexpr std::array kLast = std::to_array<TensorRow>({
     {kDecoderOutput, {axis::vocabulary, axis::hidden}, has_own_output},
 });
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"gpt2"};
 constexpr std::array<std::string_view, 1> kFollowed = {"hidden_act"};
 constexpr std::array<std::string_view, 6> kPrefixes = {"transformer.", "h.", "wte.", "wpe.", "ln_f.", "lm_head."};
 constexpr std::array<NameBeginning, 1> kSpellings = {{{"transformer.", ""}}};
@@ -107,7 +95,7 @@ constexpr std::array<ComputedTensor, 2> kComputed = {{{".attn.bias", "n_position
 }  // namespace
 
 constexpr Family kGpt2Family = {
-    .model_types = kModelTypes,
+    .model_type = "gpt2",
     .title = "GPT-2",
     .hidden_act = "gelu_new",
     .read_config = read_config,

@@ -71,14 +71,12 @@ constexpr std::array kRest = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_oss"};
 constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias", "layer_types", "num_local_experts"};
 
 }  // namespace
 
-constexpr Family kGptOssFamily = decoder_family({.model_types = kModelTypes,
+constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
                                                  .title = "gpt-oss",
-                                                 .hidden_act = "silu",
                                                  .read_config = read_config,
                                                  .faults = faults,
                                                  .plan = plan,

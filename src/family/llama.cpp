@@ -20,33 +20,27 @@ Config read_mistral(const ConfigKeys& keys) {
 
 DecoderPlan plan(const ConfigView& view) { return decoder_plan(view); }
 
-constexpr std::array<std::string_view, 1> kLlama = {"llama"};
-constexpr std::array<std::string_view, 1> kMistral = {"mistral"};
-constexpr std::array<std::string_view, 1> kMistral3 = {"mistral3"};
 constexpr std::array<std::string_view, 4> kFollowedByLlama = {"rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
 constexpr std::array<std::string_view, 2> kFollowedByMistral = {"rope_scaling", "rope_parameters"};
 
 }  // namespace
 
-constexpr Family kLlamaFamily = decoder_family({.model_types = kLlama,
+constexpr Family kLlamaFamily = decoder_family({.model_type = "llama",
                                                 .title = "Mistral or Llama",
-                                                .hidden_act = "silu",
                                                 .read_config = read_llama,
                                                 .plan = plan,
                                                 .followed = kFollowedByLlama,
                                                 .tensors = decoder_table(kLlamaLayer)});
 
-constexpr Family kMistralFamily = decoder_family({.model_types = kMistral,
+constexpr Family kMistralFamily = decoder_family({.model_type = "mistral",
                                                   .title = "Mistral or Llama",
-                                                  .hidden_act = "silu",
                                                   .read_config = read_mistral,
                                                   .plan = plan,
                                                   .followed = kFollowedByMistral,
                                                   .tensors = decoder_table(kMistralLayer)});
 
-constexpr Family kMistral3Family = decoder_family({.model_types = kMistral3,
+constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
                                                    .title = "Mistral or Llama",
-                                                   .hidden_act = "silu",
                                                    .read_config = read_mistral,
                                                    .nested = kTextConfig,
                                                    .plan = plan,

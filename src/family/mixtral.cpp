@@ -42,14 +42,12 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"mixtral"};
 constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "num_local_experts"};
 
 }  // namespace
 
-constexpr Family kMixtralFamily = decoder_family({.model_types = kModelTypes,
+constexpr Family kMixtralFamily = decoder_family({.model_type = "mixtral",
                                                   .title = "Mixtral",
-                                                  .hidden_act = "silu",
                                                   .read_config = read_config,
                                                   .faults = faults,
                                                   .plan = plan,

@@ -30,17 +30,11 @@ constexpr std::array kNorms = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"olmo2"};
 constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias"};
 
 }  // namespace
 
-constexpr Family kOlmo2Family = decoder_family({.model_types = kModelTypes,
-                                                .title = "OLMo 2",
-                                                .hidden_act = "silu",
-                                                .read_config = read_config,
-                                                .plan = plan,
-                                                .followed = kFollowed,
-                                                .tensors = decoder_table(kLayer)});
+constexpr Family kOlmo2Family = decoder_family(
+    {.model_type = "olmo2", .title = "OLMo 2", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

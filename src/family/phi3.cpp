@@ -32,17 +32,11 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
 constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "partial_rotary_factor"};
 
 }  // namespace
 
-constexpr Family kPhi3Family = decoder_family({.model_types = kModelTypes,
-                                               .title = "Phi-3",
-                                               .hidden_act = "silu",
-                                               .read_config = read_config,
-                                               .plan = plan,
-                                               .followed = kFollowed,
-                                               .tensors = decoder_table(kLayer)});
+constexpr Family kPhi3Family =
+    decoder_family({.model_type = "phi3", .title = "Phi-3", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

@@ -107,9 +107,6 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
 constexpr std::array kQwen3MoeLayer =
     joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array<std::string_view, 1> kQwen2 = {"qwen2"};
-constexpr std::array<std::string_view, 1> kQwen3 = {"qwen3"};
-constexpr std::array<std::string_view, 1> kQwen3Moe = {"qwen3_moe"};
 constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types"};
 constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {"rope_scaling",      "rope_parameters", "use_sliding_window",
                                                               "max_window_layers", "layer_types",     "attention_bias"};
@@ -117,23 +114,20 @@ constexpr std::array<std::string_view, 5> kFollowedByQwen3Moe = {"rope_scaling",
 
 }  // namespace
 
-constexpr Family kQwen2Family = decoder_family({.model_types = kQwen2,
+constexpr Family kQwen2Family = decoder_family({.model_type = "qwen2",
                                                 .title = "Qwen2",
-                                                .hidden_act = "silu",
                                                 .read_config = read_qwen2,
                                                 .plan = plan_qwen2,
                                                 .followed = kFollowedByQwen2,
                                                 .tensors = decoder_table(kQwen2Layer)});
-constexpr Family kQwen3Family = decoder_family({.model_types = kQwen3,
+constexpr Family kQwen3Family = decoder_family({.model_type = "qwen3",
                                                 .title = "Qwen3",
-                                                .hidden_act = "silu",
                                                 .read_config = read_qwen3,
                                                 .plan = plan_qwen3,
                                                 .followed = kFollowedByQwen3,
                                                 .tensors = decoder_table(kQwen3Layer)});
-constexpr Family kQwen3MoeFamily = decoder_family({.model_types = kQwen3Moe,
+constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
                                                    .title = "Qwen3 MoE",
-                                                   .hidden_act = "silu",
                                                    .read_config = read_qwen3_moe,
                                                    .faults = moe_faults,
                                                    .plan = plan_qwen3_moe,

@@ -12,7 +12,7 @@ namespace poise {
 struct RopeOptions {
   float theta = 10000;
   bool partial = false;      // follows partial_rotary_factor
-  std::string_view su = {};  // what the types "su" and "yarn" stand for; empty: themselves
+  std::string_view su = {};  // the type that "su" and "yarn" mean; empty: themselves
 };
 
 // The object with the scaling; null: there is none.

@@ -50,18 +50,12 @@ DecoderPlan plan(const ConfigView& view) {
 constexpr std::array kLayer =
     joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
 
-constexpr std::array<std::string_view, 1> kModelTypes = {"smollm3"};
 constexpr std::array<std::string_view, 8> kFollowed = {"rope_scaling",   "rope_parameters",        "attention_bias",     "mlp_bias",
                                                        "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"};
 
 }  // namespace
 
-constexpr Family kSmolLm3Family = decoder_family({.model_types = kModelTypes,
-                                                  .title = "SmolLM3",
-                                                  .hidden_act = "silu",
-                                                  .read_config = read_config,
-                                                  .plan = plan,
-                                                  .followed = kFollowed,
-                                                  .tensors = decoder_table(kLayer)});
+constexpr Family kSmolLm3Family = decoder_family(
+    {.model_type = "smollm3", .title = "SmolLM3", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

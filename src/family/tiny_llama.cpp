@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "family/decoder_family.hpp"
+
 namespace poise {
 namespace {
 
@@ -79,34 +81,22 @@ std::vector<std::string> faults(const ConfigView& view) {
 //
 // and in the end logits = output_projection(x).
 DecoderPlan plan(const ConfigView& view) {
-  const Config& config = view.config;
-  const auto size = [](std::int64_t number) { return static_cast<std::size_t>(number); };
-  DecoderPlan plan;
-  plan.hidden = size(config.hidden_size);
-  plan.inner = size(config.intermediate_size);
-  plan.heads = plan.kv_heads = size(config.num_attention_heads);
-  plan.head_size = size(config.head_dim);
+  DecoderPlan plan = gpt_plan(view.config);
   plan.embedding = kEmbedding;
   plan.positions = kPositions;
   plan.layer_names = kLayers;
   plan.output = kOutput;
   plan.output_transposed = true;
-  plan.norm_kind = NormKind::layer;
-  plan.epsilon = kTinyLlamaNormEps;
-  plan.transposed = true;
   plan.attention_norm = "norm1";
   plan.mlp_norm = "norm2";
   plan.qkv = {{"attention.query"}, {"attention.key"}, {"attention.value"}};
   plan.o = {"attention.output"};
   plan.mlp = {{"ffn.linear1", true}};
-  plan.gated = false;
   plan.down = {"ffn.linear2", true};
   plan.activation = ActivationKind::gelu_tanh;
-  plan.layers.assign(size(config.num_hidden_layers), {.rope = std::nullopt});
   return plan;
 }
 
-constexpr std::array<std::string_view, 1> kModelTypes = {kTinyLlama};
 constexpr std::array<std::string_view, 1> kFollowed = {"hidden_act"};
 
 }  // namespace
@@ -128,7 +118,7 @@ Config tiny_llama_config(const TinyLlamaSizes& sizes) {
 }
 
 constexpr Family kTinyLlamaFamily = {
-    .model_types = kModelTypes,
+    .model_type = kTinyLlama,
     .title = "Tiny Llama",
     .hidden_act = kActivation,
     .read_config = read_config,
