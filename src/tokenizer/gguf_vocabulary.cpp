@@ -314,6 +314,29 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   return gguf;
 }
 
+bool is_gguf_tokenizer_key(std::string_view key) {
+  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.chat_template",
+                                                      "tokenizer.ggml.model",
+                                                      "tokenizer.ggml.pre",
+                                                      "tokenizer.ggml.tokens",
+                                                      "tokenizer.ggml.scores",
+                                                      "tokenizer.ggml.token_type",
+                                                      "tokenizer.ggml.merges",
+                                                      "tokenizer.ggml.bos_token_id",
+                                                      "tokenizer.ggml.eos_token_id",
+                                                      "tokenizer.ggml.unknown_token_id",
+                                                      "tokenizer.ggml.padding_token_id",
+                                                      "tokenizer.ggml.seperator_token_id",
+                                                      "tokenizer.ggml.cls_token_id",
+                                                      "tokenizer.ggml.add_bos_token",
+                                                      "tokenizer.ggml.add_eos_token",
+                                                      "tokenizer.ggml.add_space_prefix",
+                                                      "tokenizer.ggml.precompiled_charsmap",
+                                                      "tokenizer.ggml.remove_extra_whitespaces",
+                                                      "poise.longest_sequence"};
+  return std::ranges::find(kKeys, key) != kKeys.end();
+}
+
 std::optional<Vocabulary> vocabulary_of(const Model& model) {
   if (model.vocabulary) return model.vocabulary;
   auto gguf = gguf_tokenizer(model.attributes);

@@ -39,6 +39,9 @@ struct GgufTokenizer {
 // invalid_file for one of the wrong type.
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
 
+// Is it an attribute that gguf_tokenizer() reads, or the longest sequence, which files of Poise have beside these?
+bool is_gguf_tokenizer_key(std::string_view key);
+
 // The tokens of a vocabulary that llama.cpp finds in a text wherever they are (control, user-defined and unknown ones), as tokenizer.json lists
 // "added_tokens". `general_name`: see above.
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);

@@ -18,11 +18,7 @@ namespace {
 
 class SentencePieceBpe final : public SentencePieceEncoder {
  public:
-  explicit SentencePieceBpe(const Vocabulary& vocabulary) : SentencePieceEncoder(vocabulary) {
-    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-      if (pieces().find(vocabulary.text(id))) longest_ = std::max(longest_, vocabulary.text(id).size());
-    }
-  }
+  using SentencePieceEncoder::SentencePieceEncoder;
 
  private:
   void cut(std::string_view normalized, Output& output) const override {
@@ -30,7 +26,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view both(left.data(), left.size() + right.size());
-      if (both.size() > longest_) return std::nullopt;
+      if (both.size() > longest_piece()) return std::nullopt;
       const auto found = pieces().find(both);
       if (!found) return std::nullopt;
       if (type(*found) == TokenType::unused) splits[both] = left.size();
@@ -73,8 +69,6 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       }
     }
   }
-
-  std::size_t longest_ = 0;  // bytes of the longest token that merging can make
 };
 
 }  // namespace

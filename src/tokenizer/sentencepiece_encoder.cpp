@@ -96,19 +96,16 @@ TokenId SentencePieceEncoder::find(std::string_view piece) const {
 
 void SentencePieceEncoder::add(TokenId id) {
   const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
-  switch (type(id)) {
-    case TokenType::user_defined: user_defined_.add(text); [[fallthrough]];
-    case TokenType::normal:
-    case TokenType::unused: pieces_.add(id); return;
-    case TokenType::byte:
-      if (TokenId& byte = bytes_[*byte_of_piece(text)]; byte < 0) byte = id;
-      [[fallthrough]];
-    case TokenType::control:
-    case TokenType::unknown:
-    case TokenType::bos:
-    case TokenType::eos:
-    case TokenType::pad: reserved_.add(id); return;
+  if (is_piece(type(id))) {
+    if (type(id) == TokenType::user_defined) user_defined_.add(text);
+    pieces_.add(id);
+    longest_piece_ = std::max(longest_piece_, text.size());
+    return;
   }
+  if (type(id) == TokenType::byte) {
+    if (TokenId& byte = bytes_[*byte_of_piece(text)]; byte < 0) byte = id;
+  }
+  reserved_.add(id);
 }
 
 SentencePieceEncoder::Chunk SentencePieceEncoder::first_chunk(std::string_view text) const {

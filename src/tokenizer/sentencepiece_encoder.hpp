@@ -71,6 +71,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
   // Tokens that the text may be cut into: normal, unused and user-defined ones.
   const TokenIndex& pieces() const { return pieces_; }
+  static bool is_piece(TokenType type) { return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined; }
+  std::size_t longest_piece() const { return longest_piece_; }  // in bytes
   const PrefixMatcher& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
   // As SentencePiece has it: names of control, unknown and byte tokens go first. The unknown token's for what is none.
@@ -92,6 +94,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
   CharsMap charsmap_;
   TokenIndex pieces_;
   TokenIndex reserved_;  // what is never matched in text
+  std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
   PrefixMatcher user_defined_;

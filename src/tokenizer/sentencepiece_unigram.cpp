@@ -29,7 +29,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
         least = std::min(least, vocabulary.score(id));
         most_ = std::max(most_, vocabulary.score(id));
       }
-      if (pieces().find(vocabulary.text(id)) == token) trie_.add(vocabulary.text(id), token);
+      if (is_piece(type(token))) trie_.add(vocabulary.text(id), token);
     }
     unknown_score_ = least - kUnknownPenalty;
   }

@@ -97,29 +97,6 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-bool is_tokenizer_key(std::string_view key) {
-  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.chat_template",
-                                                      "tokenizer.ggml.model",
-                                                      "tokenizer.ggml.pre",
-                                                      "tokenizer.ggml.tokens",
-                                                      "tokenizer.ggml.scores",
-                                                      "tokenizer.ggml.token_type",
-                                                      "tokenizer.ggml.merges",
-                                                      "tokenizer.ggml.bos_token_id",
-                                                      "tokenizer.ggml.eos_token_id",
-                                                      "tokenizer.ggml.unknown_token_id",
-                                                      "tokenizer.ggml.padding_token_id",
-                                                      "tokenizer.ggml.seperator_token_id",
-                                                      "tokenizer.ggml.cls_token_id",
-                                                      "tokenizer.ggml.add_bos_token",
-                                                      "tokenizer.ggml.add_eos_token",
-                                                      "tokenizer.ggml.add_space_prefix",
-                                                      "tokenizer.ggml.precompiled_charsmap",
-                                                      "tokenizer.ggml.remove_extra_whitespaces",
-                                                      "poise.longest_sequence"};
-  return std::ranges::find(kKeys, key) != kKeys.end();
-}
-
 Described described(const Model& model) {
   Described result;
   result.vocabulary = model.vocabulary;
@@ -137,7 +114,7 @@ Described described(const Model& model) {
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr) entries.emplace_back("format", "pt");  // without it transformers refuses the file
   for (const auto& [key, value] : model.attributes) {
-    if (!(made && is_tokenizer_key(key)) && !(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
+    if (!(made && is_gguf_tokenizer_key(key)) && !(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
   return result;
