@@ -16,7 +16,7 @@ class Entries {
   // Requires: the key is not there.
   void add(std::string key, Value value) { list_.emplace_back(std::move(key), std::move(value)); }
 
-  // Null: nobody added it, or somebody took it.
+  // Null where it was never added, or has been taken.
   const Value* find(std::string_view key) const;
   // The number of an integer that is not negative; 0 for everything else.
   std::uint64_t number(std::string_view key) const;
@@ -26,7 +26,7 @@ class Entries {
   // One of 31 bits; those of other kinds are not taken.
   std::optional<std::int64_t> take_number(std::string_view key);
 
-  // Those that nobody took, in their order.
+  // The entries that remain, in their order.
   std::vector<Attributes::Entry>& rest() { return list_; }
 
  private:

@@ -42,7 +42,7 @@ class Metadata {
   // Null: not known. Then tensors keep their names.
   const Architecture* architecture() const { return architecture_; }
 
-  // Values that nobody took yet. A number is one of 31 bits; those of other kinds are not taken.
+  // Values that remain. A number is one of 31 bits; those of other kinds are not taken.
   const Value* find(std::string_view key) const { return entries_.find(key); }
   std::optional<Value> take(std::string_view key) { return entries_.take(key); }
   std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
