@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what each element type costs examples/nano-mistral, and writes the table into docs/quantization.md.
+"""Measures what each type costs the models in examples/, and writes the tables into docs/quantization.md.
 
     scripts/quantization_table.py build/release/poise
 
 Perplexity is over examples/training/heldout.txt; logit errors are against the f32 file, over the prompts of reference.json.
+nano-mistral has rows of 128 and 320; those of nano-mistral-wide fill blocks of 256, too.
 """
 import json
 import math
@@ -13,18 +14,26 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODEL = ROOT / "examples" / "nano-mistral"
 PAGE = ROOT / "docs" / "quantization.md"
-BEGIN, END = "<!-- made by scripts/quantization_table.py -->", "<!-- end -->"
+BEGIN, END = "<!-- {} by scripts/quantization_table.py -->", "<!-- end -->"
 
-TYPES = [
-    ("f32", ["--dtype", "f32"]), ("f16", ["--dtype", "f16"]), ("bf16", ["--dtype", "bf16"]),
-    ("group8", ["--quantize", "group8"]), ("qint8", ["--quantize", "qint8"]), ("qint8:mse", ["--quantize", "qint8:mse"]),
-    ("qint8:range", ["--quantize", "qint8:range"]), ("group4", ["--quantize", "group4"]),
-    ("group4, groups of 32", ["--quantize", "group4", "--group-size", "32"]), ("qint4", ["--quantize", "qint4"]),
-    ("qint4:mse", ["--quantize", "qint4:mse"]), ("qint4:range", ["--quantize", "qint4:range"]),
-    *((name, ["--quantize", name]) for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4")),
-]
+
+def quantized(*names):
+    return [(name, ["--quantize", name]) for name in names]
+
+
+MODELS = {
+    "nano-mistral": [
+        ("f32", ["--dtype", "f32"]), ("f16", ["--dtype", "f16"]), ("bf16", ["--dtype", "bf16"]),
+        *quantized("group8", "qint8", "qint8:mse", "qint8:range", "group4"), ("group4, groups of 32", ["--quantize", "group4", "--group-size", "32"]),
+        *quantized("qint4", "qint4:mse", "qint4:range", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4"),
+    ],
+    "nano-mistral-wide": [
+        ("f32", ["--dtype", "f32"]),
+        *quantized("group8", "q8_0", "q6_k", "q5_k_m", "q5_k", "q5_k_s", "q5_0", "group4", "q4_k_m", "q4_k", "q4_k_s", "q4_0", "iq4_nl", "iq4_xs", "mxfp4", "qint4:mse",
+                   "q3_k_l", "q3_k_m", "q3_k", "q2_k:mix", "q2_k", "tq2_0", "tq1_0"),
+    ],
+}
 
 
 def poise(*arguments):
@@ -35,12 +44,12 @@ def logits(path, prompts):
     return [x for tokens in prompts for x in json.loads(poise("run", path, "--tokens", ",".join(map(str, tokens)), "--logits"))["logits"]]
 
 
-def rows(directory):
-    prompts = [prompt["tokens"] for prompt in json.loads((MODEL / "reference.json").read_text())["prompts"]]
+def rows(model, types, directory):
+    prompts = [prompt["tokens"] for prompt in json.loads((model / "reference.json").read_text())["prompts"]]
     exact = None
-    for name, options in TYPES:
+    for name, options in types:
         path = directory / "model.zt"
-        poise("convert", MODEL, "-o", path, "--force", "--align", 4096, *options)
+        poise("convert", model, "-o", path, "--force", "--align", 4096, *options)
         inside = json.loads(poise("inspect", path, "--json"))
         matrices = [tensor for tensor in inside["tensors"] if len(tensor["shape"]) == 2]
         bits = 8 * sum(part["length"] for tensor in matrices for part in tensor["parts"]) / sum(math.prod(tensor["shape"]) for tensor in matrices)
@@ -53,12 +62,16 @@ def rows(directory):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        table = ["| type | bits a weight | perplexity | largest logit error | rms logit error |", "|---|---|---|---|---|", *rows(pathlib.Path(directory))]
     page = PAGE.read_text()
-    head, rest = page.split(BEGIN)
-    PAGE.write_text(head + BEGIN + "\n" + "\n".join(table) + "\n" + END + rest.split(END)[1])
-    print("\n".join(table))
+    for model, types in MODELS.items():
+        with tempfile.TemporaryDirectory() as directory:
+            found = rows(ROOT / "examples" / model, types, pathlib.Path(directory))
+            table = ["| type | bits a weight | perplexity | largest logit error | rms logit error |", "|---|---|---|---|---|", *found]
+        begin = BEGIN.format(model)
+        head, rest = page.split(begin)
+        page = head + begin + "\n" + "\n".join(table) + "\n" + END + rest.split(END, 1)[1]
+        print("\n".join([model, *table]))
+    PAGE.write_text(page)
 
 
 main()

@@ -2,6 +2,7 @@
 
     python3 train_nano_mistral.py                    train, write ../nano-mistral, measure
     python3 train_nano_mistral.py --reference-only   measure what is there
+    python3 train_nano_mistral.py --wide             its sibling, ../nano-mistral-wide
 
 Writes a Hugging Face directory (config.json, model.safetensors in bfloat16, tokenizer.model)
 and reference.json: what a right implementation must compute from those three files. The
@@ -25,6 +26,7 @@ import corpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUTPUT = os.path.join(HERE, "..", "nano-mistral")
+WIDE_OUTPUT = os.path.join(HERE, "..", "nano-mistral-wide")
 HELDOUT = os.path.join(HERE, "heldout.txt")
 CORPUS_SEED = 1
 CORPUS_STORIES = 60000
@@ -53,6 +55,10 @@ CONFIG = {
     "use_cache": True,
     "vocab_size": 960,
 }
+# How the sibling differs: its rows fill blocks of 256 weights.
+WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8,
+        "num_hidden_layers": 2, "num_key_value_heads": 4}
+STEPS, WIDE_STEPS = 3500, 1500
 
 LONG_PROMPT = (
     "Once upon a time, there was a little hedgehog named Bramble. She lived in a cozy nest of "
@@ -376,16 +382,21 @@ def write_reference(directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", default=OUTPUT, metavar="DIR")
-    parser.add_argument("--steps", type=int, default=3500)
+    parser.add_argument("--wide", action="store_true",
+                        help="two layers of 256 instead of four of 128")
+    parser.add_argument("--output", metavar="DIR")
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--stories", type=int, default=CORPUS_STORIES)
     parser.add_argument("--reference-only", action="store_true")
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    if args.wide:
+        CONFIG.update(WIDE)
+    output = args.output or (WIDE_OUTPUT if args.wide else OUTPUT)
     if not args.reference_only:
-        train_and_write(args.output, args.stories, args.steps)
-    write_reference(args.output)
+        train_and_write(output, args.stories, args.steps or (WIDE_STEPS if args.wide else STEPS))
+    write_reference(output)
 
 
 if __name__ == "__main__":

@@ -43,18 +43,18 @@ std::vector<TokenId> ids(const Attributes& map, std::string_view key) {
   return tokens;
 }
 
-class NanoMistral : public ::testing::Test {
+class NanoMistral : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!fs::exists(kDirectory / "reference.json")) GTEST_SKIP() << kDirectory << " is not here";
     reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
   }
 
-  const fs::path kDirectory = source_directory() / "examples/nano-mistral";
+  const fs::path kDirectory = source_directory() / "examples" / GetParam();
   Attributes reference_;
 };
 
-TEST_F(NanoMistral, GreedyTextAndLogits) {
+TEST_P(NanoMistral, GreedyTextAndLogits) {
   for (const IoMode io : {IoMode::map, IoMode::read}) {
     Session session(open(kDirectory, {.io = io}));
     for (const Value& value : get<Value::Array>(reference_, "prompts")) {
@@ -84,7 +84,7 @@ TEST_F(NanoMistral, GreedyTextAndLogits) {
   }
 }
 
-TEST_F(NanoMistral, Tokenizer) {
+TEST_P(NanoMistral, Tokenizer) {
   const Session session(open(kDirectory));
   for (const Value& value : get<Value::Array>(reference_, "tokenizer")) {
     const Attributes& sample = *value.get_if<Attributes>();
@@ -93,7 +93,7 @@ TEST_F(NanoMistral, Tokenizer) {
 }
 
 // Stories are separated by an empty line; each is BOS, its text, EOS.
-TEST_F(NanoMistral, PerplexityOfHeldOutStories) {
+TEST_P(NanoMistral, PerplexityOfHeldOutStories) {
   const Attributes& held_out = get<Attributes>(reference_, "heldout");
   std::string stories = content(kDirectory / get<std::string>(held_out, "file"));
   stories.pop_back();
@@ -111,6 +111,9 @@ TEST_F(NanoMistral, PerplexityOfHeldOutStories) {
   EXPECT_EQ(static_cast<double>(tokens), number(*held_out.find("predicted_tokens")));
   EXPECT_NEAR(std::exp(total / static_cast<double>(tokens)), number(*held_out.find("perplexity")), 1e-5);
 }
+
+INSTANTIATE_TEST_SUITE_P(Examples, NanoMistral, ::testing::Values("nano-mistral", "nano-mistral-wide"),
+                         [](const auto& tested) { return tested.param == std::string("nano-mistral") ? "NanoMistral" : "NanoMistralWide"; });
 
 class NanoTinyLlama : public ::testing::Test {
  protected:
