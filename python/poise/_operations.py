@@ -154,8 +154,8 @@ class DiffReport:
 
 @dataclass(frozen=True)
 class EditReport:
-    appended: bool  #: a new manifest was appended; False: the file was written anew
-    bytes: int
+    way: str  #: "appended" (a new manifest), "in place" (bytes of the header), or "rewritten" (the whole file)
+    bytes: int  #: appended, replaced, or of the new file
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ def diff(a, b, *, verify: bool = True, progress=None) -> DiffReport:
 
 
 def edit(path: Path, *, set: typing.Optional[dict] = None, delete: typing.Iterable[str] = ()) -> EditReport:
-    """Changes the attributes of a zTensor file and leaves its tensors where they are. set: {key: text}; delete: keys."""
+    """Changes the attributes of a zTensor or GGUF file without touching its tensors. set: {key: text}; delete: keys."""
     return EditReport(**_poise.edit(path, {**(set or {})}, list(_patterns(delete))))
 
 

@@ -243,7 +243,8 @@ py::dict edit_file(const fs::path& path, const py::dict& set, const std::vector<
     const py::gil_scoped_release released;
     return edit(path, changes);
   }();
-  return py::dict("appended"_a = report.way == EditReport::Way::appended, "bytes"_a = report.bytes);
+  const char* way = report.way == EditReport::Way::appended ? "appended" : report.way == EditReport::Way::in_place ? "in place" : "rewritten";
+  return py::dict("way"_a = way, "bytes"_a = report.bytes);
 }
 
 py::list all_formats() {

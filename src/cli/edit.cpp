@@ -1,4 +1,4 @@
-// poise edit: change a file's attributes without rewriting its tensors.
+// poise edit: change a file's attributes without touching its tensors.
 #include <memory>
 
 #include <fmt/format.h>
@@ -27,20 +27,28 @@ std::pair<std::string, std::string> parse_set(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+std::string_view done(EditReport::Way way) {
+  switch (way) {
+    case EditReport::Way::appended: return "appended";
+    case EditReport::Way::in_place: return "replaced in place";
+    case EditReport::Way::rewritten: return "rewrote the file of";
+  }
+  return {};
+}
+
 void run(Options& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = edit(options.path, options.changes);
-  const bool appended = report.way == EditReport::Way::appended;
-  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(), options.changes.erase.size(),
-             appended ? "appended" : "rewrote the file of", human_bytes(report.bytes));
+  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(), options.changes.erase.size(), done(report.way),
+             human_bytes(report.bytes));
 }
 
 }  // namespace
 
 void add_edit(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("edit", "Change the attributes of a zTensor file without touching its tensors");
-  command->add_option("PATH", options->path, "A zt or zt1 file")->required();
+  CLI::App* command = app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
+  command->add_option("PATH", options->path, "A zt, zt1 or gguf file")->required();
   command->add_option("--set", options->set, "Give an attribute this text")
       ->type_name("KEY=TEXT")
       ->expected(1)

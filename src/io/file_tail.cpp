@@ -9,7 +9,7 @@
 
 #include <poise/error.hpp>
 
-#include "io/positioned_read.hpp"
+#include "io/positioned_io.hpp"
 #include "io/system_error.hpp"
 
 namespace poise {
@@ -48,18 +48,8 @@ void FileTail::undo(std::uint64_t footer_offset, std::span<const std::byte> old_
   }
 }
 
-void FileTail::write(std::uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_system_error("write", path_.string());
-    offset += static_cast<std::uint64_t>(written);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
+void FileTail::write(std::uint64_t offset, std::span<const std::byte> bytes) { write_at(fd_.get(), offset, bytes, path_.string()); }
 
-void FileTail::sync() {
-  if (::fsync(fd_.get()) != 0) throw_system_error("write", path_.string());
-}
+void FileTail::sync() { sync_file(fd_.get(), path_.string()); }
 
 }  // namespace poise

@@ -7,9 +7,16 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "io/system_error.hpp"
 
 namespace poise {
+namespace {
+
+constexpr std::size_t kLongestName = 255;
+
+}  // namespace
 
 std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
 
@@ -22,9 +29,14 @@ std::filesystem::path temporary_name(const std::filesystem::path& target) {
 }
 
 std::filesystem::path finished_name(const std::filesystem::path& target) {
-  constexpr std::size_t kLongestName = 255;
   const std::string name = fmt::format(".{}.poise-new", target.filename().string());
   return name.size() <= kLongestName ? directory_of(target) / name : temporary_name(target);
+}
+
+std::filesystem::path undo_name(const std::filesystem::path& target) {
+  const std::string name = fmt::format(".{}.poise-undo", target.filename().string());
+  if (name.size() <= kLongestName) return directory_of(target) / name;
+  throw Error(ErrorKind::unsupported, "the file's name is too long to have a hidden file beside it", target.string());
 }
 
 }  // namespace poise

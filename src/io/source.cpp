@@ -13,7 +13,7 @@
 
 #include "io/file_descriptor.hpp"
 #include "io/open_file.hpp"
-#include "io/positioned_read.hpp"
+#include "io/positioned_io.hpp"
 #include "io/system_error.hpp"
 
 namespace poise {

@@ -4,7 +4,7 @@
 #include <poise/source.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "io/positioned_read.hpp"
+#include "io/positioned_io.hpp"
 
 namespace poise {
 

@@ -6,6 +6,7 @@
 
 #include "formats/format.hpp"
 #include "io/file_lock.hpp"
+#include "io/in_place.hpp"
 
 namespace poise {
 
@@ -16,9 +17,11 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   if (std::filesystem::is_symlink(named, unknown)) path = std::filesystem::canonical(named, unknown);
   if (unknown) path = named;                         // opening it says why
   const FileLock lock(path);                         // an edit goes on from what it read
+  bring_back(path);                                  // an edit that was interrupted
   const Opened opened = open_with_format(path, {});  // the whole structure is checked before anything changes
   if (opened.format->edit == nullptr) {
-    throw Error(ErrorKind::unsupported, fmt::format("{} files have no attributes that can be edited, zt files have", opened.format->info.name), path.string())
+    throw Error(ErrorKind::unsupported, fmt::format("{} files have no attributes that can be edited, zt and gguf files have", opened.format->info.name),
+                path.string())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   return opened.format->edit(opened.input, changes);

@@ -151,6 +151,7 @@ def is_whole_but_for_the_finished(job):
     directory, those of the new one or, when the two have changed places, of the old one."""
     state = job.state()
     finished = {name: state.pop(name) for name in list(state) if name.startswith(".") and name.split("/")[0].endswith(".poise-new")}
+    state.pop(".m.gguf.poise-undo", None)  # the old bytes and the new ones of an edit in place
     shown = {name[1:].replace(".poise-new", "", 1): content for name, content in finished.items() if not name.endswith("/")}
     return job.is_whole(state) and all(content in (job.after.get(name), job.before.get(name)) for name, content in shown.items())
 
@@ -171,7 +172,7 @@ def kill(job, kills, report):
             report.faults.append(f"{job.name}: killed: {left}")
         elif left != sorted(job.before) and left != sorted(job.after):  # the next save leaves nothing of that
             subprocess.run([job.poise, *job.arguments], capture_output=True, timeout=60)
-            if any(name.split("/")[0].endswith(".poise-new") for name in job.state()):
+            if any(name.split("/")[0].endswith((".poise-new", ".poise-undo")) for name in job.state()):
                 report.faults.append(f"{job.name}: killed and done again: {sorted(job.state())}")
 
 
@@ -217,6 +218,7 @@ def main():
         small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
         edited = {"zt2": made("small.zt", "convert", scratch / "small.safetensors"), "zt1": made("small1.zt", "convert", scratch / "small.safetensors", "--to", "zt1")}
         convert = ["convert", model, "-o"]
+        named = made("small.gguf", "convert", model, "--to", "gguf", "--only", "model.norm.weight")
         old_directory = {"out/config.json": b"old", "out/model-00001-of-00001.safetensors": b"older"}
         jobs = [
             Job("new", [*convert, "@/out.alt"], {}, options.poise, scratch),
@@ -229,6 +231,8 @@ def main():
             Job("compressed", [*convert, "@/out.zt", "--to", "zt1", "--compress", "zstd"], {}, options.poise, scratch),
             Job("edit-2", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt2"]}, options.poise, scratch),
             Job("edit-1", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt1"]}, options.poise, scratch),
+            Job("edit-in-place", ["edit", "@/m.gguf", "--set", "llama.rope.freq_base=12345"], {"m.gguf": named}, options.poise, scratch),
+            Job("edit-gguf", ["edit", "@/m.gguf", "--set", "a=" + 100 * "b"], {"m.gguf": named}, options.poise, scratch),
         ]
         assert small
         report = Report()

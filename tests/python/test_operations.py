@@ -94,7 +94,7 @@ def test_convert_and_plan_agree_with_the_command(command, examples, tmp_path):
 def test_edit(tmp_path):
     poise.save({"a": b"x"}, tmp_path / "a.zt", metadata={"old": "1", "kept": "2"})
     report = poise.edit(tmp_path / "a.zt", set={"new": "3"}, delete="old")
-    assert report.appended and report.bytes > 0
+    assert report.way == "appended" and report.bytes > 0
     assert poise.open(tmp_path / "a.zt").attributes == {"kept": "2", "new": "3"}
     with pytest.raises(ValueError):
         poise.edit(tmp_path / "a.zt", delete=["nothing"])

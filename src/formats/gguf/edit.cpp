@@ -19,6 +19,7 @@
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
+#include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
 
@@ -148,6 +149,17 @@ void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWrit
   out.append(bytes);
 }
 
+// Writes the bytes that differ from those the file begins with.
+EditReport replace_beginning(const Input& input, std::span<const std::byte> bytes) {
+  std::vector<std::byte> old_bytes(bytes.size());
+  input.source->read(0, old_bytes);
+  const auto first = static_cast<std::size_t>(std::ranges::mismatch(old_bytes, bytes).in1 - old_bytes.begin());
+  std::size_t last = bytes.size();
+  while (last > first && old_bytes[last - 1] == bytes[last - 1]) --last;
+  if (last > first) replace_in_place(input.path, first, bytes.subspan(first, last - first));
+  return {EditReport::Way::in_place, last - first};
+}
+
 }  // namespace
 
 EditReport edit(const Input& input, const AttributeChanges& changes) {
@@ -173,6 +185,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   require_metadata(out.bytes(), input);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
+  if (out.size() == data) return replace_beginning(input, out.bytes());
   FileOutput output(input.path, true);
   output.main().write(out.bytes());
   output.main().copy(source, data, source.size() - data);

@@ -20,6 +20,7 @@
 #include "formats/gguf/swapped_blocks.hpp"
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
+#include "io/in_place.hpp"
 #include "io/source_range.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/byte_swap.hpp"
@@ -54,6 +55,12 @@ File read_file(SourcePtr source) {
   file.data_begin = std::min(*checked_align(header.end(), file.metadata->alignment()), file.source->size());
   file.data_bytes = file.source->size() - file.data_begin;
   return file;
+}
+
+void require_edited(const std::filesystem::path& path) {
+  if (!is_half_replaced(path)) return;
+  throw Error(ErrorKind::invalid_file, "gguf: an edit of this file was interrupted: its header is half old, half new. The next edit brings the old one back",
+              path.string());
 }
 
 class TensorAdder {
@@ -221,6 +228,7 @@ class TensorAdder {
 // Opens the other parts of a split model. The first has the metadata.
 std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   std::vector<File> files;
+  require_edited(input.path);
   files.push_back(read_file(input.source));
   const Split split = files.front().metadata->split();
   if (split.count < 2) return files;
@@ -244,6 +252,7 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
       throw Error(ErrorKind::not_found, fmt::format("gguf: this is part {} of {}; {} is not there", split.number + 1, split.count, path.filename().string()),
                   input.path.string());
     }
+    require_edited(path);
     File& file = all.emplace_back(read_file(Source::open(path, options.io)));
     const Split& other = file.metadata->split();
     if (other.count != split.count || other.number != number) {

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +58,77 @@ TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
   const std::vector<Entry> expected = {text_entry("general.name", "a new, longer name of the model"), u32_entry("a.number", 4000000000U),
                                        f32_entry("a.float", -2.25F), array_entry("a.list", kI32, {number(1, 4)}), text_entry("z.new", "text")};
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+}
+
+// The header ends in the same padding: the file stays the same one, and only bytes of the header change.
+TEST_F(GgufEdit, LeavesTensorsInPlaceWhereTheHeaderKeepsItsSize) {
+  const auto number_of_file = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat(path().c_str(), &status), 0);
+    return status.st_ino;
+  };
+  const auto file = number_of_file();
+  const EditReport report = edit(path(), {.set = {{"a.number", "258"}, {"general.name", "new"}}, .erase = {}});
+  EXPECT_EQ(report.way, EditReport::Way::in_place);
+  EXPECT_EQ(number_of_file(), file);
+  std::vector<Entry> expected = entries();
+  expected[0] = text_entry("general.name", "new");
+  expected[1] = u32_entry("a.number", 258);
+  EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+  EXPECT_EQ(edit(path(), {.set = {{"a.number", "258"}}, .erase = {}}).bytes, 0U);
+}
+
+// Every length of a name: either the padding takes the difference or the file is written anew, and both give the same bytes.
+TEST_F(GgufEdit, GivesTheSameBytesEitherWay) {
+  for (std::size_t length = 0; length < 70; ++length) {
+    const std::string name(length, 'n');
+    const std::size_t size = load().size();
+    const bool in_place = edit(path(), {.set = {{"general.name", name}}, .erase = {}}).way == EditReport::Way::in_place;
+    std::vector<Entry> expected = entries();
+    expected[0] = text_entry("general.name", name);
+    ASSERT_EQ(load(), file_of(expected, tensors()).bytes()) << length;
+    EXPECT_EQ(in_place, load().size() == size) << length;
+  }
+}
+
+TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
+  const std::string before = load();
+  std::string after = before;
+  after.replace(before.find("old"), 3, "new");
+  std::string mixed = before;
+  mixed.replace(before.find("old"), 2, "ne");
+  const std::size_t at = before.find("old");
+  std::string undo = std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(3, 8) + "oldnew";
+  const auto undo_file = path().parent_path() / ".m.gguf.poise-undo";
+  const auto leave = [&](const std::string& content) {
+    store(content);
+    std::ofstream(undo_file, std::ios::binary).write(undo.data(), static_cast<std::streamsize>(undo.size()));
+  };
+  for (const std::string& whole : {before, after}) {  // nothing is lost yet, or all is there
+    leave(whole);
+    EXPECT_NO_THROW(open(path()));
+    edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
+    EXPECT_EQ(load(), whole);
+    EXPECT_FALSE(std::filesystem::exists(undo_file));
+  }
+  leave(mixed);
+  EXPECT_THAT(support::error_of([&] { open(path()); }).message(), HasSubstr("an edit of this file was interrupted"));
+  EXPECT_EQ(load(), mixed);
+  edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
+  EXPECT_EQ(load(), before);
+  EXPECT_FALSE(std::filesystem::exists(undo_file));
+  // Other bytes, or an undo file that says nothing of this file: it is not theirs.
+  for (const std::string& content :
+       {std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(3, 8) + "oxdnxw",
+        std::string("poise undo 1\n\0\0\0", 16) + number(~0ULL, 8) + number(3, 8) + "oldnew",
+        std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(~0ULL, 8) + "oldnew", std::string("poise"), std::string()}) {
+    undo = content;
+    leave(mixed);
+    EXPECT_NO_THROW(open(path()));
+    edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
+    EXPECT_EQ(load(), mixed);
+    EXPECT_FALSE(std::filesystem::exists(undo_file));
+  }
 }
 
 TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
