@@ -1,0 +1,64 @@
+// llama.cpp's quantizer, for scripts/compare_llama_quantize.py.
+//
+//   quantize_llama_cpp IN.gguf OUT.gguf FTYPE PURE [IMATRIX]
+//
+// FTYPE is a number of llama_ftype, PURE 0 or 1, IMATRIX a file of the older format. LLAMA is the source of llama.cpp v0.5.0, LIB the folder of its libraries
+// (npm pack @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64):
+//   g++ -std=c++20 -O1 scripts/quantize_llama_cpp.cpp -ILLAMA/include -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
+//       -l:libggml-base.so -Wl,-rpath,LIB -o quantize_llama_cpp
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "llama.h"
+
+namespace {
+
+struct Weights {
+  std::string name;
+  std::vector<float> values;
+};
+
+std::int32_t number(std::istream& in) {
+  std::int32_t value = 0;
+  in.read(reinterpret_cast<char*>(&value), sizeof value);
+  return value;
+}
+
+std::deque<Weights> read_weights(const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  std::deque<Weights> all;
+  for (std::int32_t left = number(in); in && left > 0; --left) {
+    Weights& one = all.emplace_back();
+    one.name.resize(static_cast<std::size_t>(number(in)));
+    in.read(one.name.data(), static_cast<std::streamsize>(one.name.size()));
+    const auto calls = static_cast<float>(number(in));
+    one.values.resize(static_cast<std::size_t>(number(in)));
+    in.read(reinterpret_cast<char*>(one.values.data()), static_cast<std::streamsize>(one.values.size() * sizeof(float)));
+    for (float& value : one.values) value /= calls;
+  }
+  return all;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 5 && count != 6) return 2;
+  llama_log_set([](ggml_log_level level, const char* text, void*) { level >= GGML_LOG_LEVEL_WARN ? (void)std::fputs(text, stderr) : void(); }, nullptr);
+  llama_model_quantize_params params = llama_model_quantize_default_params();
+  params.ftype = static_cast<llama_ftype>(std::atoi(arguments[3]));
+  params.pure = std::atoi(arguments[4]) != 0;
+  std::deque<Weights> weights;
+  std::vector<llama_model_imatrix_data> imatrix;
+  if (count == 6) {
+    weights = read_weights(arguments[5]);
+    for (const Weights& one : weights) imatrix.push_back({one.name.c_str(), one.values.data(), one.values.size()});
+    imatrix.push_back({nullptr, nullptr, 0});
+    params.imatrix = imatrix.data();
+  }
+  return static_cast<int>(llama_model_quantize(arguments[1], arguments[2], &params));
+}
