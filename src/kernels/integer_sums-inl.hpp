@@ -16,6 +16,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/halves-inl.hpp"
 #include "kernels/product.hpp"
 #include "kernels/vectors-inl.hpp"
 
@@ -165,16 +166,16 @@ struct FourExactSums {
 
 // float16 numbers to float32, filled up with zeros to a multiple of a vector.
 HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
-  const hn::Rebind<hwy::float16_t, Floats> narrow;
+  const hn::Rebind<std::uint16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::Store(hn::PromoteTo(Floats(), LoadU(narrow, reinterpret_cast<const hwy::float16_t*>(halves + 2 * i))), Floats(), out + i);
+    hn::Store(HalvesToFloats(Floats(), LoadU(narrow, reinterpret_cast<const std::uint16_t*>(halves + 2 * i))), Floats(), out + i);
   }
   if (i == count) return;
-  HWY_ALIGN hwy::float16_t buffer[kMaxLanes] = {};
+  HWY_ALIGN std::uint16_t buffer[kMaxLanes] = {};
   std::memcpy(buffer, halves + 2 * i, 2 * (count - i));
-  hn::Store(hn::PromoteTo(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
+  hn::Store(HalvesToFloats(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
 // Scales of the groups of some rows, and scale * zero; both [rows, stride]. A thread keeps its memory.

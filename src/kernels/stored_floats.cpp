@@ -6,6 +6,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/halves-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,8 +22,8 @@ struct LoadF16 {
   explicit LoadF16(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return 2 * count; }
   HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    const hn::Rebind<hwy::float16_t, Floats> halves;
-    return hn::PromoteTo(Floats(), LoadU(halves, reinterpret_cast<const hwy::float16_t*>(row + bytes(i))));
+    const hn::Rebind<std::uint16_t, Floats> halves;
+    return HalvesToFloats(Floats(), LoadU(halves, reinterpret_cast<const std::uint16_t*>(row + bytes(i))));
   }
 };
 

@@ -33,10 +33,10 @@ struct Codes4 {
 
 // One float16 number in every lane.
 HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {
-  const hn::Rebind<hwy::float16_t, Floats> narrow;
+  const hn::Rebind<std::uint16_t, Floats> narrow;
   std::uint16_t bits = 0;
   std::memcpy(&bits, halves + 2 * index, 2);
-  return hn::PromoteTo(Floats(), hn::BitCast(narrow, hn::Set(hn::RebindToUnsigned<decltype(narrow)>(), bits)));
+  return HalvesToFloats(Floats(), hn::Set(narrow, bits));
 }
 
 // Groups are whole vectors, as columns of a part are.

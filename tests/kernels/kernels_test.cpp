@@ -405,6 +405,41 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
   }
 }
 
+// What IEEE 754's binary16 says, on processors without an instruction for it, too.
+TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
+  const std::uint16_t halves[8] = {0x7c00, 0xfc00, 0x7e00, 0x7bff, 0x0001, 0x8400, 0x0000, 0x3c01};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const float numbers[8] = {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), 65504, 0x1p-24F, -0x1p-14F, 0, 1 + 0x1p-10F};
+  const auto expect_number = [](float is, float expected) {
+    EXPECT_TRUE(is == expected || (std::isnan(is) && std::isnan(expected))) << is << " instead of " << expected;
+  };
+  std::uint16_t row[16];
+  float out[16];
+  for (std::size_t i = 0; i < 16; ++i) row[i] = halves[i % 8];
+  decode_rows({.storage = Storage::f16, .data = reinterpret_cast<const std::byte*>(row), .columns = 16}, 0, 1, out);
+  for (std::size_t i = 0; i < 16; ++i) expect_number(out[i], numbers[i % 8]);
+  // Scales of groups, in products of codes that are 1 with x of which one number is not 0.
+  const std::vector<std::byte> ones(128, std::byte{1});
+  const std::vector<std::byte> zeros(16);
+  StoredRows groups = {.storage = Storage::group8, .data = ones.data(), .columns = 128, .group_size = 16, .scales = nullptr, .zeros = zeros.data()};
+  for (std::size_t g = 0; g < 8; ++g) {
+    std::uint16_t scales[8] = {};
+    scales[g] = halves[g];
+    groups.scales = reinterpret_cast<const std::byte*>(scales);
+    std::vector<float> x(128);
+    for (std::size_t i = 0; i < 16; ++i) x[16 * g + i] = 1.0F;
+    KernelInput input(groups, 1);
+    input.take(x.data(), 0, 1);
+    float y = 0;
+    multiply_rows(groups, 0, 1, input, &y, 1);
+    if (std::isfinite(numbers[g])) {
+      EXPECT_NEAR(y, 16 * numbers[g], std::abs(1e-4F * numbers[g]));
+    } else {
+      EXPECT_FALSE(std::isfinite(y));
+    }
+  }
+}
+
 TEST_P(Kernels, AnInfiniteFactorLeavesNothingFinite) {
   const std::vector<float> weights(300, 1.5F);
   const StoredRows matrix = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights.data()), .columns = weights.size()};

@@ -17,6 +17,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/blocks/block_kernels.hpp"
+#include "kernels/halves-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,23 +42,6 @@ struct Factors {
   alignas(64) float scales[kMostScales][4];
   alignas(64) float mins[kMostScales][4];
 };
-
-// float16 numbers. (Highway makes finite numbers of infinities where the processor has no instruction.)
-template <class D, class V>
-HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  return hn::PromoteTo(floats, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
-#else
-  const hn::RebindToUnsigned<D> words;
-  const hn::RebindToSigned<D> integers;
-  const auto wide = hn::PromoteTo(words, halves);
-  const auto magnitude = hn::ShiftLeft<13>(hn::And(wide, hn::Set(words, 0x7fff)));
-  const auto finite = hn::BitCast(words, hn::Mul(hn::BitCast(floats, magnitude), hn::Set(floats, 0x1p112F)));
-  const auto above = hn::RebindMask(words, hn::Gt(hn::BitCast(integers, magnitude), hn::Set(integers, 0x0f7fffff)));
-  const auto bits = hn::IfThenElse(above, hn::Or(magnitude, hn::Set(words, 0x7f800000)), finite);
-  return hn::BitCast(floats, hn::Or(bits, hn::ShiftLeft<16>(hn::And(wide, hn::Set(words, 0x8000)))));
-#endif
-}
 
 // A float16 number of each row.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {

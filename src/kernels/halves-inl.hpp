@@ -1,0 +1,37 @@
+// float16 numbers as float32, once for each kind of processor.
+#if defined(POISE_KERNELS_HALVES) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_HALVES
+#undef POISE_KERNELS_HALVES
+#else
+#define POISE_KERNELS_HALVES
+#endif
+
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The numbers whose bits are in `halves`. (Where the processor has no instruction, Highway 1.0.3 makes finite numbers of infinities.)
+template <class D, class V>
+HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+  return hn::PromoteTo(floats, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), halves));
+#else
+  const hn::RebindToUnsigned<D> words;
+  const hn::RebindToSigned<D> integers;
+  const auto wide = hn::PromoteTo(words, halves);
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(wide, hn::Set(words, 0x7fff)));
+  const auto finite = hn::BitCast(words, hn::Mul(hn::BitCast(floats, magnitude), hn::Set(floats, 0x1p112F)));
+  const auto above = hn::RebindMask(words, hn::Gt(hn::BitCast(integers, magnitude), hn::Set(integers, 0x0f7fffff)));
+  const auto bits = hn::IfThenElse(above, hn::Or(magnitude, hn::Set(words, 0x7f800000)), finite);
+  return hn::BitCast(floats, hn::Or(bits, hn::ShiftLeft<16>(hn::And(wide, hn::Set(words, 0x8000)))));
+#endif
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
