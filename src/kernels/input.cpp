@@ -13,7 +13,7 @@ std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count 
 
 KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens) {
   if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
-  return takes_integers(matrix) ? KernelInput::Form::integers : KernelInput::Form::floats;
+  return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
 }
 
 // Of how many columns x is summed; 0: of all.
@@ -23,7 +23,7 @@ std::size_t x_group_of(const StoredRows& matrix) { return matrix.blocks != nullp
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
     : form_(form_of(matrix, tokens)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
-  const std::size_t block = form_ == Form::integers ? kIntegerBlock : kFloatBlock;
+  const std::size_t block = form_ == Form::words || form_ == Form::bytes ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (form_ == Form::tiles) {
     tiles_.resize(tile_place(0, blocks_));
@@ -33,6 +33,12 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
     padded_ = rounded_up(columns_, kPadding);
     planes_ = stored_type(matrix).planes;
     group_size_ = x_group_of(matrix);
+    if (form_ == Form::bytes) {
+      bytes_.resize(columns_);
+      scales_.resize(4 * columns_ / group_size_);
+      sums_.resize(4 * columns_ / group_size_);
+      return;
+    }
     integers_.resize(blocks_ * kIntegerBlock);
     scales_.resize(blocks_);
     sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
@@ -41,13 +47,15 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
 
 bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_)) return false;
-  return form_ != Form::integers || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
+  if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
+  return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
   switch (form_) {
     case Form::floats: return take_floats(x, first, last);
-    case Form::integers: return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+    case Form::words: return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+    case Form::bytes: return take_bytes(x, columns_, group_size_, {bytes_.data(), scales_.data(), sums_.data()});
     case Form::tiles: return take_tiles(x, first, last);
   }
 }

@@ -18,6 +18,7 @@ namespace poise::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 void TakeToken(const float*, const IntegerLayout&, const IntegerToken&) {}
+void TakeBytes(const float*, std::size_t, std::size_t, const ByteToken&) {}
 
 #else
 
@@ -108,6 +109,51 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
   }
 }
 
+// Thirty-two numbers; returns their scale.
+HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
+  constexpr float kLargest = 127;
+  constexpr std::size_t kCount = KernelInput::kByteBlock;
+  const hn::CappedTag<float, 16> floats;
+  const hn::RebindToUnsigned<decltype(floats)> bits;
+  const hn::Rebind<std::int16_t, decltype(floats)> words;
+  const hn::Rebind<std::int8_t, decltype(floats)> bytes;
+  const std::size_t lanes = hn::Lanes(floats);
+  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
+  for (std::size_t i = 0; i < kCount; i += lanes) most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
+  const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
+  float largest = 0;
+  std::memcpy(&largest, &most_bits, sizeof largest);
+  if (!(largest >= 1e-30F && largest <= std::numeric_limits<float>::max())) {
+    std::fill_n(codes, kCount, std::int8_t{0});
+    return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN();
+  }
+  const auto factor = hn::Set(floats, kLargest / largest);
+  for (std::size_t i = 0; i < kCount; i += lanes) {
+    hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor)))), bytes, codes + i);
+  }
+  return largest / kLargest;
+}
+
+float SumOfBytes(const std::int8_t* codes, std::size_t count) {
+  std::int32_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += codes[i];
+  return static_cast<float>(sum);
+}
+
+void TakeBytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
+  constexpr std::size_t kCount = KernelInput::kByteBlock;
+  float* scales = token.scales;
+  float* sums = token.sums;
+  for (std::size_t begin = 0; begin < columns; begin += kCount) {
+    std::int8_t* const codes = token.integers + begin;
+    const float scale = RoundBytes(x + begin, codes);
+    for (std::size_t i = 0; i < kCount; i += group_size, scales += 4, sums += 4) {
+      std::fill_n(scales, 4, scale);
+      std::fill_n(sums, 4, scale * (group_size == 16 ? SumOfBytes(codes + i, 16) : SumOfBytes(codes + i, 32)));
+    }
+  }
+}
+
 #endif
 
 }  // namespace poise::HWY_NAMESPACE
@@ -118,10 +164,14 @@ namespace poise {
 namespace {
 
 HWY_EXPORT(TakeToken);
+HWY_EXPORT(TakeBytes);
 
 }  // namespace
 
 void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) { HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token); }
+void take_bytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
+  HWY_DYNAMIC_DISPATCH(TakeBytes)(x, columns, group_size, token);
+}
 
 }  // namespace poise
 #endif

@@ -54,7 +54,8 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
     case KernelInput::Form::floats:
       if (x.tokens() == 1) return multiply_one(matrix, first, last, x.one(), y);
       return multiply_panels(matrix, first, last, x, y, stride);
-    case KernelInput::Form::integers: return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y);
+    case KernelInput::Form::words:
+    case KernelInput::Form::bytes: return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y);
     case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
   }
 }

@@ -5,9 +5,11 @@
 //
 // Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
 // error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
-// are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers too: 15 bits and a
-// sign, with one float32 scale for each 1024 columns; the products of codes that share a scale are summed exactly. That moves a result
-// by at most half a step, max(abs(x)) / 65534 of the block, for each weight, times that weight.
+// are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers too; the products of
+// codes that share a scale are summed exactly. x has 15 bits and a sign, with one float32 scale for each 1024 columns. For blocks of
+// codes of six bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an instruction, and far less
+// than such codes lose themselves. That moves a result by at most half a step for each weight, times that weight: half a step is
+// max(abs(x)) / 65534 of the 1024 columns, or max(abs(x)) / 254 of the 32.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +30,14 @@ class KernelInput {
  public:
   enum class Form : std::uint8_t {
     floats,
-    integers,  // of one token
-    tiles,     // of several, for a matrix unit
+    words,  // of one token: integers of 15 bits and a sign
+    bytes,  // of one token: integers of 7 bits and a sign
+    tiles,  // of several, for a matrix unit
   };
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens that lie side by side
   static constexpr std::size_t kIntegerBlock = 1024;
+  static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
   // Requires: at least one token.
@@ -59,14 +63,20 @@ class KernelInput {
   const std::uint16_t* high(std::size_t g, std::size_t block) const { return tiles_.data() + tile_place(g, block); }
   const std::uint16_t* low(std::size_t g, std::size_t block) const { return high(g, block) + kFloatBlock * kTogether; }
 
-  // Integers of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
+  // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
   // as the codes of weights lie in 16-bit words.
   const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
   // How many integers a block has, with those filled up.
   std::size_t integers_of(std::size_t block) const { return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock; }
   // What the integers of a block are to be multiplied with.
   float scale(std::size_t block) const { return scales_[block]; }
-  // The sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
+  // Integers of 8 bits, in the order of columns. For each group of columns, four times over: what its integers are to be multiplied with, and the
+  // sum of those products.
+  const std::int8_t* bytes() const { return bytes_.data(); }
+  const float* byte_scales() const { return scales_.data(); }
+  const float* byte_sums() const { return sums_.data(); }
+
+  // Of words: the sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
   const float* sums() const { return sums_.data(); }
   std::size_t sums_stride() const { return sums_.size(); }
 
@@ -87,6 +97,7 @@ class KernelInput {
   std::size_t planes_ = 0;
   std::size_t group_size_ = 0;  // 0: none
   std::vector<std::int16_t> integers_;
+  std::vector<std::int8_t> bytes_;
   std::vector<float> scales_;
   std::vector<float> sums_;
 };

@@ -21,6 +21,16 @@ struct IntegerToken {
 
 void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token);
 
+// The same of integers of 8 bits.
+struct ByteToken {
+  std::int8_t* integers = nullptr;
+  float* scales = nullptr;
+  float* sums = nullptr;
+};
+
+// Requires: `columns` is a multiple of KernelInput::kByteBlock; groups are of 16 columns or of 32.
+void take_bytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token);
+
 // Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires: `begin` is a multiple
 // of 16.
 struct DecodedPart {

@@ -1,4 +1,4 @@
-// Weights stored as ggml's blocks: one row a type that has products of its own. Rows of the others become float32 by the block type's decoder.
+// Weights stored as ggml's blocks: one row a type that has products of its own, as all have that ggml decodes.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -16,10 +16,11 @@ const TypeKernels& decoding_kernels() {
 
 struct BlockRow {
   std::uint32_t number;  // of the type
-  std::size_t x_group;   // of the columns whose x is summed, which is multiplied with minimums; 0: there are none
+  std::size_t x_group;   // columns that share a scale; 0: x has 15 bits, and nothing is multiplied with sums of it
   const TypeKernels& (*kernels)();
 };
 
+// clang-format off
 constexpr auto kBlockRows = std::to_array<BlockRow>({
     {2, 32, q4_0_kernels},
     {3, 32, q4_1_kernels},
@@ -32,12 +33,23 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
     {13, 32, q5_k_kernels},
     {14, 16, q6_k_kernels},
     {15, 0, q8_k_kernels},
-    {20, 0, iq4_nl_kernels},
-    {23, 0, iq4_xs_kernels},
-    {35, 256, tq2_0_kernels},
-    {39, 0, mxfp4_kernels},
-    {40, 0, nvfp4_kernels},
+    {16, 32, iq2_xxs_kernels},
+    {17, 16, iq2_xs_kernels},
+    {18, 32, iq3_xxs_kernels},
+    {19, 32, iq1_s_kernels},
+    {20, 32, iq4_nl_kernels},
+    {21, 32, iq3_s_kernels},
+    {22, 16, iq2_s_kernels},
+    {23, 32, iq4_xs_kernels},
+    {29, 16, iq1_m_kernels},
+    {34, 32, tq1_0_kernels},
+    {35, 32, tq2_0_kernels},
+    {39, 32, mxfp4_kernels},
+    {40, 16, nvfp4_kernels},
+    {41, 32, q1_0_kernels},
+    {42, 32, q2_0_kernels},
 });
+// clang-format on
 
 // By the types' numbers.
 constexpr auto kTypes = [] {

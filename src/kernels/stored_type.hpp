@@ -17,7 +17,8 @@ struct TypeKernels {
   void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) = nullptr;
   // The same with x as integers. Null: does not take them.
   MultiplyIntegers multiply_integers = nullptr;
-  std::size_t least_group = 0;  // the smallest group that multiply_integers() takes
+  KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
+  std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
 };
 
 // How a matrix unit takes the weights.

@@ -17,6 +17,25 @@ namespace {
 constexpr std::size_t kRows = 7;
 constexpr std::size_t kColumns = 512;
 
+// How far from the product of one token and a row the rounding of x moves it, at most: half a step of x for each weight.
+double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights) {
+  const KernelInput::Form form = KernelInput(matrix, 1).form();
+  if (form == KernelInput::Form::floats) return 0;
+  const bool bytes = form == KernelInput::Form::bytes;
+  const std::size_t columns = bytes ? KernelInput::kByteBlock : KernelInput::kIntegerBlock;
+  double moved = 0;
+  for (std::size_t begin = 0; begin < matrix.columns; begin += columns) {
+    double largest = 0;
+    double sum_of_weights = 0;
+    for (std::size_t i = begin; i < std::min(matrix.columns, begin + columns); ++i) {
+      largest = std::max(largest, std::abs(static_cast<double>(x[i])));
+      sum_of_weights += std::abs(static_cast<double>(weights[i]));
+    }
+    moved += largest / (bytes ? 254 : 65534) * sum_of_weights;
+  }
+  return moved;
+}
+
 // Blocks of an encoder of the type, so that scales are sane.
 std::vector<std::byte> blocks_of(const BlockType& type, std::mt19937& random) {
   std::vector<float> numbers(kRows * kColumns);
@@ -51,7 +70,8 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
             expected += product;
             size += std::abs(product);
           }
-          EXPECT_NEAR(y[t * kRows + r], expected, 4e-5 * size) << t << " " << r;
+          const double moved = tokens == 1 ? rounding_of_x(matrix, x.data(), decoded.data() + r * kColumns) : 0;
+          EXPECT_NEAR(y[t * kRows + r], expected, 1.0001 * moved + 4e-5 * size) << t << " " << r;
         }
       }
     }
@@ -111,36 +131,28 @@ struct Blocks {
   StoredRows stored;
 };
 
-// The sum of products, and how far from it a result may be: half a step of x for each weight, and float32 sums of what codes, offsets and minimums
-// come to, of which each is below four times the largest number of the block. A row with a number that is not finite has a sum that is not.
+// The sum of products, and how far from it a result may be: what rounding x moves it, and float32 sums of what codes, offsets and minimums come to, of which
+// each is below four times the largest number of the block. A row with a number that is not finite has a sum that is not.
 void expect_products(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& y) {
   const std::size_t columns = blocks.stored.columns;
   const std::vector<float> weights = blocks.decoded();
   for (std::size_t r = 0; r < blocks.rows; ++r) {
     double expected = 0;
     double magnitude = 0;
-    double steps = 0;
     for (std::size_t begin = 0; begin < columns; begin += blocks.type.elements) {
       double largest = 0;
       double sum_of_x = 0;
-      double sum_of_weights = 0;
       for (std::size_t i = begin; i < begin + blocks.type.elements; ++i) {
         const auto weight = static_cast<double>(weights[r * columns + i]);
         expected += weight * static_cast<double>(x[i]);
         largest = std::isfinite(weight) ? std::max(largest, std::abs(weight)) : weight;
         sum_of_x += std::abs(static_cast<double>(x[i]));
-        sum_of_weights += std::abs(weight);
       }
       magnitude += 4 * largest * sum_of_x;
-      double largest_x = 0;
-      const std::size_t block = begin / KernelInput::kIntegerBlock * KernelInput::kIntegerBlock;
-      for (std::size_t i = block; i < std::min(columns, block + KernelInput::kIntegerBlock); ++i) {
-        largest_x = std::max(largest_x, std::abs(static_cast<double>(x[i])));
-      }
-      steps += largest_x / 65534 * sum_of_weights;
     }
     if (magnitude > 1e36 && std::isfinite(magnitude)) continue;  // float32 sums may not hold them
     if (std::isfinite(expected)) {
+      const double steps = rounding_of_x(blocks.stored, x.data(), weights.data() + r * columns);
       ASSERT_NEAR(static_cast<double>(y[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30) << blocks.type.name << " row " << r;
     } else {
       ASSERT_FALSE(std::isfinite(y[r])) << blocks.type.name << " row " << r;
@@ -177,6 +189,37 @@ TEST_P(BlockProducts, OfAnyBytes) {
           ASSERT_TRUE(later[r] == y[r] || (std::isnan(later[r]) && std::isnan(y[r]))) << type.name << " row " << r;
         }
       }
+    }
+  }
+}
+
+// Codes of six bits and fewer take x in 8 bits, those of eight bits in 16; and both are no worse than their rounding of x.
+TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
+  for (const BlockType& type : block_types()) {
+    if (type.decode == nullptr) continue;
+    const StoredRows matrix = {.storage = Storage::blocks, .columns = 2 * type.elements, .blocks = &type};
+    const bool eight_bits = type.name == "q8_0" || type.name == "q8_k";
+    if (!takes_integers(matrix)) continue;
+    EXPECT_EQ(KernelInput(matrix, 1).form(), eight_bits ? KernelInput::Form::words : KernelInput::Form::bytes) << type.name;
+  }
+}
+
+// x of one column in 32 and zero in the others has no error of rounding: each weight comes out as it was stored.
+TEST_P(BlockProducts, OfOneColumnAreItsWeights) {
+  std::mt19937 random(5);
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr || type.decode == nullptr) continue;
+    const std::size_t columns = std::max<std::size_t>(64, type.elements);
+    Blocks blocks(type, 3, columns);
+    std::vector<float> numbers(3 * columns);
+    for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0F;
+    type.encode({numbers.data(), 3, columns, nullptr}, blocks.bytes.data() + 1);
+    const std::vector<float> weights = blocks.decoded();
+    for (std::size_t column = 0; column < columns; ++column) {
+      std::vector<float> x(columns);
+      x[column] = column % 2 == 0 ? 2.0F : -2.0F;
+      const std::vector<float> y = blocks.times(x, 0, 3);
+      for (std::size_t r = 0; r < 3; ++r) ASSERT_NEAR(y[r], weights[r * columns + column] * x[column], 1e-5) << type.name << " " << column;
     }
   }
 }

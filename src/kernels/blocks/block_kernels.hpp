@@ -22,7 +22,19 @@ const TypeKernels& mxfp4_kernels();
 const TypeKernels& nvfp4_kernels();
 
 // small_codes.cpp
+const TypeKernels& q1_0_kernels();
+const TypeKernels& q2_0_kernels();
+const TypeKernels& tq1_0_kernels();
 const TypeKernels& tq2_0_kernels();
+
+// grid_codes.cpp
+const TypeKernels& iq1_s_kernels();
+const TypeKernels& iq1_m_kernels();
+const TypeKernels& iq2_xxs_kernels();
+const TypeKernels& iq2_xs_kernels();
+const TypeKernels& iq2_s_kernels();
+const TypeKernels& iq3_xxs_kernels();
+const TypeKernels& iq3_s_kernels();
 
 // super_blocks.cpp
 const TypeKernels& q2_k_kernels();

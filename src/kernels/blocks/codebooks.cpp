@@ -22,94 +22,117 @@ struct Nvfp4Type;
 
 #else
 
-template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup>
+template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, int kTaken>
 struct NamedNumbers {
+  using Sums = ByteSums;
   static constexpr std::size_t kElements = kBlockElements;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr std::size_t kScaled = kGroup;
   static constexpr std::size_t kScales = kElements / kGroup;
   static constexpr bool kHasMins = false;
-  static constexpr float kOffset = 0;
+  static constexpr float kOffset = kTaken;
 
   static HWY_INLINE Codes named(const std::array<std::int8_t, 16>& book, Codes codes) {
     return hn::TableLookupBytes(hn::LoadDup128(CodeTag(), reinterpret_cast<const std::uint8_t*>(book.data())), codes);
   }
-  // 32 numbers of one scale, whose names are the low halves and the high ones of 16 bytes.
-  static HWY_INLINE void multiply_pairs(BlockSums& sums, const std::array<std::int8_t, 16>& book, Codes pairs, std::size_t group) {
-    ScaledSum scaled;
-    sums.template add<true>(scaled, named(book, LowHalf(pairs)), 2 * group);
-    sums.template add<true>(scaled, named(book, HighHalf(pairs)), 2 * group + 1);
-    sums.finish(scaled.total(), group);
+};
+
+// 32 numbers of one scale, whose names are the low halves and the high ones of 16 bytes.
+template <std::size_t kBlockElements, std::size_t kBlockBytes>
+struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
+  static HWY_INLINE void multiply_pairs(ByteSums& sums, Codes pairs, std::size_t group) {
+    sums.multiply_signed32(Iq4Numbers::named(kIq4Numbers, LowHalf(pairs)), Iq4Numbers::named(kIq4Numbers, HighHalf(pairs)), group);
   }
 };
 
-struct Iq4_NlType : NamedNumbers<32, 18, 32> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
-    FourHalvesOfBlocks(rows, start, kBytes, blocks, out.scales);
-  }
-  static HWY_INLINE void multiply(BlockSums& sums) { multiply_pairs(sums, kIq4Numbers, sums.load(2), 0); }
+// FP4 numbers, twelve added, so that none is below 0.
+template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup>
+struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
+  static HWY_INLINE Codes raised(Codes codes) { return Fp4Numbers::named(kRaised, codes); }
+
+ private:
+  static constexpr auto kRaised = [] {
+    std::array<std::int8_t, 16> raised{};
+    for (std::size_t i = 0; i < 16; ++i) raised[i] = static_cast<std::int8_t>(kFp4Numbers[i] + 12);
+    return raised;
+  }();
 };
 
-struct Iq4_XsType : NamedNumbers<256, 136, 32> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+struct Iq4_NlType : Iq4Numbers<32, 18> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t i = 0; i < blocks; ++i, start += kBytes) out.template scale<0>(FourFloats(), i, FourHalves(rows, start));
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) { multiply_pairs(sums, sums.load(2), 0); }
+};
+
+struct Iq4_XsType : Iq4Numbers<256, 136> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TurnedWords all(rows, start);
       // Bits 2 i and 2 i + 1 are the highest of scale i.
       const auto high = hn::ShiftRight<16>(all.words[0]);
       const auto low = all.words[1];
       const auto factor = FourHalves(rows, start);
-      float(*const scales)[4] = out.scales + b * kScales;
-      put<0>(low, high, factor, scales);
-      put<1>(low, high, factor, scales);
-      put<2>(low, high, factor, scales);
-      put<3>(low, high, factor, scales);
-      put<4>(low, high, factor, scales);
-      put<5>(low, high, factor, scales);
-      put<6>(low, high, factor, scales);
-      put<7>(low, high, factor, scales);
+      put<0>(low, high, factor, out, b * kScales);
+      put<1>(low, high, factor, out, b * kScales);
+      put<2>(low, high, factor, out, b * kScales);
+      put<3>(low, high, factor, out, b * kScales);
+      put<4>(low, high, factor, out, b * kScales);
+      put<5>(low, high, factor, out, b * kScales);
+      put<6>(low, high, factor, out, b * kScales);
+      put<7>(low, high, factor, out, b * kScales);
     }
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
-    for (std::size_t i = 0; i < kScales; ++i) multiply_pairs(sums, kIq4Numbers, sums.load(8 + 16 * i), i);
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t i = 0; i < kScales; ++i) multiply_pairs(sums, sums.load(8 + 16 * i), i);
   }
 
  private:
   // Scale kScale: four bits and two, less 32.
-  template <int kScale>
-  static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, float (*scales)[4]) {
+  template <int kScale, class Sink>
+  static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
     const hn::RebindToSigned<FourWords> integers;
     const auto four = hn::And(hn::ShiftRight<4 * kScale>(low), hn::Set(FourWords(), 15));
     const auto two = hn::And(hn::ShiftRight<2 * kScale>(high), hn::Set(FourWords(), 3));
     const auto scale = hn::Sub(hn::BitCast(integers, hn::Or(four, hn::ShiftLeft<4>(two))), hn::Set(integers, 32));
-    hn::Store(hn::Mul(factor, hn::ConvertTo(FourFloats(), scale)), FourFloats(), scales[kScale]);
+    out.template scale<0>(FourFloats(), at + kScale, hn::Mul(factor, hn::ConvertTo(FourFloats(), scale)));
   }
 };
 
-struct Mxfp4Type : NamedNumbers<32, 17, 32> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) out.scales[i][r] = mxfp4_scale(rows[r][start]);
     }
+    out.rescale(blocks);
   }
-  static HWY_INLINE void multiply(BlockSums& sums) { multiply_pairs(sums, kFp4Numbers, sums.load(1), 0); }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes pairs = sums.load(1);
+    sums.multiply32(raised(LowHalf(pairs)), raised(HighHalf(pairs)), 0);
+  }
 };
 
-struct Nvfp4Type : NamedNumbers<64, 36, 16> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) {
         for (std::size_t j = 0; j < 4; ++j) out.scales[4 * i + j][r] = kScaleOf[rows[r][start + j]];
       }
     }
+    out.rescale(4 * blocks);
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const hn::Repartition<std::uint64_t, CodeTag> eights;
       const Codes pairs = sums.load(4 + 16 * i);
       const auto low = hn::BitCast(eights, LowHalf(pairs));
       const auto high = hn::BitCast(eights, HighHalf(pairs));
-      multiply_sixteen(sums, hn::BitCast(CodeTag(), hn::InterleaveLower(eights, low, high)), 2 * i);
-      multiply_sixteen(sums, hn::BitCast(CodeTag(), hn::InterleaveUpper(eights, low, high)), 2 * i + 1);
+      sums.multiply16(raised(hn::BitCast(CodeTag(), hn::InterleaveLower(eights, low, high))), 2 * i);
+      sums.multiply16(raised(hn::BitCast(CodeTag(), hn::InterleaveUpper(eights, low, high))), 2 * i + 1);
     }
   }
 
@@ -119,11 +142,6 @@ struct Nvfp4Type : NamedNumbers<64, 36, 16> {
     for (unsigned code = 0; code < 256; ++code) scales[code] = nvfp4_scale(code);
     return scales;
   }();
-  static HWY_INLINE void multiply_sixteen(BlockSums& sums, Codes codes, std::size_t group) {
-    ScaledSum scaled;
-    sums.add<true>(scaled, named(kFp4Numbers, codes), group);
-    sums.finish(scaled.total(), group);
-  }
 };
 
 #endif

@@ -23,38 +23,36 @@ struct Q8_0Type;
 #else
 
 // A block of 32: the scale is first, a minimum behind it.
-template <std::size_t kBlockBytes, bool kMins, int kTaken = 0>
+template <class SumsOfRows, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
 struct ScaledCodes {
+  using Sums = SumsOfRows;
   static constexpr std::size_t kElements = 32;
   static constexpr std::size_t kScaled = 32;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr bool kHasMins = kMins;
   static constexpr float kOffset = kTaken;
 
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
-    FourHalvesOfBlocks(rows, start, kBytes, blocks, out.scales);
-    if constexpr (kMins) FourHalvesOfBlocks(rows, start + 2, kBytes, blocks, out.mins);
-  }
-  template <bool kSigned>
-  static HWY_INLINE void multiply_codes(BlockSums& sums, Codes first, Codes second) {
-    ScaledSum scaled;
-    sums.template add<kSigned>(scaled, first, 0);
-    sums.template add<kSigned>(scaled, second, 1);
-    sums.finish(scaled.total(), 0);
-  }
-  static HWY_INLINE void multiply_nibbles(BlockSums& sums, Codes pairs) {
-    NibbleSums nibbles;
-    sums.add_nibbles(nibbles, pairs, 0, 1);
-    sums.finish(hn::Add(nibbles.low(), nibbles.high()), 0);
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
+      out.template scale<0>(FourFloats(), i, FourHalves(rows, start));
+      if constexpr (kMins) out.template min<0>(FourFloats(), i, FourHalves(rows, start + 2));
+    }
   }
 };
 
-struct Q4_0Type : ScaledCodes<18, false, 8> {
-  static HWY_INLINE void multiply(BlockSums& sums) { multiply_nibbles(sums, sums.load(2)); }
+struct Q4_0Type : ScaledCodes<ByteSums, 18, false, 8> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes pairs = sums.load(2);
+    sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
+  }
 };
 
-struct Q4_1Type : ScaledCodes<20, true> {
-  static HWY_INLINE void multiply(BlockSums& sums) { multiply_nibbles(sums, sums.load(4)); }
+struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes pairs = sums.load(4);
+    sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
+  }
 };
 
 // 16 in byte i where bit i of the two bytes from the kFirst-th on is 1.
@@ -68,24 +66,29 @@ HWY_INLINE Codes FifthBits(Codes bytes) {
   return hn::And(hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits)), hn::Set(CodeTag(), 16));
 }
 
-struct Q5_0Type : ScaledCodes<22, false, 16> {
-  static HWY_INLINE void multiply(BlockSums& sums) {
+struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     const Codes bits = sums.load(2);
     const Codes pairs = sums.load(6);
-    multiply_codes<false>(sums, hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)));
+    sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
   }
 };
 
-struct Q5_1Type : ScaledCodes<24, true> {
-  static HWY_INLINE void multiply(BlockSums& sums) {
+struct Q5_1Type : ScaledCodes<ByteSums, 24, true> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     const Codes bits = sums.load(4);
     const Codes pairs = sums.load(8);
-    multiply_codes<false>(sums, hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)));
+    sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
   }
 };
 
-struct Q8_0Type : ScaledCodes<34, false> {
-  static HWY_INLINE void multiply(BlockSums& sums) { multiply_codes<true>(sums, sums.load(2), sums.load(18)); }
+struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
+  static HWY_INLINE void multiply(WordSums& sums) {
+    WordSums::Sum scaled;
+    sums.add(scaled, sums.load(2), 0);
+    sums.add(scaled, sums.load(18), 1);
+    sums.finish(scaled.total(), 0);
+  }
 };
 
 #endif

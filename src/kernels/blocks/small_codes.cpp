@@ -1,4 +1,4 @@
-// Products with TQ2_0: codes of two bits, which a float16 scale of the block multiplies.
+// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block multiplies.
 // codec/blocks/small_codes.cpp says what is where.
 #include "kernels/blocks/block_kernels.hpp"
 
@@ -14,37 +14,145 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
+struct Q1_0Type;
+struct Q2_0Type;
+struct Tq1_0Type;
 struct Tq2_0Type;
 
 #else
 
-struct Tq2_0Type {
-  static constexpr std::size_t kElements = 256;
-  static constexpr std::size_t kBytes = 66;
-  static constexpr std::size_t kScaled = 256;
+// A block of small codes with one scale, which is at kScale.
+template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
+struct SmallCodes {
+  using Sums = ByteSums;
+  static constexpr std::size_t kElements = kBlockElements;
+  static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr std::size_t kScaled = 32;  // x has a scale for each 32
+  static constexpr std::size_t kScales = kElements / kScaled;
   static constexpr bool kHasMins = false;
   static constexpr float kOffset = 1;
 
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
-    FourHalvesOfBlocks(rows, start + 64, kBytes, blocks, out.scales);
-  }
-  static HWY_INLINE void multiply(BlockSums& sums) {
-    ScaledSum scaled;
-    for (std::size_t half = 0; half < 2; ++half) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        const Codes four = sums.load(32 * half + 16 * i);
-        sums.add<false>(scaled, MaskedShift<0>(four, 3), 8 * half + i);
-        sums.add<false>(scaled, MaskedShift<-2>(four, 12), 8 * half + i + 2);
-        sums.add<false>(scaled, MaskedShift<-4>(four, 48), 8 * half + i + 4);
-        sums.add<false>(scaled, MaskedShift<-6>(four, 192), 8 * half + i + 6);
-      }
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const auto scale = FourHalves(rows, start + kScale);
+      for (std::size_t i = 0; i < kScales; ++i) out.template scale<0>(FourFloats(), kScales * b + i, scale);
     }
-    sums.finish(scaled.total(), 0);
+  }
+};
+
+struct Q1_0Type : SmallCodes<128, 18, 0> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes bits = sums.load(2);
+    sums.multiply32(codes<0>(bits), codes<2>(bits), 0);
+    sums.multiply32(codes<4>(bits), codes<6>(bits), 1);
+    sums.multiply32(codes<8>(bits), codes<10>(bits), 2);
+    sums.multiply32(codes<12>(bits), codes<14>(bits), 3);
+  }
+
+ private:
+  // 2 for each bit of two bytes that is 1.
+  template <std::uint8_t kFirst>
+  static HWY_INLINE Codes codes(Codes bytes) {
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,
+                                                             kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1};
+    alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const auto bits = hn::LoadDup128(CodeTag(), kBits);
+    const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
+    return hn::And(hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits)), hn::Set(CodeTag(), 2));
+  }
+};
+
+struct Q2_0Type : SmallCodes<64, 18, 0> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes fours = sums.load(2);
+    sums.multiply32(codes<0>(fours), codes<4>(fours), 0);
+    sums.multiply32(codes<8>(fours), codes<12>(fours), 1);
+  }
+
+ private:
+  // Four neighbours are in a byte.
+  template <std::uint8_t kFirst>
+  static HWY_INLINE Codes codes(Codes bytes) {
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,     kFirst,     kFirst,     kFirst,     kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1,
+                                                             kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 3, kFirst + 3, kFirst + 3, kFirst + 3};
+    const hn::Repartition<std::uint16_t, CodeTag> words;
+    const hn::Repartition<std::uint32_t, CodeTag> fours;
+    const auto spread = hn::BitCast(words, hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces)));
+    const auto part = [&](auto shifted, std::uint32_t mask) HWY_ATTR { return hn::And(hn::BitCast(fours, shifted), hn::Set(fours, mask)); };
+    const auto low = hn::Or(part(spread, 0x00000003), part(hn::ShiftRight<2>(spread), 0x00000300));
+    const auto high = hn::Or(part(hn::ShiftRight<4>(spread), 0x00030000), part(hn::ShiftRight<6>(spread), 0x03000000));
+    return hn::BitCast(CodeTag(), hn::Or(low, high));
+  }
+};
+
+struct Tq1_0Type : SmallCodes<256, 54, 52> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    Codes first = sums.load(0);
+    Codes second = sums.load(16);
+    for (std::size_t digit = 0; digit < 5; ++digit) {
+      sums.multiply32(first_digit(first), first_digit(second), digit);
+      first = thrice(first);
+      second = thrice(second);
+    }
+    // Sixteen bytes of five digits, then four bytes of four digits: the digits of a byte are sixteen columns apart, or four.
+    Codes bytes = sums.load(32);
+    const Codes digit0 = first_digit(bytes);
+    const Codes digit1 = first_digit(bytes = thrice(bytes));
+    sums.multiply32(digit0, digit1, 5);
+    const Codes digit2 = first_digit(bytes = thrice(bytes));
+    const Codes digit3 = first_digit(bytes = thrice(bytes));
+    sums.multiply32(digit2, digit3, 6);
+    const Codes digit4 = first_digit(thrice(bytes));
+    sums.multiply32(digit4, last_digits(sums.load(38)), 7);
+  }
+
+ private:
+  static HWY_INLINE Codes thrice(Codes bytes) { return hn::Add(hn::Add(bytes, bytes), bytes); }
+  // Three times the byte, divided by 256.
+  static HWY_INLINE Codes first_digit(Codes bytes) {
+    const auto least = [&](std::uint8_t number) HWY_ATTR {
+      return hn::VecFromMask(CodeTag(), hn::Eq(hn::Max(bytes, hn::Set(CodeTag(), number)), bytes));  // 255 is -1
+    };
+    return hn::Sub(hn::Zero(CodeTag()), hn::Add(least(86), least(171)));
+  }
+  // The digits of bytes 10 to 13, four first ones, four second ones and so on.
+  static HWY_INLINE Codes last_digits(Codes bytes) {
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13};
+    const hn::Repartition<std::uint32_t, CodeTag> fours;
+    alignas(16) static constexpr std::uint32_t kFrom1[4] = {0, 0xffffffff, 0xffffffff, 0xffffffff};
+    alignas(16) static constexpr std::uint32_t kFrom2[4] = {0, 0, 0xffffffff, 0xffffffff};
+    alignas(16) static constexpr std::uint32_t kFrom3[4] = {0, 0, 0, 0xffffffff};
+    Codes powers = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
+    const auto next = [&](const std::uint32_t* where) HWY_ATTR {
+      const auto twice = hn::And(hn::Add(powers, powers), hn::BitCast(CodeTag(), hn::LoadDup128(fours, where)));
+      powers = hn::Add(powers, twice);
+    };
+    next(kFrom1);
+    next(kFrom2);
+    next(kFrom3);
+    return first_digit(powers);
+  }
+};
+
+struct Tq2_0Type : SmallCodes<256, 66, 64> {
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const Codes first = sums.load(32 * half);
+      const Codes second = sums.load(32 * half + 16);
+      sums.multiply32(MaskedShift<0>(first, 3), MaskedShift<0>(second, 3), 4 * half);
+      sums.multiply32(MaskedShift<-2>(first, 12), MaskedShift<-2>(second, 12), 4 * half + 1);
+      sums.multiply32(MaskedShift<-4>(first, 48), MaskedShift<-4>(second, 48), 4 * half + 2);
+      sums.multiply32(MaskedShift<-6>(first, 192), MaskedShift<-6>(second, 192), 4 * half + 3);
+    }
   }
 };
 
 #endif
 
+const TypeKernels& Q1_0() { return BlockKernels<Q1_0Type>(); }
+const TypeKernels& Q2_0() { return BlockKernels<Q2_0Type>(); }
+const TypeKernels& Tq1_0() { return BlockKernels<Tq1_0Type>(); }
 const TypeKernels& Tq2_0() { return BlockKernels<Tq2_0Type>(); }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -54,10 +162,16 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 namespace {
 
+HWY_EXPORT(Q1_0);
+HWY_EXPORT(Q2_0);
+HWY_EXPORT(Tq1_0);
 HWY_EXPORT(Tq2_0);
 
 }  // namespace
 
+const TypeKernels& q1_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q1_0)(); }
+const TypeKernels& q2_0_kernels() { return HWY_DYNAMIC_DISPATCH(Q2_0)(); }
+const TypeKernels& tq1_0_kernels() { return HWY_DYNAMIC_DISPATCH(Tq1_0)(); }
 const TypeKernels& tq2_0_kernels() { return HWY_DYNAMIC_DISPATCH(Tq2_0)(); }
 
 }  // namespace poise

@@ -1,7 +1,7 @@
 // Products of rows of ggml's blocks with one token's x as integers: each type of block says where its codes and its scales are.
 //
 // Sixteen bytes of a vector belong to one row, so that a vector takes one, two or four rows and a row's sums have the same order on every
-// processor. The sums of the codes of one scale are exact; times the scale they are added in float32.
+// processor. Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in float32.
 #if defined(POISE_KERNELS_BLOCK_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_SUMS
 #undef POISE_KERNELS_BLOCK_SUMS
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -27,6 +28,7 @@ namespace poise::HWY_NAMESPACE {
 
 using CodeTag = hn::CappedTag<std::uint8_t, 64>;
 using Codes = hn::Vec<CodeTag>;
+using CodeSigned = hn::RebindToSigned<CodeTag>;
 using CodeWords = hn::Repartition<std::int16_t, CodeTag>;
 using CodeInts = hn::Repartition<std::int32_t, CodeTag>;
 using CodeSums = hn::Repartition<float, CodeTag>;
@@ -35,13 +37,6 @@ using FourWords = hn::FixedTag<std::uint32_t, 4>;
 
 constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
-constexpr std::size_t kMostScales = kBlock / 16;
-
-// The scales of a block of columns and what is added to codes times scale, of four rows.
-struct Factors {
-  alignas(64) float scales[kMostScales][4];
-  alignas(64) float mins[kMostScales][4];
-};
 
 // A float16 number of each row.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
@@ -54,10 +49,55 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
   return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(), hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// The same of `count` blocks that begin at `at`, `stride` bytes apart: out[count][4].
-HWY_INLINE void FourHalvesOfBlocks(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, float (*out)[4]) {
-  for (std::size_t i = 0; i < count; ++i, at += stride) hn::Store(FourHalves(rows, at), FourFloats(), out[i]);
-}
+// Where the factors of groups of columns go, four rows each: scales to where multiply() finds them, with x of 8 bits times those of x; and to a sum
+// what minimums, or offsets of codes, come to with sums of x. A vector has the factors of one group or of two.
+template <class Type>
+struct FactorSink {
+  using EightFloats = hn::CappedTag<float, 8>;
+  float (*scales)[4];
+  const float* x_scales;
+  const float* x_sums;
+  hn::Vec<FourFloats> sum;
+  hn::Vec<EightFloats> sums[2];
+
+  explicit HWY_INLINE FactorSink(float (*to)[4])
+      : scales(to), x_scales(nullptr), x_sums(nullptr), sum(hn::Zero(FourFloats())), sums{hn::Zero(EightFloats()), hn::Zero(EightFloats())} {}
+
+  // The columns from the b-th kBlock on come next.
+  HWY_INLINE void begin(const KernelInput& in, std::size_t b) {
+    if constexpr (Type::Sums::kBytes) {
+      x_scales = in.byte_scales() + 4 * b * (kBlock / Type::kScaled);
+      x_sums = in.byte_sums() + 4 * b * (kBlock / Type::kScaled);
+    }
+  }
+  // Of the i-th group (of a vector of eight: and the next). Vectors of an even kWhich and of an odd one do not wait for each other.
+  template <int kWhich, class D>
+  HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
+    if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
+    if constexpr (Type::Sums::kBytes) factors = hn::Mul(factors, LoadU(floats, x_scales + 4 * i));
+    hn::Store(factors, floats, scales[i]);
+  }
+  template <int kWhich, class D>
+  HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
+    weigh<kWhich>(floats, i, factors);
+  }
+  // The scales of `count` groups are numbers that were put into `scales`, one by one.
+  HWY_INLINE void rescale(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
+  }
+  HWY_INLINE hn::Vec<FourFloats> total() const { return hn::Add(sum, FourSums::sum_of_blocks(EightFloats(), hn::Add(sums[0], sums[1]))); }
+
+ private:
+  template <int kWhich, class D>
+  HWY_INLINE void weigh(D floats, std::size_t i, hn::Vec<D> factors) {
+    const auto x = LoadU(floats, x_sums + 4 * i);
+    if constexpr (hn::MaxLanes(D()) == 4) {
+      sum = MulAdd(factors, x, sum);
+    } else {
+      sums[kWhich] = MulAdd(factors, x, sums[kWhich]);
+    }
+  }
+};
 
 // Sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
 struct TurnedWords {
@@ -78,8 +118,12 @@ struct TurnedWords {
   }
 };
 
-// out[i][r] = factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign at most.
-HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, float (*out)[4]) {
+// Calls put(which, tag, i, numbers): factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign at most, for four rows; of a
+// vector of eight, and then byte i + 1.
+template <class Put>
+HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
+  using Zero = std::integral_constant<int, 0>;
+  using One = std::integral_constant<int, 1>;
 #if HWY_CAP_GE256
   const hn::FixedTag<float, 8> eight;
   const hn::FixedTag<std::uint8_t, 16> all;
@@ -87,38 +131,33 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
   alignas(16) static constexpr std::uint8_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
   const auto turned = hn::BitCast(hn::FixedTag<std::int8_t, 16>(), hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTurned)));
   const auto twice = hn::Combine(eight, factors, factors);
-  const auto store = [&](auto eight_bytes, float* to)
-                         HWY_ATTR { hn::Store(hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes))), eight, to); };
-  store(hn::LowerHalf(half, turned), out[0]);
-  store(hn::UpperHalf(half, turned), out[2]);
+  const auto numbers = [&](auto eight_bytes)
+                           HWY_ATTR { return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes))); };
+  put(Zero(), eight, 0, numbers(hn::LowerHalf(half, turned)));
+  put(One(), eight, 2, numbers(hn::UpperHalf(half, turned)));
 #else
   const hn::RebindToSigned<FourWords> integers;
   const auto signed_bytes = hn::BitCast(integers, bytes);
-  const auto store = [&](auto numbers, std::size_t i)
-                         HWY_ATTR { hn::Store(hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(numbers))), FourFloats(), out[i]); };
-  store(hn::ShiftLeft<24>(signed_bytes), 0);
-  store(hn::ShiftLeft<16>(signed_bytes), 1);
-  store(hn::ShiftLeft<8>(signed_bytes), 2);
-  store(signed_bytes, 3);
+  const auto numbers = [&](auto words) HWY_ATTR { return hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(words))); };
+  put(Zero(), FourFloats(), 0, numbers(hn::ShiftLeft<24>(signed_bytes)));
+  put(One(), FourFloats(), 1, numbers(hn::ShiftLeft<16>(signed_bytes)));
+  put(Zero(), FourFloats(), 2, numbers(hn::ShiftLeft<8>(signed_bytes)));
+  put(One(), FourFloats(), 3, numbers(signed_bytes));
 #endif
 }
 
-// Four sums of products of factors and the sums of x that they belong to; four of them, so that none waits for the one before.
-struct WeightedSums {
-  hn::Vec<FourFloats> sums[4];
-
-  HWY_INLINE WeightedSums() : sums{hn::Zero(FourFloats()), hn::Zero(FourFloats()), hn::Zero(FourFloats()), hn::Zero(FourFloats())} {}
-
-  HWY_INLINE void add(const float (*factors)[4], const float* x, std::size_t count) {
-    std::size_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      HWY_UNROLL(4)
-      for (std::size_t j = 0; j < 4; ++j) sums[j] = MulAdd(hn::Load(FourFloats(), factors[i + j]), hn::Set(FourFloats(), x[i + j]), sums[j]);
-    }
-    for (; i < count; ++i) sums[0] = MulAdd(hn::Load(FourFloats(), factors[i]), hn::Set(FourFloats(), x[i]), sums[0]);
-  }
-  HWY_INLINE hn::Vec<FourFloats> total() const { return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])); }
-};
+// The scales of groups `at` to at + 3.
+template <class Sink>
+HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+  ScaleBytes(bytes, factors,
+             [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR { out.template scale<decltype(which)::value>(floats, at + i, numbers); });
+}
+// Their minimums.
+template <class Sink>
+HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+  ScaleBytes(bytes, factors,
+             [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR { out.template min<decltype(which)::value>(floats, at + i, numbers); });
+}
 
 // Sixteen bytes of as many rows as a vector has.
 template <class D>
@@ -131,58 +170,30 @@ HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   }
 }
 
-// The sums of codes that share a scale.
-using ScaledSum = ExactSum<false, CodeWords>;
-
-// The same of codes of four bits that are multiplied where they lie, in four parts of 16-bit words. The codes of a low half and those of a high
-// half may want different scales.
-struct NibbleSums {
-  ScaledSum first, second, third, fourth;
-
-  HWY_INLINE NibbleSums() {}
-
-  // What the low halves come to: the third part is 256 times too large.
-  HWY_INLINE hn::Vec<CodeInts> low() const { return hn::Add(first.total(), hn::ShiftRight<8>(third.total())); }
-  // What the high halves come to: the second part is 16 times too large.
-  HWY_INLINE hn::Vec<CodeInts> high() const { return hn::Add(hn::ShiftRight<4>(second.total()), fourth.total()); }
-};
-
-// What a block of the rows of one vector is multiplied with.
-struct BlockSums {
+// What a block of the rows of one vector is multiplied with, and what comes of it.
+struct RowSums {
   const Bytes* rows;
   std::size_t start;         // of the block in a row
-  const std::int16_t* even;  // x of the block's even columns
-  const std::int16_t* odd;   // and of the odd ones
   const float (*scales)[4];  // of the block
   std::size_t vector;        // which rows these are
-  hn::Vec<CodeSums> sum;
 
-  HWY_INLINE BlockSums() : rows(nullptr), start(0), even(nullptr), odd(nullptr), scales(nullptr), vector(0), sum(hn::Zero(CodeSums())) {}
+  HWY_INLINE RowSums() : rows(nullptr), start(0), scales(nullptr), vector(0), sum_(hn::Zero(CodeSums())), before_(sum_) {}
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // Adds sixteen codes times x of the i-th sixteen columns.
-  template <bool kSigned>
-  HWY_INLINE void add(ScaledSum& scaled, Codes codes, std::size_t i) const {
-    const auto words = hn::BitCast(CodeWords(), codes);
-    scaled.add(EightBits<kSigned>::template plane<0>(words), hn::LoadDup128(CodeWords(), even + 8 * i));
-    scaled.add(EightBits<kSigned>::template plane<1>(words), hn::LoadDup128(CodeWords(), odd + 8 * i));
+  // The sums of products that share the i-th scale are complete.
+  HWY_INLINE void finish(hn::Vec<CodeInts> total, std::size_t i) {
+    const auto next = MulAdd(hn::ConvertTo(CodeSums(), total), scale(i), before_);
+    before_ = sum_;
+    sum_ = next;
   }
-
-  // Adds sixteen codes in the low halves of bytes times x of the i-th sixteen columns, and those in the high halves times the j-th.
-  HWY_INLINE void add_nibbles(NibbleSums& nibbles, Codes pairs, std::size_t i, std::size_t j) const {
-    const CodeWords words;
-    const auto four = hn::BitCast(words, pairs);
-    nibbles.first.add(hn::And(four, hn::Set(words, 0x000f)), hn::LoadDup128(words, even + 8 * i));
-    nibbles.second.add(hn::And(four, hn::Set(words, 0x00f0)), hn::LoadDup128(words, even + 8 * j));
-    nibbles.third.add(hn::And(four, hn::Set(words, 0x0f00)), hn::LoadDup128(words, odd + 8 * i));
-    nibbles.fourth.add(hn::BitCast(words, hn::ShiftRight<12>(hn::BitCast(hn::RebindToUnsigned<CodeWords>(), four))), hn::LoadDup128(words, odd + 8 * j));
-  }
-
-  // The codes' sums are complete: they want the i-th scale.
-  HWY_INLINE void finish(hn::Vec<CodeInts> total, std::size_t i) { sum = MulAdd(hn::ConvertTo(CodeSums(), total), scale(i), sum); }
+  HWY_INLINE hn::Vec<CodeSums> sum() const { return hn::Add(sum_, before_); }
 
  private:
+  // Two sums take turns, so that none waits for the one before.
+  hn::Vec<CodeSums> sum_;
+  hn::Vec<CodeSums> before_;
+
   HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
     if constexpr (kRowsOfVector == 1) {
       return hn::Set(CodeSums(), scales[i][vector]);
@@ -193,6 +204,115 @@ struct BlockSums {
       const auto places = hn::Load(CodeTag(), kPlaces + 16 * kRowsOfVector * vector);
       return hn::BitCast(CodeSums(), hn::TableLookupBytes(hn::BitCast(CodeTag(), hn::LoadDup128(CodeSums(), scales[i])), places));
     }
+  }
+};
+
+// With x of 15 bits.
+struct WordSums : RowSums {
+  static constexpr bool kBytes = false;
+  const std::int16_t* even;  // x of the block's even columns
+  const std::int16_t* odd;   // and of the odd ones
+
+  HWY_INLINE WordSums() : even(nullptr), odd(nullptr) {}
+
+  // x from the b-th kBlock of columns on, and behind so many more.
+  HWY_INLINE void begin(const KernelInput& in, std::size_t b) {
+    even = in.integers(b);
+    odd = even + in.integers_of(b) / 2;
+  }
+  HWY_INLINE void advance(std::size_t columns) {
+    even += columns / 2;
+    odd += columns / 2;
+  }
+
+  using Sum = ExactSum<false, CodeWords>;
+
+  // Adds sixteen signed codes times x of the i-th sixteen columns.
+  HWY_INLINE void add(Sum& scaled, Codes codes, std::size_t i) const {
+    const auto words = hn::BitCast(CodeWords(), codes);
+    scaled.add(EightBits<true>::plane<0>(words), hn::LoadDup128(CodeWords(), even + 8 * i));
+    scaled.add(EightBits<true>::plane<1>(words), hn::LoadDup128(CodeWords(), odd + 8 * i));
+  }
+};
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+HWY_INLINE hn::Vec128<std::int16_t> MultiplyPairs(hn::Vec128<std::uint8_t> codes, hn::Vec128<std::int8_t> x) {
+  return hn::Vec128<std::int16_t>{_mm_maddubs_epi16(codes.raw, x.raw)};
+}
+HWY_INLINE hn::Vec128<std::int8_t> TakeSigns(hn::Vec128<std::int8_t> x, hn::Vec128<std::int8_t> numbers) {
+  return hn::Vec128<std::int8_t>{_mm_sign_epi8(x.raw, numbers.raw)};
+}
+#endif
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+HWY_INLINE hn::Vec256<std::int16_t> MultiplyPairs(hn::Vec256<std::uint8_t> codes, hn::Vec256<std::int8_t> x) {
+  return hn::Vec256<std::int16_t>{_mm256_maddubs_epi16(codes.raw, x.raw)};
+}
+HWY_INLINE hn::Vec256<std::int8_t> TakeSigns(hn::Vec256<std::int8_t> x, hn::Vec256<std::int8_t> numbers) {
+  return hn::Vec256<std::int8_t>{_mm256_sign_epi8(x.raw, numbers.raw)};
+}
+#endif
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+HWY_INLINE hn::Vec512<std::int16_t> MultiplyPairs(hn::Vec512<std::uint8_t> codes, hn::Vec512<std::int8_t> x) {
+  return hn::Vec512<std::int16_t>{_mm512_maddubs_epi16(codes.raw, x.raw)};
+}
+#endif
+
+// Products of unsigned codes and signed x of 8 bits, those of two columns added. Requires: these come to 32767 at most.
+HWY_INLINE hn::Vec<CodeWords> PairProducts(Codes codes, hn::Vec<CodeSigned> x) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
+  return MultiplyPairs(codes, x);
+#else
+  const auto words = hn::BitCast(CodeWords(), codes);
+  const auto numbers = hn::BitCast(CodeWords(), x);
+  const auto even = hn::Mul(EightBits<false>::plane<0>(words), EightBits<true>::plane<0>(numbers));
+  return hn::Add(even, hn::Mul(EightBits<false>::plane<1>(words), EightBits<true>::plane<1>(numbers)));
+#endif
+}
+
+// x with its sign changed where a number is below 0; any x where it is 0. Requires: x is more than -128.
+HWY_INLINE hn::Vec<CodeSigned> WithSigns(hn::Vec<CodeSigned> x, hn::Vec<CodeSigned> numbers) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3 && HWY_TARGET > HWY_AVX3
+  return TakeSigns(x, numbers);
+#else
+  const auto minus = hn::VecFromMask(CodeSigned(), hn::Lt(numbers, hn::Zero(CodeSigned())));
+  return hn::Sub(hn::Xor(x, minus), minus);
+#endif
+}
+
+// With x of 8 bits.
+struct ByteSums : RowSums {
+  static constexpr bool kBytes = true;
+  const std::int8_t* x;  // of the block's columns
+
+  HWY_INLINE ByteSums() : x(nullptr) {}
+
+  HWY_INLINE void begin(const KernelInput& in, std::size_t b) { x = in.bytes() + b * kBlock; }
+  HWY_INLINE void advance(std::size_t columns) { x += columns; }
+
+  // x of the i-th sixteen columns.
+  HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t i) const { return hn::LoadDup128(CodeSigned(), x + 16 * i); }
+
+  // What sixteen unsigned codes times x of the i-th sixteen columns come to, in pairs.
+  HWY_INLINE hn::Vec<CodeWords> pairs(Codes codes, std::size_t i) const { return PairProducts(codes, x_of(i)); }
+  // The same of numbers with a sign. Requires: none is -128.
+  HWY_INLINE hn::Vec<CodeWords> signed_pairs(Codes numbers, std::size_t i) const {
+    const auto with_signs = hn::BitCast(CodeSigned(), numbers);
+    return PairProducts(hn::BitCast(CodeTag(), hn::Abs(with_signs)), WithSigns(x_of(i), with_signs));
+  }
+
+  static HWY_INLINE hn::Vec<CodeInts> fours(hn::Vec<CodeWords> pairs) {
+    auto odd = hn::Zero(CodeInts());
+    const auto even = hn::ReorderWidenMulAccumulate(CodeInts(), pairs, hn::Set(CodeWords(), 1), hn::Zero(CodeInts()), odd);
+    return hn::Add(even, odd);
+  }
+
+  // Sixteen codes of the i-th scale, each at most 128.
+  HWY_INLINE void multiply16(Codes codes, std::size_t i) { finish(fours(pairs(codes, i)), i); }
+  // 32 codes of the i-th scale, each at most 64: sums of four products have 16 bits.
+  HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) { finish(fours(hn::Add(pairs(first, 2 * i), pairs(second, 2 * i + 1))), i); }
+  // 32 numbers with a sign, none of which is -128.
+  HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
+    finish(hn::Add(fours(signed_pairs(first, 2 * i)), fours(signed_pairs(second, 2 * i + 1))), i);
   }
 };
 
@@ -210,32 +330,30 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
 }
 
-// Type has: kElements and kBytes of a block; kScaled, how many codes share a scale; kHasMins, whether something is added to codes times scale;
-// kOffset, what is taken off codes that multiply() leaves as they are; factors(), which fills in the factors of some blocks of four rows, and
-// multiply(), which adds the products of a block.
+// Type has: Sums, which says how it takes x; kElements and kBytes of a block; kScaled, how many codes share a scale, with x of 8 bits 16 or 32;
+// kHasMins, whether something is added to codes times scale; kOffset, what is taken off codes that multiply() leaves as they are; factors(), which
+// gives a sink the factors of some blocks of four rows, and multiply(), which adds the products of a block.
 template <class Type>
 void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
-  static_assert(kBlock % Type::kElements == 0);
+  using Sums = typename Type::Sums;
+  static_assert(kBlock % Type::kElements == 0 && (!Sums::kBytes || KernelInput::kByteBlock % Type::kScaled == 0));
   constexpr std::size_t kScales = Type::kElements / Type::kScaled;
   const std::size_t row_bytes = matrix.columns / Type::kElements * Type::kBytes;
   const std::size_t ahead = BytesAhead(row_bytes);
-  Factors factors;
+  alignas(64) float scales[kBlock / Type::kScaled][4];  // not in the sink, which is then in registers
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     hn::Vec<CodeSums> total[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) total[v] = hn::Zero(CodeSums());
-    WeightedSums weighted;
-    const float* sums_of_x = in.sums();
+    FactorSink<Type> factors(scales);
     std::size_t start = 0;
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       const std::size_t blocks = columns / Type::kElements;
-      const std::size_t run = in.integers_of(b) / 2;
+      factors.begin(in, b);
       Type::factors(four.rows, start, blocks, factors);
-      if constexpr (Type::kHasMins) weighted.add(factors.mins, sums_of_x, blocks * kScales);
-      if constexpr (Type::kOffset != 0) weighted.add(factors.scales, sums_of_x, blocks * kScales);
-      sums_of_x += blocks * kScales;
-      BlockSums sums[kVectors];
+      Sums sums[kVectors];
+      for (Sums& one : sums) one.begin(in, b);
       std::size_t asked = start;
       for (std::size_t i = 0; i < blocks; ++i) {
         for (; asked < start + Type::kBytes; asked += 64) {
@@ -243,42 +361,48 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
         }
         HWY_UNROLL(4)
         for (std::size_t v = 0; v < kVectors; ++v) {
-          BlockSums& one = sums[v];
+          Sums& one = sums[v];
           one.rows = four.rows + v * kRowsOfVector;
           one.start = start;
-          one.even = in.integers(b) + i * (Type::kElements / 2);
-          one.odd = one.even + run;
-          one.scales = factors.scales + i * kScales;
+          one.scales = scales + i * kScales;
           one.vector = v;
           Type::multiply(one);
+          one.advance(Type::kElements);
         }
         start += Type::kBytes;
       }
-      for (std::size_t v = 0; v < kVectors; ++v) total[v] = MulAdd(sums[v].sum, hn::Set(CodeSums(), in.scale(b)), total[v]);
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        if constexpr (Sums::kBytes) {
+          total[v] = hn::Add(total[v], sums[v].sum());
+        } else {
+          total[v] = MulAdd(sums[v].sum(), hn::Set(CodeSums(), in.scale(b)), total[v]);
+        }
+      }
     }
     alignas(64) float lanes[16];
     for (std::size_t v = 0; v < kVectors; ++v) hn::Store(total[v], CodeSums(), lanes + 4 * kRowsOfVector * v);
     const auto row = [&](std::size_t i) HWY_ATTR { return hn::Load(FourFloats(), lanes + 4 * i); };
     FourSums result = FourSums::of(FourFloats(), row(0), row(1), row(2), row(3));
-    if constexpr (Type::kHasMins) result.add(FourSums(weighted.total()));
-    if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(weighted.total()));
+    if constexpr (Type::kHasMins) result.add(FourSums(factors.total()));
+    if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(factors.total()));
     result.store(y + r, last - r);
   }
 }
 
 template <class Type>
-constexpr MultiplyIntegers kOfBlocks = &MultiplyBlocks<Type>;
+constexpr TypeKernels kOfBlocks = {
+    .decode = decode_blocks, .multiply_integers = &MultiplyBlocks<Type>, .integers = Type::Sums::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
 
 #else
 
 template <class Type>
-constexpr MultiplyIntegers kOfBlocks = nullptr;
+constexpr TypeKernels kOfBlocks = {.decode = decode_blocks};
 
 #endif
 
 template <class Type>
 const TypeKernels& BlockKernels() {
-  static constexpr TypeKernels kKernels = {.decode = decode_blocks, .multiply_integers = kOfBlocks<Type>};
+  static constexpr TypeKernels kKernels = kOfBlocks<Type>;
   return kKernels;
 }
 

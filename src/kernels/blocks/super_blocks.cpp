@@ -27,6 +27,7 @@ struct Q8_KType;
 // A block of 256.
 template <std::size_t kBlockBytes, std::size_t kGroup, bool kMins, int kTaken = 0>
 struct SuperBlock {
+  using Sums = ByteSums;
   static constexpr std::size_t kElements = 256;
   static constexpr std::size_t kScaled = kGroup;
   static constexpr std::size_t kBytes = kBlockBytes;
@@ -47,54 +48,49 @@ HWY_INLINE Codes TwoBits(Codes codes) {
 }
 
 struct Q2_KType : SuperBlock<84, 16, true> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TurnedWords both(rows, start);
       const auto scale = FourHalves(rows, start + 80);
       const auto min = hn::Neg(FourHalves(rows, start + 82));
       HWY_UNROLL(4)
       for (std::size_t i = 0; i < 4; ++i) {
-        ScaleBytes(Masked(both.words[i], 0x0f0f0f0f), scale, out.scales + b * kScales + 4 * i);
-        ScaleBytes(Masked(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out.mins + b * kScales + 4 * i);
+        PutScales(Masked(both.words[i], 0x0f0f0f0f), scale, out, b * kScales + 4 * i);
+        PutMins(Masked(hn::ShiftRight<4>(both.words[i]), 0x0f0f0f0f), min, out, b * kScales + 4 * i);
       }
     }
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Codes four = sums.load(16 + 32 * half + 16 * i);
-        add(sums, TwoBits<0, 0>(four), 8 * half + i);
-        add(sums, TwoBits<1, 0>(four), 8 * half + i + 2);
-        add(sums, TwoBits<2, 0>(four), 8 * half + i + 4);
-        add(sums, TwoBits<3, 0>(four), 8 * half + i + 6);
+        sums.multiply16(TwoBits<0, 0>(four), 8 * half + i);
+        sums.multiply16(TwoBits<1, 0>(four), 8 * half + i + 2);
+        sums.multiply16(TwoBits<2, 0>(four), 8 * half + i + 4);
+        sums.multiply16(TwoBits<3, 0>(four), 8 * half + i + 6);
       }
     }
-  }
-
- private:
-  static HWY_INLINE void add(BlockSums& sums, Codes codes, std::size_t group) {
-    ScaledSum scaled;
-    sums.add<false>(scaled, codes, group);
-    sums.finish(scaled.total(), group);
   }
 };
 
 struct Q3_KType : SuperBlock<110, 16, false, 4> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TurnedWords all(rows, start + 92);  // the factors are the last three words
       const auto scale = FourHalves(rows, start + 108);
       const auto& low = all.words[1];
       const auto& high = all.words[2];
       const auto& top = all.words[3];
-      float(*const scales)[4] = out.scales + b * kScales;
-      ScaleBytes(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, scales);
-      ScaleBytes(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, scales + 4);
-      ScaleBytes(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, scales + 8);
-      ScaleBytes(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale, scales + 12);
+      const std::size_t scales = b * kScales;
+      PutScales(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, out, scales);
+      PutScales(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, out, scales + 4);
+      PutScales(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, out, scales + 8);
+      PutScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale, out, scales + 12);
     }
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const Codes third = sums.load(16 * i);
       const Codes low = sums.load(32 + 16 * i);
@@ -116,18 +112,15 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
   }
-  static HWY_INLINE void add(BlockSums& sums, Codes low, Codes third, std::size_t group) {
-    ScaledSum scaled;
-    sums.add<false>(scaled, hn::Or(low, third), group);
-    sums.finish(scaled.total(), group);
-  }
+  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes third, std::size_t group) { sums.multiply16(hn::Or(low, third), group); }
 };
 
 // Q4_K and Q5_K have the same scales and minimums.
 template <std::size_t kBlockBytes>
 struct SixBitFactors : SuperBlock<kBlockBytes, 32, true> {
   using Block = SuperBlock<kBlockBytes, 32, true>;
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += Block::kBytes) {
       const TurnedWords all(rows, start);
       const hn::Rebind<std::uint16_t, FourWords> halves;
@@ -136,38 +129,28 @@ struct SixBitFactors : SuperBlock<kBlockBytes, 32, true> {
       const auto& low_scales = all.words[1];
       const auto& low_mins = all.words[2];
       const auto& high = all.words[3];
-      float(*const scales)[4] = out.scales + b * Block::kScales;
-      float(*const mins)[4] = out.mins + b * Block::kScales;
-      ScaleBytes(Masked(low_scales, 0x3f3f3f3f), scale, scales);
-      ScaleBytes(hn::Or(Masked(high, 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_scales), 0x30303030)), scale, scales + 4);
-      ScaleBytes(Masked(low_mins, 0x3f3f3f3f), min, mins);
-      ScaleBytes(hn::Or(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_mins), 0x30303030)), min, mins + 4);
+      const std::size_t at = b * Block::kScales;
+      PutScales(Masked(low_scales, 0x3f3f3f3f), scale, out, at);
+      PutScales(hn::Or(Masked(high, 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_scales), 0x30303030)), scale, out, at + 4);
+      PutMins(Masked(low_mins, 0x3f3f3f3f), min, out, at);
+      PutMins(hn::Or(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_mins), 0x30303030)), min, out, at + 4);
     }
-  }
-  static HWY_INLINE void add(BlockSums& sums, Codes first, Codes second, std::size_t group) {
-    ScaledSum scaled;
-    sums.template add<false>(scaled, first, 2 * group);
-    sums.template add<false>(scaled, second, 2 * group + 1);
-    sums.finish(scaled.total(), group);
   }
 };
 
 struct Q4_KType : SixBitFactors<144> {
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t i = 0; i < 4; ++i) {
       const Codes first = sums.load(16 + 32 * i);
       const Codes second = sums.load(32 + 32 * i);
-      NibbleSums nibbles;
-      sums.add_nibbles(nibbles, first, 4 * i, 4 * i + 2);
-      sums.add_nibbles(nibbles, second, 4 * i + 1, 4 * i + 3);
-      sums.finish(nibbles.low(), 2 * i);
-      sums.finish(nibbles.high(), 2 * i + 1);
+      sums.multiply32(LowHalf(first), LowHalf(second), 2 * i);
+      sums.multiply32(HighHalf(first), HighHalf(second), 2 * i + 1);
     }
   }
 };
 
 struct Q5_KType : SixBitFactors<176> {
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     const Codes first = sums.load(16);
     const Codes second = sums.load(32);
     add_two<0>(sums, first, second);
@@ -179,28 +162,29 @@ struct Q5_KType : SixBitFactors<176> {
  private:
   // Groups 2 * kTwo and the next, whose fifth bits are these bits of the bytes.
   template <int kTwo>
-  static HWY_INLINE void add_two(BlockSums& sums, Codes first_bits, Codes second_bits) {
+  static HWY_INLINE void add_two(ByteSums& sums, Codes first_bits, Codes second_bits) {
     const Codes first = sums.load(48 + 32 * kTwo);
     const Codes second = sums.load(64 + 32 * kTwo);
     constexpr int kLow = 1 << (2 * kTwo);
     constexpr int kHigh = 2 << (2 * kTwo);
-    add(sums, hn::Or(LowHalf(first), MaskedShift<4 - 2 * kTwo>(first_bits, kLow)), hn::Or(LowHalf(second), MaskedShift<4 - 2 * kTwo>(second_bits, kLow)),
-        2 * kTwo);
-    add(sums, hn::Or(HighHalf(first), MaskedShift<3 - 2 * kTwo>(first_bits, kHigh)), hn::Or(HighHalf(second), MaskedShift<3 - 2 * kTwo>(second_bits, kHigh)),
-        2 * kTwo + 1);
+    sums.multiply32(hn::Or(LowHalf(first), MaskedShift<4 - 2 * kTwo>(first_bits, kLow)), hn::Or(LowHalf(second), MaskedShift<4 - 2 * kTwo>(second_bits, kLow)),
+                    2 * kTwo);
+    sums.multiply32(hn::Or(HighHalf(first), MaskedShift<3 - 2 * kTwo>(first_bits, kHigh)),
+                    hn::Or(HighHalf(second), MaskedShift<3 - 2 * kTwo>(second_bits, kHigh)), 2 * kTwo + 1);
   }
 };
 
 struct Q6_KType : SuperBlock<210, 16, false, 32> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       const TurnedWords all(rows, start + 192);
       const auto scale = FourHalves(rows, start + 208);
       HWY_UNROLL(4)
-      for (std::size_t i = 0; i < 4; ++i) ScaleBytes(all.words[i], scale, out.scales + b * kScales + 4 * i);
+      for (std::size_t i = 0; i < 4; ++i) PutScales(all.words[i], scale, out, b * kScales + 4 * i);
     }
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
+  static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Codes first = sums.load(64 * half + 16 * i);
@@ -215,22 +199,20 @@ struct Q6_KType : SuperBlock<210, 16, false, 32> {
   }
 
  private:
-  static HWY_INLINE void add(BlockSums& sums, Codes low, Codes high, std::size_t group) {
-    ScaledSum scaled;
-    sums.add<false>(scaled, hn::Or(low, high), group);
-    sums.finish(scaled.total(), group);
-  }
+  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes high, std::size_t group) { sums.multiply16(hn::Or(low, high), group); }
 };
 
 struct Q8_KType : SuperBlock<292, 256, false> {
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Factors& out) {
+  using Sums = WordSums;
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
       for (std::size_t r = 0; r < 4; ++r) std::memcpy(&out.scales[b][r], rows[r] + start, sizeof(float));
     }
   }
-  static HWY_INLINE void multiply(BlockSums& sums) {
-    ScaledSum scaled;
-    for (std::size_t i = 0; i < 16; ++i) sums.add<true>(scaled, sums.load(4 + 16 * i), i);
+  static HWY_INLINE void multiply(WordSums& sums) {
+    WordSums::Sum scaled;
+    for (std::size_t i = 0; i < 16; ++i) sums.add(scaled, sums.load(4 + 16 * i), i);
     sums.finish(scaled.total(), 0);
   }
 };

@@ -1,0 +1,443 @@
+// Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points are fetched one by one;
+// signs and scales are computed in vectors.
+// codec/blocks/grid_codes.cpp says what is where.
+#include "codec/blocks/grids.hpp"
+#include "kernels/blocks/block_kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/blocks/grid_codes.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/blocks/sums-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR
+
+struct Iq1_SType;
+struct Iq1_MType;
+struct Iq2_XxsType;
+struct Iq2_XsType;
+struct Iq2_SType;
+struct Iq3_XxsType;
+struct Iq3_SType;
+
+#else
+
+// at(row, 0) and at(row, 1), eight bytes each, of as many rows as a vector has.
+template <class D, class At>
+HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    const hn::FixedTag<std::uint64_t, 1> eight;
+    return hn::BitCast(tag, hn::Combine(hn::FixedTag<std::uint64_t, 2>(), hn::Set(eight, at(row, 1)), hn::Set(eight, at(row, 0))));
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(tag, GatherRows(half, row + hn::MaxLanes(half) / 16, at), GatherRows(half, row, at));
+  }
+}
+
+HWY_INLINE std::uint32_t Load16(Bytes from) {
+  std::uint16_t number = 0;
+  std::memcpy(&number, from, sizeof number);
+  return number;
+}
+
+// 0xff in each byte whose sign is minus. Signs are bits, eight a byte: those of the first eight columns are in byte kFirst, those of the others in
+// byte kSecond.
+template <std::uint8_t kFirst, std::uint8_t kSecond>
+HWY_INLINE Codes SpreadSigns(Codes signs) {
+  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
+                                                           kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond};
+  alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto bits = hn::LoadDup128(CodeTag(), kBits);
+  const auto spread = hn::TableLookupBytes(signs, hn::LoadDup128(CodeTag(), kPlaces));
+  return hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits));
+}
+
+// Bytes of seven signs, with the eighth that makes the number of minuses even.
+HWY_INLINE Codes EvenSigns(Codes seven) {
+  alignas(16) static constexpr std::uint8_t kEighth[16] = {0, 128, 128, 0, 128, 0, 0, 128, 128, 0, 0, 128, 0, 128, 128, 0};
+  const hn::Repartition<std::uint16_t, CodeTag> words;
+  const auto high = hn::BitCast(CodeTag(), hn::ShiftRight<4>(hn::BitCast(words, seven)));
+  const auto folded = hn::And(hn::Xor(seven, high), hn::Set(CodeTag(), 15));
+  return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
+}
+
+// Words of four times seven signs, as bytes.
+HWY_INLINE Codes EvenSignsOfWords(Codes four) {
+  const hn::Repartition<std::uint32_t, CodeTag> tag;
+  const auto words = hn::BitCast(tag, four);
+  const auto low = hn::Or(hn::And(words, hn::Set(tag, 0x7f)), hn::And(hn::ShiftLeft<1>(words), hn::Set(tag, 0x7f00)));
+  const auto high = hn::Or(hn::And(hn::ShiftLeft<2>(words), hn::Set(tag, 0x7f0000)), hn::And(hn::ShiftLeft<3>(words), hn::Set(tag, 0x7f000000)));
+  return EvenSigns(hn::BitCast(CodeTag(), hn::Or(low, high)));
+}
+
+using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
+
+// Halves of bytes as bytes, the lower first, of the lower two bytes.
+HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
+  const auto first = hn::And(bytes, hn::Set(FourWords(), 0x0000000f));
+  const auto second = hn::And(hn::ShiftLeft<4>(bytes), hn::Set(FourWords(), 0x00000f00));
+  const auto third = hn::And(hn::ShiftLeft<8>(bytes), hn::Set(FourWords(), 0x000f0000));
+  const auto fourth = hn::And(hn::ShiftLeft<12>(bytes), hn::Set(FourWords(), 0x0f000000));
+  return hn::Or(hn::Or(first, second), hn::Or(third, fourth));
+}
+
+// Twice each byte and 1.
+HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) { return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101)); }
+
+// A block of 256.
+template <std::size_t kBlockBytes, std::size_t kGroup>
+struct GridBlock {
+  using Sums = ByteSums;
+  static constexpr std::size_t kElements = 256;
+  static constexpr std::size_t kScaled = kGroup;
+  static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr bool kHasMins = false;
+  static constexpr float kOffset = 0;
+  static constexpr std::size_t kScales = kElements / kGroup;
+
+  // Eight scales, which are odd numbers: twice the halves of four bytes, and 1.
+  template <class Sink>
+  static HWY_INLINE void put_odd_halves(FourBytesEach bytes, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
+    PutScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
+    PutScales(Odd(HalvesOfBytes(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
+  }
+
+  // What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be negative.
+  static HWY_INLINE hn::Vec<CodeWords> pairs(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
+    const auto sign = hn::BitCast(CodeSigned(), minus);
+    return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
+  }
+};
+
+// Seven signs and four bits of the scale are in words, one for 32 columns.
+template <std::size_t kBlockBytes>
+struct SignsInWords : GridBlock<kBlockBytes, 32> {
+  // The scales of the groups whose words these are.
+  template <class Sink>
+  static HWY_INLINE void put(FourBytesEach words, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
+    const auto odd = hn::Or(hn::ShiftLeft<1>(hn::ShiftRight<28>(words)), hn::Set(FourWords(), 1));
+    const auto scale = hn::ConvertTo(FourFloats(), hn::BitCast(hn::RebindToSigned<FourWords>(), odd));
+    out.template scale<0>(FourFloats(), group, hn::Mul(factor, scale));
+  }
+};
+
+struct Iq2_XxsType : SignsInWords<66> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
+      for (std::size_t two = 0; two < 4; ++two) {
+        const TurnedWords both(rows, start + 2 + 16 * two);
+        put(both.words[1], factor, out, b * kScales + 2 * two);
+        put(both.words[3], factor, out, b * kScales + 2 * two + 1);
+      }
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t two = 0; two < 4; ++two) {
+      const std::size_t at = 2 + 16 * two;
+      const Codes signs = EvenSignsOfWords(sums.load(at));
+      const auto first = pairs(sums, points(sums, at), SpreadSigns<4, 5>(signs), 4 * two);
+      sums.finish(ByteSums::fours(hn::Add(first, pairs(sums, points(sums, at + 2), SpreadSigns<6, 7>(signs), 4 * two + 1))), 2 * two);
+      const auto second = pairs(sums, points(sums, at + 8), SpreadSigns<12, 13>(signs), 4 * two + 2);
+      sums.finish(ByteSums::fours(hn::Add(second, pairs(sums, points(sums, at + 10), SpreadSigns<14, 15>(signs), 4 * two + 3))), 2 * two + 1);
+    }
+  }
+
+ private:
+  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xxs[sums.rows[r][sums.start + at + i]]; });
+  }
+};
+
+struct Iq2_XsType : GridBlock<74, 16> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
+      const TurnedWords all(rows, start + 58);  // the scales are the last two words
+      put_odd_halves(all.words[2], factor, out, b * kScales);
+      put_odd_halves(all.words[3], factor, out, b * kScales + 8);
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t quarter = 0; quarter < 4; ++quarter) {
+      const std::size_t at = 2 + 16 * quarter;
+      const hn::Repartition<std::uint16_t, CodeTag> words;
+      const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, sums.load(at)))));
+      add<0, 2>(sums, signs, at, 4 * quarter);
+      add<4, 6>(sums, signs, at + 4, 4 * quarter + 1);
+      add<8, 10>(sums, signs, at + 8, 4 * quarter + 2);
+      add<12, 14>(sums, signs, at + 12, 4 * quarter + 3);
+    }
+  }
+
+ private:
+  template <std::uint8_t kFirst, std::uint8_t kSecond>
+  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t at, std::size_t group) {
+    const Codes points =
+        GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U]; });
+    sums.finish(ByteSums::fours(pairs(sums, points, SpreadSigns<kFirst, kSecond>(signs), group)), group);
+  }
+};
+
+struct Iq2_SType : GridBlock<82, 16> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
+      const TurnedWords all(rows, start + 66);  // the scales are the last two words
+      put_odd_halves(all.words[2], factor, out, b * kScales);
+      put_odd_halves(all.words[3], factor, out, b * kScales + 8);
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const Codes signs = sums.load(34 + 16 * half);
+      add<0>(sums, signs, 8 * half);
+      add<2>(sums, signs, 8 * half + 1);
+      add<4>(sums, signs, 8 * half + 2);
+      add<6>(sums, signs, 8 * half + 3);
+      add<8>(sums, signs, 8 * half + 4);
+      add<10>(sums, signs, 8 * half + 5);
+      add<12>(sums, signs, 8 * half + 6);
+      add<14>(sums, signs, 8 * half + 7);
+    }
+  }
+
+ private:
+  template <std::uint8_t kSigns>
+  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
+    constexpr unsigned kUp = 8 - 2 * (kSigns % 4);  // to bits 8 and 9, for the first of two
+    const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      const Bytes block = sums.rows[r] + sums.start;
+      const std::uint32_t high = std::uint32_t{block[66 + group / 2]} << kUp;
+      return kGridIq2S[block[2 + 2 * group + i] | ((i == 0 ? high : high >> 2) & 0x300U)];
+    });
+    sums.finish(ByteSums::fours(pairs(sums, points, SpreadSigns<kSigns, kSigns + 1>(signs), group)), group);
+  }
+};
+
+struct Iq3_XxsType : SignsInWords<98> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.25F));
+      for (std::size_t half = 0; half < 2; ++half) {
+        const TurnedWords four(rows, start + 66 + 16 * half);
+        for (std::size_t i = 0; i < 4; ++i) put(four.words[i], factor, out, b * kScales + 4 * half + i);
+      }
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * half));
+      add<0>(sums, signs, 4 * half);
+      add<4>(sums, signs, 4 * half + 1);
+      add<8>(sums, signs, 4 * half + 2);
+      add<12>(sums, signs, 4 * half + 3);
+    }
+  }
+
+ private:
+  template <std::uint8_t kSigns>
+  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
+    const auto first = pairs(sums, points(sums, 2 + 8 * group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = pairs(sums, points(sums, 6 + 8 * group), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+    sums.finish(ByteSums::fours(hn::Add(first, second)), group);
+  }
+  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      const Bytes two = sums.rows[r] + sums.start + at + 2 * i;
+      return kGridIq3Xxs[two[0]] | std::uint64_t{kGridIq3Xxs[two[1]]} << 32;
+    });
+  }
+};
+
+struct Iq3_SType : GridBlock<110, 32> {
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const TurnedWords all(rows, start + 94);  // the scales are the last word
+      put_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t half = 0; half < 2; ++half) {
+      const Codes signs = sums.load(74 + 16 * half);
+      add<0>(sums, signs, 4 * half);
+      add<4>(sums, signs, 4 * half + 1);
+      add<8>(sums, signs, 4 * half + 2);
+      add<12>(sums, signs, 4 * half + 3);
+    }
+  }
+
+ private:
+  template <std::uint8_t kSigns>
+  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
+    const auto first = pairs(sums, points<8>(sums, group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = pairs(sums, points<4>(sums, group), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+    sums.finish(ByteSums::fours(hn::Add(first, second)), group);
+  }
+  // Sixteen columns of a group; the high bit of their first index is to go up by kUp.
+  template <unsigned kUp>
+  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t group) {
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      const Bytes block = sums.rows[r] + sums.start;
+      const Bytes two = block + 2 + 8 * group + (kUp == 8 ? 0 : 4) + 2 * i;
+      const std::uint32_t high = std::uint32_t{block[66 + group]} << kUp >> (2 * i);
+      return kGridIq3S[two[0] | (high & 256U)] | std::uint64_t{kGridIq3S[two[1] | (high >> 1 & 256U)]} << 32;
+    });
+  }
+};
+
+// Coordinates are -1, 0 and 1; a code has one more.
+struct Iq1_SType : GridBlock<50, 32> {
+  static constexpr bool kHasMins = true;
+
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const TurnedWords all(rows, start + 34);
+      const auto factor = FourHalves(rows, start);
+      for (std::size_t i = 0; i < 4; ++i) {
+        put(hn::ShiftRight<12>(all.words[i]), factor, out, b * kScales + 2 * i);
+        put(hn::ShiftRight<28>(all.words[i]), factor, out, b * kScales + 2 * i + 1);
+      }
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    for (std::size_t group = 0; group < kScales; ++group) {
+      sums.multiply32(codes<8>(sums, group), codes<2>(sums, group), group);
+    }
+  }
+
+ private:
+  // Bits 0 to 2 are those of an odd scale, bit 3 the sign of an eighth; 1 is taken off codes again.
+  template <class Sink>
+  static HWY_INLINE void put(FourBytesEach bits, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
+    const auto odd = hn::Or(hn::ShiftLeft<1>(hn::And(bits, hn::Set(FourWords(), 7))), hn::Set(FourWords(), 1));
+    const auto scale = hn::Mul(factor, hn::ConvertTo(FourFloats(), hn::BitCast(hn::RebindToSigned<FourWords>(), odd)));
+    const auto sign = hn::ShiftLeft<28>(hn::And(bits, hn::Set(FourWords(), 8)));
+    const auto eighth = hn::BitCast(FourFloats(), hn::Or(sign, hn::Set(FourWords(), 0x3e000000)));
+    out.template scale<0>(FourFloats(), group, scale);
+    out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
+  }
+  // Sixteen columns of a group; the high bits of their first index are to go up by kUp.
+  template <unsigned kUp>
+  static HWY_INLINE Codes codes(const ByteSums& sums, std::size_t group) {
+    const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      const Bytes block = sums.rows[r] + sums.start;
+      const std::uint32_t high = Load16(block + 34 + 2 * group) << kUp >> (3 * i);
+      return kGridIq1[block[2 + 4 * group + (kUp == 8 ? 0 : 2) + i] | (high & 0x700U)];
+    });
+    return hn::Add(points, hn::Set(CodeTag(), 1));
+  }
+};
+
+// Coordinates are -1, 0 and 1, and an eighth is added or taken off: a code has nine more than eight times that.
+struct Iq1_MType : GridBlock<56, 16> {
+  static constexpr float kOffset = 9;
+
+  template <class Sink>
+  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+      const TurnedWords all(rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
+      const auto& low = all.words[2];
+      const auto& high = all.words[3];
+      const auto factor = hn::Or(hn::Or(bits(hn::ShiftRight<12>(low), 0xf), bits(hn::ShiftRight<24>(low), 0xf0)),
+                                 hn::Or(bits(hn::ShiftRight<4>(high), 0xf00), bits(hn::ShiftRight<16>(high), 0xf000)));
+      const auto eighth = hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)), hn::Set(FourFloats(), 0.125F));
+      PutScales(scales(low), eighth, out, b * kScales);
+      PutScales(scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
+      PutScales(scales(high), eighth, out, b * kScales + 8);
+      PutScales(scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
+    }
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes halves = sums.load(32);
+    add<0>(sums, halves);
+    add<1>(sums, halves);
+    add<2>(sums, halves);
+    add<3>(sums, halves);
+    add<4>(sums, halves);
+    add<5>(sums, halves);
+    add<6>(sums, halves);
+    add<7>(sums, halves);
+    add<8>(sums, halves);
+    add<9>(sums, halves);
+    add<10>(sums, halves);
+    add<11>(sums, halves);
+    add<12>(sums, halves);
+    add<13>(sums, halves);
+    add<14>(sums, halves);
+    add<15>(sums, halves);
+  }
+
+ private:
+  static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) { return hn::And(words, hn::Set(FourWords(), mask)); }
+  // Four times three bits as bytes of odd numbers.
+  static HWY_INLINE FourBytesEach scales(FourBytesEach words) {
+    return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
+                      hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));
+  }
+  template <std::uint8_t kGroup>
+  static HWY_INLINE void add(ByteSums& sums, Codes halves) {
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
+                                                             kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup};
+    alignas(16) static constexpr std::uint8_t kBits[16] = {8, 8, 8, 8, 8, 8, 8, 8, 128, 128, 128, 128, 128, 128, 128, 128};
+    const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      const Bytes block = sums.rows[r] + sums.start;
+      const std::uint32_t high = i == 0 ? std::uint32_t{block[32 + kGroup]} << 8 : std::uint32_t{block[32 + kGroup]} << 4;
+      return kGridIq1[block[2 * kGroup + i] | (high & 0x700U)];
+    });
+    const hn::Repartition<std::uint16_t, CodeTag> words;
+    const auto eights = hn::BitCast(CodeTag(), hn::ShiftLeft<3>(hn::BitCast(words, hn::Add(points, hn::Set(CodeTag(), 1)))));
+    const auto bits = hn::LoadDup128(CodeTag(), kBits);
+    const auto minus = hn::And(hn::TableLookupBytes(halves, hn::LoadDup128(CodeTag(), kPlaces)), bits);
+    const auto plus = hn::And(hn::VecFromMask(CodeTag(), hn::Eq(minus, hn::Zero(CodeTag()))), hn::Set(CodeTag(), 2));
+    sums.multiply16(hn::Add(eights, plus), kGroup);
+  }
+};
+
+#endif
+
+const TypeKernels& Iq1_S() { return BlockKernels<Iq1_SType>(); }
+const TypeKernels& Iq1_M() { return BlockKernels<Iq1_MType>(); }
+const TypeKernels& Iq2_Xxs() { return BlockKernels<Iq2_XxsType>(); }
+const TypeKernels& Iq2_Xs() { return BlockKernels<Iq2_XsType>(); }
+const TypeKernels& Iq2_S() { return BlockKernels<Iq2_SType>(); }
+const TypeKernels& Iq3_Xxs() { return BlockKernels<Iq3_XxsType>(); }
+const TypeKernels& Iq3_S() { return BlockKernels<Iq3_SType>(); }
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(Iq1_S);
+HWY_EXPORT(Iq1_M);
+HWY_EXPORT(Iq2_Xxs);
+HWY_EXPORT(Iq2_Xs);
+HWY_EXPORT(Iq2_S);
+HWY_EXPORT(Iq3_Xxs);
+HWY_EXPORT(Iq3_S);
+
+}  // namespace
+
+const TypeKernels& iq1_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq1_S)(); }
+const TypeKernels& iq1_m_kernels() { return HWY_DYNAMIC_DISPATCH(Iq1_M)(); }
+const TypeKernels& iq2_xxs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_Xxs)(); }
+const TypeKernels& iq2_xs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_Xs)(); }
+const TypeKernels& iq2_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq2_S)(); }
+const TypeKernels& iq3_xxs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq3_Xxs)(); }
+const TypeKernels& iq3_s_kernels() { return HWY_DYNAMIC_DISPATCH(Iq3_S)(); }
+
+}  // namespace poise
+#endif
