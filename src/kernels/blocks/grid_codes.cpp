@@ -38,6 +38,21 @@ HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   }
 }
 
+// The same of four bytes each: *at(row, 0) to *at(row, 3).
+template <class D, class At>
+HWY_INLINE hn::Vec<D> GatherFours(D tag, std::size_t row, const At& at) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    const hn::FixedTag<std::uint32_t, 1> one;
+    const hn::FixedTag<std::uint32_t, 2> two;
+    const auto low = hn::Combine(two, LoadU(one, at(row, 1)), LoadU(one, at(row, 0)));
+    const auto high = hn::Combine(two, LoadU(one, at(row, 3)), LoadU(one, at(row, 2)));
+    return hn::BitCast(tag, hn::Combine(hn::FixedTag<std::uint32_t, 4>(), high, low));
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(tag, GatherFours(half, row + hn::MaxLanes(half) / 16, at), GatherFours(half, row, at));
+  }
+}
+
 HWY_INLINE std::uint32_t Load16(Bytes from) {
   std::uint16_t number = 0;
   std::memcpy(&number, from, sizeof number);
@@ -251,10 +266,7 @@ struct Iq3_XxsType : SignsInWords<98> {
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
-    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
-      const Bytes two = sums.rows[r] + sums.start + at + 2 * i;
-      return kGridIq3Xxs[two[0]] | std::uint64_t{kGridIq3Xxs[two[1]]} << 32;
-    });
+    return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]]; });
   }
 };
 
@@ -267,31 +279,38 @@ struct Iq3_SType : GridBlock<110, 32> {
     }
   }
   static HWY_INLINE void multiply(ByteSums& sums) {
+    alignas(64) std::uint16_t indices[kRowsOfVector][64];
+    for (std::size_t r = 0; r < kRowsOfVector; ++r) put_indices(sums.rows[r] + sums.start, indices[r]);
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes signs = sums.load(74 + 16 * half);
-      add<0>(sums, signs, 4 * half);
-      add<4>(sums, signs, 4 * half + 1);
-      add<8>(sums, signs, 4 * half + 2);
-      add<12>(sums, signs, 4 * half + 3);
+      add<0>(sums, indices, signs, 4 * half);
+      add<4>(sums, indices, signs, 4 * half + 1);
+      add<8>(sums, indices, signs, 4 * half + 2);
+      add<12>(sums, indices, signs, 4 * half + 3);
     }
   }
 
  private:
+  using Indices = std::uint16_t[kRowsOfVector][64];
+
+  static HWY_INLINE void put_indices(Bytes block, std::uint16_t* indices) {
+    const hn::FixedTag<std::uint16_t, 8> words;
+    alignas(16) static constexpr std::uint16_t kBits[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const auto bits = hn::Load(words, kBits);
+    for (std::size_t group = 0; group < kScales; ++group) {
+      const auto low = hn::PromoteTo(words, LoadU(hn::Rebind<std::uint8_t, decltype(words)>(), block + 2 + 8 * group));
+      const auto is_high = hn::Eq(hn::And(hn::Set(words, block[66 + group]), bits), bits);
+      hn::Store(hn::Or(low, hn::And(hn::VecFromMask(words, is_high), hn::Set(words, 256))), words, indices + 8 * group);
+    }
+  }
   template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
-    const auto first = pairs(sums, points<8>(sums, group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = pairs(sums, points<4>(sums, group), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
+    const auto first = pairs(sums, points(indices, 8 * group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = pairs(sums, points(indices, 8 * group + 4), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
-  // Sixteen columns of a group; the high bit of their first index is to go up by kUp.
-  template <unsigned kUp>
-  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t group) {
-    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
-      const Bytes block = sums.rows[r] + sums.start;
-      const Bytes two = block + 2 + 8 * group + (kUp == 8 ? 0 : 4) + 2 * i;
-      const std::uint32_t high = std::uint32_t{block[66 + group]} << kUp >> (2 * i);
-      return kGridIq3S[two[0] | (high & 256U)] | std::uint64_t{kGridIq3S[two[1] | (high >> 1 & 256U)]} << 32;
-    });
+  static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
+    return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3S[indices[r][at + i]]; });
   }
 };
 
