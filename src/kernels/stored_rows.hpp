@@ -21,6 +21,7 @@ enum class Storage : std::uint8_t {
   u4_bytes,
   group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
   group4,  // the same, two codes a byte, the even element in the low nibble
+  mx4,     // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0) for each group of 32
   blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
@@ -32,9 +33,9 @@ struct StoredRows {
   std::size_t columns = 0;
   float scale = 1;
   float offset = 0;
-  std::size_t group_size = 0;         // of group8 and group4
+  std::size_t group_size = 0;         // of group8, group4 and mx4
   const std::byte* scales = nullptr;  // one a group, row by row
-  const std::byte* zeros = nullptr;
+  const std::byte* zeros = nullptr;   // of group8 and group4
   const BlockType* blocks = nullptr;  // of blocks
 };
 

@@ -24,6 +24,7 @@ constexpr std::array kTypes = {
     NamedRow{Storage::u4_bytes, {8, 2, 0, TileForm::two_parts, u4_bytes_kernels}},
     NamedRow{Storage::group8, {8, 2, 0, TileForm::two_parts, group8_kernels}},
     NamedRow{Storage::group4, {4, 4, 0, TileForm::two_parts, group4_kernels}},
+    NamedRow{Storage::mx4, {4, 2, 0, TileForm::two_parts, mx4_kernels}},
 };
 
 constexpr bool in_order() {

@@ -53,5 +53,6 @@ const TypeKernels& i4_bytes_kernels();
 const TypeKernels& u4_bytes_kernels();
 const TypeKernels& group8_kernels();
 const TypeKernels& group4_kernels();
+const TypeKernels& mx4_kernels();
 
 }  // namespace poise

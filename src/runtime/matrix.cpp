@@ -14,8 +14,10 @@
 #include "kernels/product.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "views/blocks.hpp"
 #include "views/dense.hpp"
+#include "views/mx.hpp"
 
 namespace poise {
 namespace {
@@ -40,7 +42,7 @@ class StoredMatrix final : public Matrix {
     stored_.columns = columns;
     if (!form.scales) return;
     stored_.scales = scales_.emplace(form.scales).bytes().data();
-    stored_.zeros = zeros_.emplace(form.zeros).bytes().data();
+    if (form.zeros) stored_.zeros = zeros_.emplace(form.zeros).bytes().data();
   }
 
  private:
@@ -101,6 +103,18 @@ std::optional<StoredForm> group_storage(const Tensor& tensor) {
   return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros.blob};
 }
 
+// MX numbers of four bits along rows; nothing for others.
+std::optional<StoredForm> mx_storage(const Tensor& tensor) {
+  check_mx_parts(tensor);
+  const MxScheme& scheme = *tensor.layout.mx();
+  const Part& data = tensor.require("data");
+  if (data.dtype != DType::f4_e2m1 || scheme.axis + 1 != tensor.shape.size() || scheme.block_size != 32) return std::nullopt;
+  StoredRows rows;
+  rows.storage = Storage::mx4;
+  rows.group_size = 32;
+  return StoredForm{rows, data.blob, tensor.require("scales").blob};
+}
+
 // What has no kernel of its own is made float32, which takes memory.
 StoredForm stored_form(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
@@ -109,6 +123,9 @@ StoredForm stored_form(const Tensor& tensor) {
   }
   if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
     if (const auto form = group_storage(tensor)) return *form;
+  }
+  if (is_mx(tensor)) {
+    if (const auto form = mx_storage(tensor)) return *form;
   }
   if (has_decoded_blocks(tensor)) {
     check_block_parts(tensor);
@@ -132,9 +149,13 @@ class MatrixOfSeveral final : public Matrix {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
     stored_.data += stored_bytes(stored_, elements);
     if (stored_.scales == nullptr) return;
-    const std::uint64_t offset = elements / stored_.group_size * sizeof(std::uint16_t);
-    stored_.scales += offset;
-    stored_.zeros += offset;
+    const std::uint64_t groups = elements / stored_.group_size;
+    if (stored_.zeros == nullptr) {  // E8M0: a byte each
+      stored_.scales += groups;
+      return;
+    }
+    stored_.scales += groups * sizeof(std::uint16_t);
+    stored_.zeros += groups * sizeof(std::uint16_t);
   }
 
  private:

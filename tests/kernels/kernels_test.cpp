@@ -116,6 +116,7 @@ struct RandomMatrix {
           break;
         case Storage::group8:
         case Storage::group4:         // RandomGroups below
+        case Storage::mx4:            // RandomMx
         case Storage::blocks: break;  // blocks_test.cpp
         case Storage::i4:
         case Storage::u4:
@@ -177,6 +178,25 @@ struct RandomGroups {
   StoredRows stored;
 };
 
+// Numbers as the Open Compute Project's MX specification has them: E2M1 times a power of two for 32 neighbours.
+struct RandomMx {
+  RandomMx(std::size_t rows, std::size_t columns, std::mt19937& random) : codes(rows * columns / 2) {
+    constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    for (std::size_t i = 0; i < rows * columns; ++i) {
+      if (i % 32 == 0) scales.push_back(static_cast<std::byte>(120 + random() % 12));
+      const auto code = static_cast<unsigned>(random()) & 15U;
+      codes[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? code : code << 4U);
+      values.push_back(std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales.back()) - 127));
+    }
+    stored = {.storage = Storage::mx4, .data = codes.data(), .columns = columns, .group_size = 32, .scales = scales.data()};
+  }
+
+  std::vector<std::byte> codes;
+  std::vector<std::byte> scales;
+  std::vector<double> values;
+  StoredRows stored;
+};
+
 // y [tokens, stride], computed as the runtime does.
 std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
   const std::size_t tokens = x.size() / matrix.columns;
@@ -194,8 +214,10 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone) {
     const bool integers = alone && takes_integers(matrix);
-    for (std::size_t begin = 0; begin < matrix.columns; begin += KernelInput::kIntegerBlock) {
-      const std::size_t end = std::min(matrix.columns, begin + KernelInput::kIntegerBlock);
+    const bool bytes = integers && KernelInput(matrix, 1).form() == KernelInput::Form::bytes;
+    const std::size_t block = bytes ? KernelInput::kByteBlock : KernelInput::kIntegerBlock;
+    for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
+      const std::size_t end = std::min(matrix.columns, begin + block);
       double largest = 0;
       double sum_of_weights = 0;
       for (std::size_t i = begin; i < end; ++i) {
@@ -207,7 +229,7 @@ struct Expected {
         largest = std::max(largest, std::abs(in));
         sum_of_weights += std::abs(weights[i]);
       }
-      if (integers) steps += largest / 65534 * sum_of_weights;
+      if (integers) steps += largest / (bytes ? 254 : 65534) * sum_of_weights;
     }
     const bool is_narrow =
         matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 || matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
@@ -252,6 +274,31 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
     }
     for (std::size_t r = rows; r < stride; ++r) ASSERT_EQ(together[t * stride + r], -1) << "nothing is written behind the rows";
   }
+}
+
+TEST_P(Kernels, ProductsOfMxNumbers) {
+  std::mt19937 random(6);
+  for (const std::size_t columns : {32U, 96U, 1024U, 1056U, 2144U}) {
+    for (const std::size_t rows : {1U, 3U, 4U, 9U}) {
+      const RandomMx matrix(rows, columns, random);
+      expect_products(matrix.stored, matrix.values, 3, random);
+    }
+  }
+}
+
+TEST(Kernels, ScalesOfMxReachFromTheSmallestToNone) {
+  const std::vector<std::byte> codes(16, std::byte{0x2f});  // -6 and 1 by turns
+  for (const auto& [scale, largest] : {std::pair(0U, -0x1.8p-125F), std::pair(1U, -0x1.8p-124F), std::pair(254U, -INFINITY)}) {
+    const auto exponent = static_cast<std::byte>(scale);
+    float out[32];
+    decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &exponent}, 0, 1, out);
+    EXPECT_EQ(out[0], largest) << scale;
+    EXPECT_EQ(out[31], std::ldexp(1.0F, static_cast<int>(scale) - 127)) << scale;
+  }
+  const auto none = std::byte{255};
+  float out[32];
+  decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &none}, 0, 1, out);
+  EXPECT_TRUE(std::isnan(out[0]));
 }
 
 TEST_P(Kernels, ProductsOfGroups) {

@@ -1,5 +1,8 @@
 // Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
-// codec/blocks/codebooks.cpp says what is where.
+// codec/blocks/codebooks.cpp says what is where. And with MX numbers of four bits, whose codes lie apart from their scales.
+#include <algorithm>
+#include <limits>
+
 #include "codec/blocks/codebooks.hpp"
 #include "kernels/blocks/block_kernels.hpp"
 
@@ -13,12 +16,67 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
+// Half of what E8M0 says, as the numbers are twice what E2M1 says. (ggml's blocks have a number for 255, which here is none.)
+constexpr auto kMxScaleOf = [] {
+  std::array<float, 256> scales{};
+  for (unsigned code = 0; code < 255; ++code) scales[code] = mxfp4_scale(code);
+  scales[255] = std::numeric_limits<float>::quiet_NaN();
+  return scales;
+}();
+
+#if HWY_TARGET != HWY_SCALAR
+// A group's 32 numbers.
+HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
+  const hn::FixedTag<std::uint8_t, 16> codes;
+  const hn::Rebind<std::int8_t, Floats> narrow;
+  const auto book = hn::LoadU(codes, reinterpret_cast<const std::uint8_t*>(kFp4Numbers.data()));
+  const auto both = hn::LoadU(codes, pairs);
+  const hn::Repartition<std::uint16_t, decltype(codes)> words;  // bytes have no shifts
+  const auto low_half = hn::Set(codes, 15);
+  const auto low = hn::And(both, low_half);
+  const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);
+  HWY_ALIGN std::int8_t numbers[32];
+  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveLower(codes, low, high)), codes, reinterpret_cast<std::uint8_t*>(numbers));
+  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveUpper(codes, low, high)), codes, reinterpret_cast<std::uint8_t*>(numbers) + 16);
+  const auto scale = hn::Set(Floats(), factor);
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t i = 0; i < 32; i += lanes) {
+    const auto integers = hn::PromoteTo(hn::RebindToSigned<Floats>(), hn::LoadU(narrow, numbers + i));
+    hn::StoreU(hn::Mul(hn::ConvertTo(Floats(), integers), scale), Floats(), out + i);
+  }
+}
+#endif
+
+// Codes of a row lie two a byte, the even element in the low half; a scale belongs to 32 of them.
+void DecodeMx4(const StoredRows& matrix, const DecodedPart& part) {
+  const std::size_t groups = matrix.columns / 32;
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const auto* const row = reinterpret_cast<const std::uint8_t*>(matrix.data) + r * (matrix.columns / 2);
+    const std::byte* const exponents = matrix.scales + r * groups;
+    float* const out = part.out + (r - part.first) * part.stride;
+    for (std::size_t i = 0; i < part.count;) {
+      const std::size_t at = part.begin + i;
+      const float factor = kMxScaleOf[std::to_integer<std::size_t>(exponents[at / 32])];
+#if HWY_TARGET != HWY_SCALAR
+      if (at % 32 == 0 && part.count - i >= 32) {
+        DecodeMxGroup(row + at / 2, factor, out + i);
+        i += 32;
+        continue;
+      }
+#endif
+      const unsigned pair = row[at / 2];
+      out[i++] = static_cast<float>(kFp4Numbers[at % 2 == 0 ? pair & 15U : pair >> 4U]) * factor;
+    }
+  }
+}
+
 #if HWY_TARGET == HWY_SCALAR
 
 struct Iq4_NlType;
 struct Iq4_XsType;
 struct Mxfp4Type;
 struct Nvfp4Type;
+struct Mx4Type;
 
 #else
 
@@ -144,12 +202,41 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
   }();
 };
 
+struct Mx4Type : Fp4Numbers<32, 16, 32> {
+  static constexpr bool kScalesApart = true;
+
+  template <class Sink>
+  static HWY_INLINE void factors(const StoredRows& matrix, const ScalesApart& which, Sink& out) {
+    const std::size_t groups = matrix.columns / kScaled;
+    for (std::size_t r = 0; r < 4; ++r) {
+      const std::byte* const exponents = matrix.scales + std::min(which.row + r, which.last - 1) * groups + which.first;
+      for (std::size_t i = 0; i < which.count; ++i) out.scales[i][r] = kMxScaleOf[std::to_integer<std::size_t>(exponents[i])];
+    }
+    out.rescale(which.count);
+  }
+  static HWY_INLINE void multiply(ByteSums& sums) {
+    const Codes pairs = sums.load(0);
+    const Codes low = LowHalf(pairs);
+    const Codes high = HighHalf(pairs);
+    sums.multiply32(raised(hn::InterleaveLower(CodeTag(), low, high)), raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
+  }
+};
+
 #endif
 
 const TypeKernels& Iq4_Nl() { return BlockKernels<Iq4_NlType>(); }
 const TypeKernels& Iq4_Xs() { return BlockKernels<Iq4_XsType>(); }
 const TypeKernels& Mxfp4() { return BlockKernels<Mxfp4Type>(); }
 const TypeKernels& Nvfp4() { return BlockKernels<Nvfp4Type>(); }
+
+const TypeKernels& Mx4() {
+  static constexpr TypeKernels kKernels = [] {
+    TypeKernels kernels = kOfBlocks<Mx4Type>;
+    kernels.decode = &DecodeMx4;
+    return kernels;
+  }();
+  return kKernels;
+}
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -162,6 +249,7 @@ HWY_EXPORT(Iq4_Nl);
 HWY_EXPORT(Iq4_Xs);
 HWY_EXPORT(Mxfp4);
 HWY_EXPORT(Nvfp4);
+HWY_EXPORT(Mx4);
 
 }  // namespace
 
@@ -169,6 +257,7 @@ const TypeKernels& iq4_nl_kernels() { return HWY_DYNAMIC_DISPATCH(Iq4_Nl)(); }
 const TypeKernels& iq4_xs_kernels() { return HWY_DYNAMIC_DISPATCH(Iq4_Xs)(); }
 const TypeKernels& mxfp4_kernels() { return HWY_DYNAMIC_DISPATCH(Mxfp4)(); }
 const TypeKernels& nvfp4_kernels() { return HWY_DYNAMIC_DISPATCH(Nvfp4)(); }
+const TypeKernels& mx4_kernels() { return HWY_DYNAMIC_DISPATCH(Mx4)(); }
 
 }  // namespace poise
 #endif

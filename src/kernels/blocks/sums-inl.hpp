@@ -316,6 +316,14 @@ struct ByteSums : RowSums {
   }
 };
 
+// Scales [first, first + count) of rows [row, row + 4), of which those from `last` on are row last - 1.
+struct ScalesApart {
+  std::size_t row;
+  std::size_t last;
+  std::size_t first;
+  std::size_t count;
+};
+
 // Four bits of each byte.
 HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
 HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
@@ -332,7 +340,8 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
 
 // Type has: Sums, which says how it takes x; kElements and kBytes of a block; kScaled, how many codes share a scale, with x of 8 bits 16 or 32;
 // kHasMins, whether something is added to codes times scale; kOffset, what is taken off codes that multiply() leaves as they are; factors(), which
-// gives a sink the factors of some blocks of four rows, and multiply(), which adds the products of a block.
+// gives a sink the factors of some blocks of four rows, and multiply(), which adds the products of a block. With kScalesApart the scales are those of
+// the matrix, beside its codes.
 template <class Type>
 void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   using Sums = typename Type::Sums;
@@ -351,7 +360,11 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       const std::size_t blocks = columns / Type::kElements;
       factors.begin(in, b);
-      Type::factors(four.rows, start, blocks, factors);
+      if constexpr (requires { Type::kScalesApart; }) {
+        Type::factors(matrix, {r, last, b * (kBlock / Type::kScaled), blocks * kScales}, factors);
+      } else {
+        Type::factors(four.rows, start, blocks, factors);
+      }
       Sums sums[kVectors];
       for (Sums& one : sums) one.begin(in, b);
       std::size_t asked = start;
