@@ -11,7 +11,8 @@ that directory. Then:
   write    Poise makes the GGUF file of the directory: the same tensors, byte by byte, and the same hyperparameters
   read     Poise reads the other file: the tensors of the directory, and its configuration
   again    Poise reads its own file: the same configuration
-  tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens
+  tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens. llama.cpp rounds activations to 8 bits where it multiplies them
+           with MXFP4: what Poise makes is compared with a file of the same numbers in float32
 Prints a table; exits with 1 where anything differs. "-" is what Poise refuses to run.
 """
 import json
@@ -47,10 +48,13 @@ class Model:
 
     def __init__(self, architecture, config, head=16, layers=3, permute=False, one=False):
         self.architecture, self.head, self.layers, self.permute, self.one = architecture, head, layers, permute, one
+        self.packed = False  # tensors of codes: they come back in a directory
+        self.vision = False  # the text model of a directory that sees
         self.config = {"hidden_size": HIDDEN, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_key_value_heads": KEYS,
                        "num_hidden_layers": layers, "max_position_embeddings": 512, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-6,
                        "rope_theta": 10000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, **config}
         self.tensors, self.expected, self.keys = {}, {}, {}
+        self.exact = {}  # what llama.cpp is to compute with where it would round activations for codes
         self.add("model.embed_tokens.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
 
     def add(self, name, gguf, values, stored=None):
@@ -276,6 +280,71 @@ def gpt2():
     return m
 
 
+def as_ggml(blocks, scales):
+    """Codes of neighbours side by side, and the exponents of their scales, as ggml's blocks of MXFP4: bytes of a row."""
+    codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    halves = codes[..., :16] | codes[..., 16:] << 4
+    return np.concatenate([scales[..., None], halves], -1).reshape(*blocks.shape[:-2], -1)
+
+
+def as_numbers(blocks, scales):
+    book = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
+    return (book[codes] * 2.0 ** (scales.astype(float)[..., None] - 127)).reshape(*blocks.shape[:-2], -1).astype(np.float32)
+
+
+def gpt_oss(mxfp4):
+    """As conversion/gpt_oss.py has it; yarn without `truncate`, which llama.cpp does not know."""
+    inner, prefix = 96, "mlp.experts."
+    config = {"model_type": "gpt_oss", "head_dim": 32, "num_local_experts": EXPERTS, "num_experts_per_tok": 2, "sliding_window": 8, "attention_bias": True,
+              "rope_theta": 150000.0, "rms_norm_eps": 1e-5, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                                                                             "original_max_position_embeddings": 128}}
+    if mxfp4:
+        config["quantization_config"] = {"modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"],
+                                         "quant_method": "mxfp4"}
+    m = Model("gpt-oss", config, head=32, layers=4)
+    m.packed = True
+    for layer in range(4):
+        name, gguf = f"model.layers.{layer}.", f"blk.{layer}."
+        m.layer_norm(layer, "input_layernorm", "attn_norm")
+        m.attention(layer, bias=True, out_bias=True)
+        m.add(name + "self_attn.sinks", gguf + "attn_sinks.weight", as_f32(HEADS, spread=1.0))
+        m.layer_norm(layer, "post_attention_layernorm", "post_attention_norm")
+        m.linear(layer, "mlp.router", "ffn_gate_inp", EXPERTS, HIDDEN, bias=True)
+        for which, rows, columns in (("gate_up_proj", 2 * inner, HIDDEN), ("down_proj", HIDDEN, inner)):
+            if mxfp4:
+                blocks = RANDOM.integers(0, 256, (EXPERTS, rows, columns // 32, 16), dtype=np.uint8)
+                scales = RANDOM.integers(121, 125, (EXPERTS, rows, columns // 32), dtype=np.uint8)
+                m.tensors[name + prefix + which + "_blocks"], m.tensors[name + prefix + which + "_scales"] = blocks, scales
+                stored, exact = as_ggml(blocks, scales), as_numbers(blocks, scales)
+            else:
+                values = as_f32(EXPERTS, columns, rows, spread=1.6 / math.sqrt(columns))
+                m.tensors[name + prefix + which] = values
+                stored = exact = np.ascontiguousarray(values.swapaxes(1, 2))
+            bias = m.tensors[name + prefix + which + "_bias"] = as_f32(EXPERTS, rows, spread=0.2)
+            parts = (("ffn_gate_exps", 0, 2), ("ffn_up_exps", 1, 2)) if which == "gate_up_proj" else (("ffn_down_exps", 0, 1),)
+            for part, first, step in parts:
+                m.expected[f"{gguf}{part}.weight"] = np.ascontiguousarray(stored[:, first::step])
+                m.exact[f"{gguf}{part}.weight"] = np.ascontiguousarray(exact[:, first::step])
+                m.expected[f"{gguf}{part}.bias"] = np.ascontiguousarray(bias[:, first::step])
+    m.keys = {"attention.key_length": 32, "attention.value_length": 32, "attention.sliding_window": 8, "expert_count": EXPERTS, "expert_used_count": 2,
+              "expert_feed_forward_length": inner, "rope.scaling.type": "yarn", "rope.scaling.factor": np.float32(32),
+              "rope.scaling.original_context_length": 128, "rope.scaling.yarn_beta_fast": np.float32(32), "rope.scaling.yarn_beta_slow": np.float32(1)}
+    return m.finish()
+
+
+def seeing(model, model_type, own):
+    """A directory whose text model this is. llama.cpp's conversion leaves the other tensors out."""
+    text = {key: value for key, value in model.config.items() if not key.endswith("_token_id")}
+    rest = {key: value for key, value in model.config.items() if key not in text}
+    model.text = {**model.config, "model_type": "llama" if model.architecture == "llama" else model.config["model_type"]}
+    model.config = {"model_type": model_type, "text_config": text, "vision_config": {"hidden_size": 8}, **rest}
+    model.tensors = {own + name: values for name, values in model.tensors.items()}
+    model.tensors |= {"vision_tower.patch.weight": as_f32(8, 8), "multi_modal_projector.linear_1.weight": as_f32(HIDDEN, 8)}
+    model.vision = True
+    return model
+
+
 def olmo2():
     m = Model("olmo2", {"model_type": "olmo2"})
     for layer in range(3):
@@ -295,7 +364,9 @@ def smollm3():
 MODELS = {"llama": llama, "llama, llama3 scaling, biases": llama_scaled, "llama, linear": llama_linear, "llama, yarn": llama_yarn, "mixtral": mixtral,
           "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
           "gemma3, linear, layer_types": gemma3_scaled, "phi3": lambda: phi3({}), "phi3, longrope, partial": phi3_long, "gpt2": gpt2, "olmo2": olmo2,
-          "smollm3": smollm3}
+          "smollm3": smollm3, "gpt_oss, MXFP4": lambda: gpt_oss(True), "gpt_oss": lambda: gpt_oss(False),
+          "gemma3 that sees": lambda: seeing(gemma3(), "gemma3", "language_model."),
+          "mistral3": lambda: seeing(plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16), "mistral3", "language_model.")}
 
 
 # Keys that llama.cpp's files do not say: they do not matter, or readers have defaults for them.
@@ -306,7 +377,7 @@ UNTOLD = {"architectures", "bos_token_id", "eos_token_id", "hidden_activation", 
 def write_safetensors(path, tensors):
     header, offset = {}, 0
     for name, values in tensors.items():
-        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
+        header[name] = {"dtype": "U8" if values.dtype == np.uint8 else "F32", "shape": list(values.shape), "data_offsets": [offset, offset + values.nbytes]}
         offset += values.nbytes
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
@@ -319,7 +390,7 @@ def read_safetensors(path):
     data = open(path, "rb").read()
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + length])
-    types = {"F32": np.float32, "F16": np.float16}
+    types = {"F32": np.float32, "F16": np.float16, "U8": np.uint8}
     return {name: np.frombuffer(data[8 + length:][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items() if name != "__metadata__"}
 
@@ -331,11 +402,11 @@ def entries_of(path):
 
 def same_tensors(found, expected):
     return [name for name in sorted(set(found) | set(expected))
-            if name not in found or name not in expected or not np.array_equal(found[name].view(np.uint32), np.ascontiguousarray(expected[name]).view(np.uint32))]
+            if name not in found or name not in expected or not np.array_equal(found[name].view(np.uint8), np.ascontiguousarray(expected[name]).view(np.uint8))]
 
 
 def tensors_in(reader):
-    return {t.name: np.array(t.data).reshape([int(n) for n in reversed(t.shape)]) for t in reader.tensors}
+    return {t.name: np.array(t.data) if t.data.dtype == np.uint8 else np.array(t.data).reshape([int(n) for n in reversed(t.shape)]) for t in reader.tensors}
 
 
 class Comparison:
@@ -351,9 +422,9 @@ class Comparison:
         if output is None:
             raise RuntimeError(error.strip())
 
-    def reference(self, model, ours):
+    def reference(self, model, ours, exact=False):
         """The file that llama.cpp's conversion makes, with the vocabulary that Poise wrote."""
-        path = os.path.join(self.folder, "reference.gguf")
+        path = os.path.join(self.folder, "exact.gguf" if exact else "reference.gguf")
         writer = gguf.GGUFWriter(path, model.architecture)
         for key, value in model.keys.items():
             key = f"{model.architecture}.{key}"
@@ -373,8 +444,8 @@ class Comparison:
         writer.add_token_types(fields["tokenizer.ggml.token_type"])
         for name in ("bos", "eos", "unknown"):
             writer.add_uint32(f"tokenizer.ggml.{name}_token_id", fields[f"tokenizer.ggml.{name}_token_id"])
-        for name, values in model.expected.items():
-            writer.add_tensor(name, values)
+        for name, values in (model.expected | (model.exact if exact else {})).items():
+            writer.add_tensor(name, values, raw_dtype=gguf.GGMLQuantizationType.MXFP4 if values.dtype == np.uint8 else None)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -419,20 +490,32 @@ class Comparison:
             problems.append(f"written: {wrong}")
 
         reference = self.reference(model, written)
-        back = os.path.join(self.folder, "back.safetensors")
-        self.convert(reference, back)
-        found = read_safetensors(back)
-        wrong = same_tensors(found, model.tensors)
+        back, again = os.path.join(self.folder, "back/"), os.path.join(self.folder, "again/")
+        if model.packed:
+            self.convert(reference, back)
+            self.convert(written, again)
+            found = read_safetensors(back + "model.safetensors")
+        else:
+            self.convert(reference, os.path.join(self.folder, "back.safetensors"))
+            found = read_safetensors(os.path.join(self.folder, "back.safetensors"))
+            back, again = reference, written
+        expected_back = {name.removeprefix("language_model."): values for name, values in model.tensors.items()
+                         if not model.vision or name.startswith("language_model.")}
+        wrong = same_tensors(found, expected_back)
         if model.one:  # less one: the lowest bits may be lost
-            wrong = [name for name in wrong if not name.endswith("norm.weight") or np.abs(found[name] - model.tensors[name]).max() > 2.0 ** -23]
-        original, config = self.config(directory), self.config(reference)
+            wrong = [name for name in wrong if not name.endswith("norm.weight") or np.abs(found[name] - expected_back[name]).max() > 2.0 ** -23]
+        if model.packed:
+            wrong += [name + " again" for name in same_tensors(read_safetensors(again + "model.safetensors"), model.tensors)]
+        original, config = self.config(directory), self.config(back)
+        if model.vision:
+            original = model.text
         wrong += [f"{key}: {config.get(key)}" for key, value in original.items()
                   if key not in UNTOLD and not same(config.get(key), value)]
         row["read"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"read: {wrong}")
 
-        again = self.config(written)
+        again = self.config(again)
         wrong = [f"{key}: {again.get(key)}" for key, value in original.items() if not same(again.get(key), value)]
         row["again"] = "differs" if wrong else "equal"
         if wrong:
@@ -444,6 +527,8 @@ class Comparison:
             row["llama.cpp"] = row["Poise"] = "differs"
             return row, problems
         row["llama.cpp"] = "equal" if self.theirs(written)[1] == expected else "differs"
+        if model.exact:
+            expected = self.theirs(self.reference(model, written, exact=True))[1]
         row["Poise"] = "equal"
         for path in (directory, written, reference):
             found = self.ours(path, tokens)

@@ -57,7 +57,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
     return;
   }
-  const ConfigView view(config, family_keys(family, model.config_json));
+  const ConfigView view(config, family_keys(family, model.config_json), form_of(model, family));
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);

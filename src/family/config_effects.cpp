@@ -62,6 +62,7 @@ struct Effect {
 };
 
 constexpr std::string_view kHiddenAct = "hidden_act";
+constexpr std::string_view kQuantization = "quantization_config";
 
 constexpr std::array kEffects = std::to_array<Effect>({
     // the feed-forward network
@@ -98,6 +99,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"attn_logit_softcapping", none, "null"},
     {"attention_chunk_size", none, "null"},
     {"attn_temperature_tuning", is_false, "false"},
+    {"llama_4_scaling_beta", none, "null"},
     {"use_bidirectional_attention", is_false, "false"},
     {"is_causal", is_true, "true"},
     {"scale_attn_weights", is_true, "true"},
@@ -124,7 +126,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"scale_depth", none, "null"},
     {"dim_model_base", none, "null"},
     // how weights are stored
-    {"quantization_config", none, "null", true},
+    {kQuantization, none, "null", true},
     {"compression_config", none, "null", true},
 });
 
@@ -152,8 +154,13 @@ void visit_effects(const Model& model, Visit&& visit) {
   }
 }
 
-bool is_followed(const Effect& effect, const Model& model) {
-  const auto followed = family_of(model).followed;
+bool is_followed(const Effect& effect, const Value& value, const Model& model) {
+  const Family& family = family_of(model);
+  if (const auto* scheme = effect.key == kQuantization ? value.get_if<Attributes>() : nullptr) {
+    const Value* method = scheme->find("quant_method");
+    return method != nullptr && !family.quantization.empty() && *method == Value(family.quantization);
+  }
+  const auto followed = family.followed;
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
@@ -164,7 +171,7 @@ std::string sentence(const Effect& effect, const Value& value) { return fmt::for
 std::vector<std::string> effects_not_followed(const Model& model) {
   std::vector<std::string> result;
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
-    if (!is_followed(effect, model)) result.push_back(sentence(effect, value));
+    if (!is_followed(effect, value, model)) result.push_back(sentence(effect, value));
   });
   return result;
 }
@@ -179,7 +186,7 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 
 bool has_other_tensors(const Model& model) {
   bool found = false;
-  visit_effects(model, [&](const Effect& effect, const Value&, bool) { found = found || (effect.tensors && !is_followed(effect, model)); });
+  visit_effects(model, [&](const Effect& effect, const Value& value, bool) { found = found || (effect.tensors && !is_followed(effect, value, model)); });
   return found;
 }
 

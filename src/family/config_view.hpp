@@ -1,6 +1,8 @@
-// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, and the keys of config.json.
+// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, the keys of config.json, and which of several forms
+// its weights have.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include <poise/model.hpp>
@@ -14,12 +16,13 @@ class ConfigView {
  public:
   // Without keys every one of them has its default.
   ConfigView(const Config& its) : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
-  ConfigView(const Config& its, const Attributes& keys_of_json) : config(its), json(keys_of_json) {}
+  ConfigView(const Config& its, const Attributes& keys_of_json, std::size_t its_form = 0) : config(its), json(keys_of_json), form(its_form) {}
 
   ConfigKeys keys() const { return {json, no_path()}; }
 
   const Config& config;
   const Attributes& json;
+  const std::size_t form;  // 0, or the place in Family::forms and one
 
  private:
   static const Attributes& no_keys() {

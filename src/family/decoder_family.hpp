@@ -11,6 +11,7 @@
 #include "family/decoder_plan.hpp"
 #include "family/family.hpp"
 #include "family/rope.hpp"
+#include "family/text_model.hpp"
 
 namespace poise {
 
@@ -103,6 +104,7 @@ constexpr Family decoder_family(Family its) {
   its.computed = kDecoderComputed;
   its.embedding = kDecoderEmbedding;
   its.output = kDecoderOutput;
+  if (its.reformed == nullptr) its.reformed = text_model;
   return its;
 }
 

@@ -35,6 +35,8 @@ enum class ActivationKind : std::uint8_t {
 struct Linear {
   std::string_view module;
   bool bias = false;
+
+  friend bool operator==(const Linear&, const Linear&) = default;
 };
 
 // Rotary embedding.
@@ -44,26 +46,35 @@ struct RopePlan {
   // Sequences of more than long_after tokens turn with others, all their tokens; empty: they do not.
   std::vector<float> long_frequencies = {};
   std::size_t long_after = 0;
+
+  friend bool operator==(const RopePlan&, const RopePlan&) = default;
 };
+
+enum class ExpertsStored : std::uint8_t { each, stacked, packed };
 
 struct ExpertsPlan {
   std::size_t count = 0;
   std::size_t used = 0;  // by a token: those with the best scores
   Linear router;
   bool normalized = true;  // the weights of those used add up to one
-  // Expert 7 has the modules LIST.7.GATE, ...; or if they are stacked, tensor LIST.GATE [count, in, out] has all of them, with the numbers of
-  // gate and up by turns, and there are biases LIST.GATE_bias.
-  bool stacked = false;
+  // Expert 7 has the modules LIST.7.GATE, ..., with biases or without; or all are in one tensor LIST.GATE [count, in, out], with the numbers of gate
+  // and up by turns, and biases LIST.GATE_bias; or the same in two, LIST.GATE_blocks and LIST.GATE_scales, [out, in] (gpt_oss_experts.hpp).
+  ExpertsStored stored = ExpertsStored::each;
+  bool bias = false;
   std::string_view list;
   std::string_view gate;
   std::string_view up;
   std::string_view down;
+
+  friend bool operator==(const ExpertsPlan&, const ExpertsPlan&) = default;
 };
 
 struct LayerPlan {
   std::size_t window = 0;               // positions that a token sees, itself among them; 0: all before it
   std::optional<std::size_t> rope = 0;  // of DecoderPlan::ropes
   bool experts = false;
+
+  friend bool operator==(const LayerPlan&, const LayerPlan&) = default;
 };
 
 struct DecoderPlan {
@@ -111,6 +122,8 @@ struct DecoderPlan {
   // Tensor: what the frequencies are divided by, in models that have it. Files of llama.cpp have it in place of rope_scaling.
   std::string_view rope_divisors = {};
   std::vector<LayerPlan> layers;
+
+  friend bool operator==(const DecoderPlan&, const DecoderPlan&) = default;
 };
 
 }  // namespace poise

@@ -41,7 +41,22 @@ const Attributes& family_keys(const Family& family, const Attributes& config_jso
   return object == nullptr ? config_json : *object;
 }
 
-ConfigView config_view(const Model& model) { return {*model.config, family_keys(family_of(model), model.config_json)}; }
+std::size_t form_of(const Model& model, const Family& family) {
+  for (std::size_t i = 0; i < family.forms.size(); ++i) {
+    if (find_weight(model, family, family.forms[i]) != nullptr) return i + 1;
+  }
+  return 0;
+}
+
+ConfigView config_view(const Model& model) {
+  const Family& family = family_of(model);
+  return {*model.config, family_keys(family, model.config_json), form_of(model, family)};
+}
+
+std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers) {
+  const Family* family = find_family(model.card.model_type);
+  return family == nullptr || family->reformed == nullptr ? std::nullopt : family->reformed(model, reader, numbers);
+}
 
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name) {
   if (const Tensor* tensor = model.find(name)) return tensor;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,16 @@ struct NameBeginning {
   std::string_view other;
 };
 
+// Who reads weights that can be stored in several forms.
+enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
+
+// A model with its weights in another form.
+struct Reformed {
+  Model model;
+  std::vector<std::string> replaced;  // the tensors that others were made of
+  std::vector<std::string> losses;    // what went, one sentence each
+};
+
 struct Family {
   std::string_view model_type;  // in config.json
   std::string_view title;       // for people: "a {title} model"
@@ -39,13 +50,15 @@ struct Family {
   Config (*read_config)(const ConfigKeys& keys);
   // The object of config.json with all of its keys; empty: config.json itself.
   std::string_view nested = {};
+  std::string_view text_type = {};  // the model_type of what that object describes alone
   // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null: nothing.
   std::vector<std::string> (*faults)(const ConfigView& view) = nullptr;
   // How it computes. Throws unsupported or invalid_file, with no path, for what Poise cannot run. Requires: no faults.
   DecoderPlan (*plan)(const ConfigView& view);
   // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
-  bool has_dropout = false;  // config.json always has the key
+  bool has_dropout = false;             // config.json always has the key
+  std::string_view window_switch = {};  // the key without which, and true, sliding_window does not count; empty: it always does
 
   // Its tensors. Those that begin with a prefix are weights: one that the table does not have makes it another model.
   TensorTable tensors;
@@ -54,6 +67,14 @@ struct Family {
   std::span<const NameBeginning> spellings = {};
   std::string_view embedding = {};  // its rows are tokens
   std::string_view output = {};     // makes scores; where embeddings are tied, the embedding does
+
+  // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form has.
+  std::span<const std::string_view> forms = {};
+  // The model in the form that its reader takes, computed when it is read; where it is to be `numbers`, codes that are several tensors become those.
+  // Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says.
+  std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
+  // The quant_method of a quantization_config that it follows; empty: none.
+  std::string_view quantization = {};
 
   // The token that ends a text of a model without vocabulary; -1: none.
   std::int32_t end_of_text = -1;

@@ -189,6 +189,7 @@ constexpr Family kGemma3Family = decoder_family({.model_type = "gemma3",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma3,
                                                  .nested = kTextConfig,
+                                                 .text_type = "gemma3_text",
                                                  .plan = plan_gemma3,
                                                  .followed = kFollowedByGemma3,
                                                  .tensors = decoder_table(kGemma3Layer)});

@@ -1,6 +1,6 @@
 // Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that takes its part of the attention and has
-// no value; every other layer looks back a window; and each token chooses num_experts_per_tok of num_local_experts, whose matrices are stacked, [in, out], with
-// the numbers of gate and up by turns, and whose activation is clamped.
+// no value; every other layer looks back a window; and each token chooses num_experts_per_tok of num_local_experts, whose activation is clamped.
+// gpt_oss_experts.hpp says how these are stored.
 #include "family/gpt_oss.hpp"
 
 #include <array>
@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "family/decoder_family.hpp"
+#include "family/gpt_oss_experts.hpp"
 
 namespace poise {
 namespace {
@@ -25,8 +26,19 @@ Config read_config(const ConfigKeys& keys) {
 bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
 bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
 
+bool has_form(const ConfigView& view, GptOssForm form) { return view.form == static_cast<std::size_t>(form); }
+bool is_numbers(const ConfigView& view) { return has_form(view, GptOssForm::numbers); }
+bool is_packed(const ConfigView& view) { return has_form(view, GptOssForm::packed); }
+bool is_separate(const ConfigView& view) { return has_form(view, GptOssForm::separate); }
+bool is_together(const ConfigView& view) { return !is_separate(view); }
+
 std::vector<std::string> faults(const ConfigView& view) {
-  return size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+  std::vector<std::string> faults = size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+  if (is_packed(view) && (view.config.hidden_size % 32 != 0 || view.config.intermediate_size % 32 != 0)) {
+    faults.push_back(
+        fmt::format("hidden_size {} and intermediate_size {}: MXFP4 has blocks of 32 numbers", view.config.hidden_size, view.config.intermediate_size));
+  }
+  return faults;
 }
 
 void require(const ConfigView& view, std::string_view key, float supported) {
@@ -45,10 +57,13 @@ DecoderPlan plan(const ConfigView& view) {
   plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
                   .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
                   .router = {"mlp.router", true},
-                  .stacked = true,
+                  .stored = is_separate(view) ? ExpertsStored::each
+                            : is_packed(view) ? ExpertsStored::packed
+                                              : ExpertsStored::stacked,
+                  .bias = true,
                   .list = "mlp.experts",
-                  .gate = "gate_up_proj",
-                  .up = {},
+                  .gate = is_separate(view) ? "gate_proj" : "gate_up_proj",
+                  .up = "up_proj",
                   .down = "down_proj"};
   if (rope_scaling(view) == nullptr) throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
   set_windows(plan, view, sliding_layers(view, is_even));
@@ -58,16 +73,32 @@ DecoderPlan plan(const ConfigView& view) {
 
 std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
 std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
+std::uint64_t hidden_blocks(const ConfigView& view) { return axis::hidden(view) / 32; }
+std::uint64_t inner_blocks(const ConfigView& view) { return axis::inner(view) / 32; }
+std::uint64_t block_bytes(const ConfigView&) { return 16; }
+
+// Of packed experts, and of separate ones.
+constexpr std::array<std::string_view, 2> kForms = {"model.layers.0.mlp.experts.gate_up_proj_blocks", "model.layers.0.mlp.experts.0.gate_proj.weight"};
 
 constexpr std::array kRest = std::to_array<TensorRow>({
     {"self_attn.sinks", {axis::heads}},
     {"post_attention_layernorm.weight", {axis::hidden}},
     {"mlp.router.weight", {experts, axis::hidden}},
     {"mlp.router.bias", {experts}},
-    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}},
-    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}},
-    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}},
-    {"mlp.experts.down_proj_bias", {experts, axis::hidden}},
+    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}, is_numbers},
+    {"mlp.experts.gate_up_proj_blocks", {experts, gate_and_up, hidden_blocks, block_bytes}, is_packed},
+    {"mlp.experts.gate_up_proj_scales", {experts, gate_and_up, hidden_blocks}, is_packed},
+    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}, is_together},
+    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}, is_numbers},
+    {"mlp.experts.down_proj_blocks", {experts, axis::hidden, inner_blocks, block_bytes}, is_packed},
+    {"mlp.experts.down_proj_scales", {experts, axis::hidden, inner_blocks}, is_packed},
+    {"mlp.experts.down_proj_bias", {experts, axis::hidden}, is_together},
+    {"mlp.experts.*.gate_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
+    {"mlp.experts.*.gate_proj.bias", {axis::inner}, is_separate, nullptr, experts},
+    {"mlp.experts.*.up_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
+    {"mlp.experts.*.up_proj.bias", {axis::inner}, is_separate, nullptr, experts},
+    {"mlp.experts.*.down_proj.weight", {axis::hidden, axis::inner}, is_separate, nullptr, experts},
+    {"mlp.experts.*.down_proj.bias", {axis::hidden}, is_separate, nullptr, experts},
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
@@ -81,6 +112,9 @@ constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
                                                  .faults = faults,
                                                  .plan = plan,
                                                  .followed = kFollowed,
-                                                 .tensors = decoder_table(kLayer)});
+                                                 .tensors = decoder_table(kLayer),
+                                                 .forms = kForms,
+                                                 .reformed = reformed_gpt_oss,
+                                                 .quantization = "mxfp4"});
 
 }  // namespace poise

@@ -43,6 +43,7 @@ constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
                                                    .title = "Mistral or Llama",
                                                    .read_config = read_mistral,
                                                    .nested = kTextConfig,
+                                                   .text_type = "mistral",
                                                    .plan = plan,
                                                    .followed = kFollowedByMistral,
                                                    .tensors = decoder_table(kMistralLayer)});

@@ -45,7 +45,7 @@ inline std::uint64_t keys(const ConfigView& view) { return static_cast<std::uint
 
 struct TensorRow {
   std::string_view name;       // of a layer's tensor: what follows the layer's number. With a "*" there are several, with numbers from 0 there
-  std::array<Length, 3> axes;  // from the outermost; null: no more
+  std::array<Length, 4> axes;  // from the outermost; null: no more
   Needed needed = nullptr;     // null: by every model
   bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: by every layer
   Length copies = nullptr;                                                  // how many, where there is a "*"

@@ -13,6 +13,7 @@
 #include <poise/finding.hpp>
 #include <poise/format.hpp>
 
+#include "family/family.hpp"
 #include "formats/input.hpp"
 #include "io/sink.hpp"
 
@@ -61,6 +62,7 @@ struct Format {
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
   bool holds_bf16;
   HeldLayouts layouts = {};
+  WeightReader weights = WeightReader::any;  // who reads its files, where weights can be stored in several forms
 
   // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a few bytes, never throws
   // for what they say. Null: other formats begin as it does.

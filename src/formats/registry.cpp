@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "family/families.hpp"
 #include "formats/alt/alt.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
@@ -209,8 +210,11 @@ std::vector<std::string> losses_of(const Model& model, const Format& format, con
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
-  write_model(model, writer, *output, options);
-  SaveReport report{std::string(format), output->bytes(), losses_of(model, writer, options)};
+  auto as_read = reformed(model, writer.weights, false);
+  const Model& written = as_read ? as_read->model : model;
+  write_model(written, writer, *output, options);
+  SaveReport report{std::string(format), output->bytes(), losses_of(written, writer, options)};
+  if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
   output->commit();
   return report;
 }

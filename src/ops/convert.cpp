@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -72,7 +73,12 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   require_room(work, written, output);
   std::optional<DigestCheck> check;
   if (options.verify) {
-    const auto is_taken = [&](const Tensor& tensor) { return has_digests(*work.input, tensor) && transformed.model.find(tensor.name) != nullptr; };
+    const std::vector<std::string> none;
+    const std::vector<std::string>& replaced = transformed.reformed ? transformed.reformed->replaced : none;
+    const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // into other tensors
+    const auto is_taken = [&](const Tensor& tensor) {
+      return has_digests(*work.input, tensor) && (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));
+    };
     check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
   }
   const auto write = [&](const Progress& progress) {
@@ -92,7 +98,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   report.warnings = transformed.model.warnings;
   if (const std::string replaced = file.replaces(); !replaced.empty()) report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  report.losses = losses_of(transformed.model, *work.format, options.write);
+  report.losses = losses_of(transformed, *work.format, options.write);
   losses.tell(report);
   return report;
 }

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "model/without_tensors.hpp"
+
 namespace poise {
 namespace {
 

@@ -33,13 +33,14 @@ Plan described(std::shared_ptr<Plan::Work> work) {
   plan.skipped = transformed.skipped;
   plan.warnings = model.warnings;
   if (!work->replaces.empty()) plan.warnings.push_back({Severity::warning, work->replaces, {}, std::nullopt});
-  plan.losses = losses_of(model, *work->format, work->options.write);
+  plan.losses = losses_of(transformed, *work->format, work->options.write);
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;
   plan.tensors.reserve(file.tensor_bytes.size());
+  const Model& before = transformed.reformed ? transformed.reformed->model : *work->input;
   for (std::size_t i = 0; i < file.tensor_bytes.size(); ++i) {
     const Tensor& tensor = model.tensors()[i];
-    PlannedTensor& to = plan.tensors.emplace_back(planned(*work->input->find(tensor.name), tensor));
+    PlannedTensor& to = plan.tensors.emplace_back(planned(*before.find(tensor.name), tensor));
     if (!transformed.perhaps_sparse.contains(tensor.name)) to.bytes_out = file.tensor_bytes[i];
   }
   plan.work = std::move(work);

@@ -11,6 +11,7 @@
 #include "family/families.hpp"
 #include "formats/gguf/imatrix.hpp"
 #include "model/card.hpp"
+#include "model/without_tensors.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/glob.hpp"
 #include "tensor/group_scheme.hpp"
@@ -294,20 +295,10 @@ void warn_of_lost_parts(Model& model, const std::vector<std::string>& tensors) {
 
 }  // namespace
 
-Model without_tensors(const Model& model) {
-  Model result;
-  result.origin = model.origin;
-  result.card = model.card;
-  result.config = model.config;
-  result.config_json = model.config_json;
-  result.vocabulary = model.vocabulary;
-  result.attributes = model.attributes;
-  result.warnings = model.warnings;
-  return result;
-}
-
-Transformed transform(const Model& model, const Format& target, const ConvertOptions& options) {
+Transformed transform(const Model& input, const Format& target, const ConvertOptions& options) {
   Transformed result;
+  result.reformed = reformed(input, target.weights, options.dtype || options.quantize || !options.recipe.empty());
+  const Model& model = result.reformed ? result.reformed->model : input;
   result.model = without_tensors(model);
   replace_fields(result.model.card, checked_card(options.card));
   read_config_as(result.model, options.card.model_type);
@@ -333,6 +324,12 @@ Transformed transform(const Model& model, const Format& target, const ConvertOpt
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
   warn_of_lost_parts(result.model, bereft);
   return result;
+}
+
+std::vector<std::string> losses_of(const Transformed& transformed, const Format& format, const WriteOptions& options) {
+  std::vector<std::string> losses = transformed.reformed ? transformed.reformed->losses : std::vector<std::string>();
+  std::ranges::move(losses_of(transformed.model, format, options), std::back_inserter(losses));
+  return losses;
 }
 
 void make_sparse(Transformed& transformed, const ConvertOptions& options) {

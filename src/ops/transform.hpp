@@ -1,12 +1,14 @@
 // transform: the middle of a conversion. Makes a model of lazy tensors out of another: select, cast, quantize.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include <poise/convert.hpp>
 
+#include "family/family.hpp"
 #include "formats/format.hpp"
 
 namespace poise {
@@ -27,18 +29,19 @@ struct QuantizedTensor {
 
 struct Transformed {
   Model model;
+  std::optional<Reformed> reformed;                // what it was made of, where its weights have another form than the input's
   std::vector<std::string> skipped;                // names
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
 };
 
-// All of a model but its tensors.
-Model without_tensors(const Model& model);
-
 // Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict each other.
 // Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
+
+// What a file of the format will not hold of the input, one sentence each.
+std::vector<std::string> losses_of(const Transformed& transformed, const Format& format, const WriteOptions& options);
 
 // Makes those tensors sparse that have enough zeros. Reads all that may become so. Throws what that throws.
 void make_sparse(Transformed& transformed, const ConvertOptions& options);

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "family/gpt_oss_experts.hpp"
 #include "kernels/norm.hpp"
 
 namespace poise {
@@ -55,12 +56,12 @@ class Loader {
 
   Experts experts(const std::string& prefix, const ExpertsPlan& plan) const {
     Experts experts = {projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
-    if (plan.stacked) {
+    if (plan.stored != ExpertsStored::each) {
       experts.all = stacked(prefix, plan);
       return experts;
     }
     for (std::size_t i = 0; i < plan.count; ++i) {
-      experts.all.push_back(network(fmt::format("{}{}.{}.", prefix, plan.list, i), {{plan.gate}, {plan.up}}, {plan.down}));
+      experts.all.push_back(network(fmt::format("{}{}.{}.", prefix, plan.list, i), {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias}));
     }
     return experts;
   }
@@ -108,8 +109,12 @@ class Loader {
  private:
   std::vector<FeedForward> stacked(const std::string& prefix, const ExpertsPlan& plan) const {
     const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
-    auto gate = load_matrices(tensor(of(plan.gate)), Orientation::in_out);
-    auto down = load_matrices(tensor(of(plan.down)), Orientation::in_out);
+    const auto matrices = [&](std::string_view name) {
+      if (plan.stored == ExpertsStored::stacked) return load_matrices(tensor(of(name)), Orientation::in_out);
+      return load_matrices(joined_mx(tensor(of(name) + std::string(kGptOssBlocks)), tensor(of(name) + std::string(kGptOssScales))), Orientation::out_in);
+    };
+    auto gate = matrices(plan.gate);
+    auto down = matrices(plan.down);
     const std::vector<float> gate_bias = load_vector(tensor(of(plan.gate) + "_bias"));
     const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
     const auto row = [&](const std::vector<float>& all, std::size_t i) {

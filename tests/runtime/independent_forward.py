@@ -29,7 +29,8 @@ HELD_BY_ALT = ("llama", "mistral")
 def targets(config, dtype):
     """What to convert to; without configurations that ALT cannot hold."""
     alt = dtype != "BF16" and config["model_type"] in HELD_BY_ALT
-    return (None, "model.zt", "model.alt") if alt else (None, "model.zt")
+    several = config["model_type"] == "gpt_oss"  # forms of experts: those of GGUF, what a directory makes of these, and numbers
+    return [None, "model.zt"] + ["model.alt"] * alt + ["model.gguf", "again/", "numbers/"] * several
 
 
 def main():
@@ -56,7 +57,9 @@ def main():
 def run(poise, directory, target, tokens):
     try:
         if target:
-            subprocess.run([poise, "convert", directory, "-o", directory / target], check=True, capture_output=True)
+            source = directory / "model.gguf" if target == "again/" else directory
+            numbers = ["--dtype", "f32"] if target == "numbers/" else []
+            subprocess.run([poise, "convert", source, "-o", f"{directory}/{target}", *numbers], check=True, capture_output=True)
         ran = subprocess.run([poise, "run", directory / target if target else directory, "--tokens", ",".join(map(str, tokens)), "--logits"], check=True,
                              capture_output=True)
         return json.loads(ran.stdout)["logits"]

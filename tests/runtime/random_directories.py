@@ -36,6 +36,7 @@ GEMMA3_ROPE = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_th
 GPT_OSS = family("gpt_oss", num_key_value_heads=2, head_dim=16, intermediate_size=64, num_local_experts=6, num_experts_per_tok=3, sliding_window=16,
                  rope_theta=150000.0, attention_bias=True, rope_scaling={"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
                                                                          "original_max_position_embeddings": 128})
+GPT_OSS_MXFP4 = {**GPT_OSS, "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}
 GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new", "n_embd": 96, "n_head": 6, "n_layer": 3, "n_positions": 128,
         "n_ctx": 128, "layer_norm_epsilon": 1e-5, "vocab_size": 960, "bos_token_id": 1, "eos_token_id": 2}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
@@ -98,6 +99,7 @@ CASES = [  # name, dtype, tokens, changes to the configuration
     ("gpt2", "BF16", 60, GPT2),
     ("gpt2-f32", "F32", 60, {**GPT2, "n_inner": 128, "tie_word_embeddings": False, "unprefixed": True}),
     ("gpt_oss", "BF16", 60, GPT_OSS),
+    ("gpt_oss-mxfp4", "BF16", 60, GPT_OSS_MXFP4),
     ("gpt_oss-types", "F32", 60, {**GPT_OSS, "layer_types": ["full_attention", "sliding_attention", "full_attention"]}),
 ]
 
@@ -217,9 +219,30 @@ def file_name(name, config):
     return "language_model." + name if "text_config" in config else name
 
 
+# What codes of E2M1 stand for.
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def packed(shape, random):
+    """MXFP4 as gpt-oss has it: experts' matrices [experts, in, out] as codes [experts, out, in / 32, 16] of two neighbours a byte, the first in the low half,
+    and the exponents of their scales; and the numbers that they stand for."""
+    experts, columns, rows = shape
+    blocks = random.integers(0, 256, (experts, rows, columns // 32, 16), dtype=np.uint8)
+    scales = random.integers(121, 125, (experts, rows, columns // 32), dtype=np.uint8)
+    codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(experts, rows, columns // 32, 32)
+    values = E2M1[codes] * 2.0 ** (scales.astype(np.float64)[..., None] - 127)
+    return blocks, scales, values.reshape(experts, rows, columns).swapaxes(1, 2)
+
+
 def write_directory(directory, config, tokenizer, dtype, random):
     header, body, numbers = {}, b"", {}
     for name, shape in shapes(config):
+        if len(shape) == 3 and "quantization_config" in config:
+            blocks, scales, numbers[name] = packed(shape, random)
+            for ending, array in (("_blocks", blocks), ("_scales", scales)):
+                header[name + ending] = {"dtype": "U8", "shape": array.shape, "data_offsets": [len(body), len(body) + array.nbytes]}
+                body += array.tobytes()
+            continue
         array, numbers[name] = stored(random_weights(name, shape, config, random), dtype)
         header[file_name(name, config)] = {"dtype": dtype, "shape": shape, "data_offsets": [len(body), len(body) + array.nbytes]}
         body += array.tobytes()

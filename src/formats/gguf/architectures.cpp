@@ -153,6 +153,28 @@ constexpr std::array kOlmo2Layer = std::to_array<NameRow>({
     {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
 });
 
+constexpr std::array kGptOssLayer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_q.bias", "self_attn.q_proj.bias"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_k.bias", "self_attn.k_proj.bias"},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_v.bias", "self_attn.v_proj.bias"},
+    {"attn_sinks.weight", "self_attn.sinks"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"attn_output.bias", "self_attn.o_proj.bias"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate_inp.weight", "mlp.router.weight"},
+    {"ffn_gate_inp.bias", "mlp.router.bias"},
+    {"ffn_gate_exps.weight", "mlp.experts.*.gate_proj.weight", Change::stacked},
+    {"ffn_gate_exps.bias", "mlp.experts.*.gate_proj.bias", Change::stacked},
+    {"ffn_up_exps.weight", "mlp.experts.*.up_proj.weight", Change::stacked},
+    {"ffn_up_exps.bias", "mlp.experts.*.up_proj.bias", Change::stacked},
+    {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
+    {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
+});
+
 constexpr auto kNumber = KeyRow::Kind::number;
 constexpr auto kInteger = KeyRow::Kind::integer;
 
@@ -174,6 +196,12 @@ constexpr std::array kSharedKeys = std::to_array<KeyRow>({
 });
 
 constexpr std::array kQwen3MoeKeys = std::to_array<KeyRow>({{"expert_count", "num_experts"}});
+
+// Of gpt-oss, whose configuration has one length.
+constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
+
+// A factor of attention by position that Poise does not follow.
+constexpr std::array kMistral3Keys = std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
     {"attn_logit_softcapping", "attn_logit_softcapping", kNumber},
@@ -199,6 +227,7 @@ constexpr std::array kGpt2Keys = std::to_array<KeyRow>({
 
 constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
 constexpr std::array kQwen3MoeFixed = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"norm_topk_prob", true, true}});
+constexpr std::array kGptOssFixed = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"attention_bias", true, false}});
 constexpr std::array kGpt2Fixed = std::to_array<FixedKey>({
     {"activation_function", std::string_view("gelu_new"), false},
     {"scale_attn_weights", true, false},
@@ -221,6 +250,8 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .holds_long_factors = true},
     {.name = "llama", .model_type = "mistral", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
     {.name = "llama", .model_type = "mixtral", .whole = kWhole, .layer = kMixtralLayer, .has_experts = true, .shared_keys = kSharedKeys, .fixed = kSilu},
+    // Mistral Small since 3.1, as llama.cpp's conversion calls it.
+    {.name = "mistral3", .model_type = "mistral", .whole = kWhole, .layer = kLlamaLayer, .keys = kMistral3Keys, .shared_keys = kSharedKeys, .fixed = kSilu},
     {.name = "qwen2", .model_type = "qwen2", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
     {.name = "qwen3", .model_type = "qwen3", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kQwen3Signs},
     {.name = "qwen3moe",
@@ -268,6 +299,16 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .fixed = kGpt2Fixed,
      .rotates = false},
     {.name = "olmo2", .model_type = "olmo2", .whole = kWhole, .layer = kOlmo2Layer, .shared_keys = kSharedKeys, .fixed = kSilu, .window_period = 4},
+    {.name = "gpt-oss",
+     .model_type = "gpt_oss",
+     .whole = kWhole,
+     .layer = kGptOssLayer,
+     .has_experts = true,
+     .keys = kGptOssKeys,
+     .shared_keys = kSharedKeys,
+     .fixed = kGptOssFixed,
+     .signs = kQwen3Signs,
+     .window_period = 2},
     {.name = "smollm3", .model_type = "smollm3", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kLlamaSigns},
 });
 

@@ -19,7 +19,7 @@ enum class Change : std::uint8_t {
   keys,        // the same, with as many heads as keys have
   plus_one,    // 1 is added to each element
   transposed,  // [out, in] in llama.cpp, [in, out] in transformers
-  stacked,     // the experts' matrices: one tensor [experts, out, in] in llama.cpp, a tensor each in transformers
+  stacked,     // the experts' matrices and biases: one tensor [experts, out, in] or [experts, out] in llama.cpp, a tensor each in Poise
 };
 
 struct NameRow {

@@ -144,7 +144,9 @@ class TensorAdder {
 
   void add(const TensorInfo& info, std::uint64_t bytes) {
     const auto known = architecture_ == nullptr ? std::nullopt : canonical_name(*architecture_, info.name);
-    if (known && known->change == Change::stacked && info.shape.size() == 3 && is_interpreted(info)) return add_experts(info, known->name, bytes);
+    if (known && known->change == Change::stacked && info.shape.size() == (known->name.ends_with(".bias") ? 2U : 3U) && is_interpreted(info)) {
+      return add_experts(info, known->name, bytes);
+    }
     Tensor stored = tensor(info, bytes);
     if (take_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
@@ -162,7 +164,7 @@ class TensorAdder {
     if (experts > kMaxExperts) fail(info, fmt::format("{} experts, at most {} are read", experts, kMaxExperts));
     if (experts == 0 || bytes / experts < kLeastExpertBytes) fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
     TensorInfo one = info;
-    one.shape = {info.shape[1], info.shape[2]};
+    one.shape = Shape(info.shape.begin() + 1, info.shape.end());
     for (std::uint64_t i = 0; i < experts; ++i) {
       one.name = expert_name(name, i);
       model_.add(tensor(one, bytes / experts));

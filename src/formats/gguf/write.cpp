@@ -102,7 +102,7 @@ using Experts = std::map<std::uint64_t, Stored>;
 
 Stored stacked(Experts experts) {
   const Stored& first = experts.begin()->second;
-  Stored result{first.name, {experts.size(), 1, 1}, first.type, first.blob};
+  Stored result{first.name, {experts.size()}, first.type, first.blob};
   std::vector<BlobPtr> blobs;
   for (auto& [number, one] : experts) {
     if (number != blobs.size()) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expert {} is not there", one.name, blobs.size()));
@@ -111,9 +111,10 @@ Stored stacked(Experts experts) {
     }
     blobs.emplace_back(one.blob);
   }
-  if (first.shape.size() != 2) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are no matrices", first.name));
-  result.shape[1] = first.shape[0];
-  result.shape[2] = first.shape[1];
+  if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U)) {
+    throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are no matrices", first.name));
+  }
+  for (const std::uint64_t length : first.shape) result.shape.push_back(length);
   result.blob = make_joined_blob(std::move(blobs));
   return result;
 }

@@ -268,6 +268,7 @@ const Format kHuggingFace = {
     .extensions = {},
     .options = {.shard_size = true},
     .holds_bf16 = true,
+    .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing
     .why_kept = huggingface::why_kept,
     .read = read,

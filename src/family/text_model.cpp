@@ -1,0 +1,77 @@
+#include "family/text_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "family/families.hpp"
+#include "model/without_tensors.hpp"
+
+namespace poise {
+namespace {
+
+// They may be beside text_config, and count for the text model where it does not say them itself.
+constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
+// Nothing goes with them.
+constexpr std::array<std::string_view, 7> kOfTheFile = {"architectures",        "model_type",  "dtype",    "torch_dtype",
+                                                        "transformers_version", "text_config", "use_cache"};
+
+std::string some(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 3;
+  const std::size_t named = std::min(names.size(), kNamed);
+  const std::string more = names.size() > named ? fmt::format(" and {} more", names.size() - named) : "";
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
+}
+
+// The configuration of the text model. Requires: the family's keys are an object of their own.
+Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
+  Attributes text = family_keys(family, model.config_json);
+  std::vector<std::string> lost;
+  for (const auto& [key, value] : model.config_json) {
+    if (std::ranges::find(kTokens, key) != kTokens.end()) {
+      if (text.find(key) == nullptr) text.set(key, value);
+    } else if (std::ranges::find(kOfTheFile, key) == kOfTheFile.end()) {
+      lost.push_back(key);
+    }
+  }
+  text.set("model_type", family.text_type);
+  if (!lost.empty()) losses.push_back(fmt::format("the text model alone is written; what the configuration says of the others is lost: {}", some(lost)));
+  return text;
+}
+
+}  // namespace
+
+std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool) {
+  if (reader != WeightReader::llama_cpp || !model.config) return std::nullopt;
+  const Family& family = family_of(model);
+  const bool nested = !family.nested.empty();
+  const auto is_named = [&](const Tensor& tensor) { return table_name(family, tensor.name) == tensor.name; };
+  if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;
+  Reformed result{without_tensors(model), {}, {}};
+  if (nested) {
+    if (&family_keys(family, model.config_json) != &model.config_json) result.model.config_json = text_config(model, family, result.losses);
+    result.model.card.model_type = family.text_type;
+  }
+  std::vector<std::string> others;
+  for (const Tensor& tensor : model.tensors()) {
+    std::string name = table_name(family, tensor.name);
+    if (nested && !family.tensors.has(name)) {
+      others.push_back(tensor.name);
+      continue;
+    }
+    if (name != tensor.name) result.replaced.push_back(tensor.name);
+    Tensor named = tensor;
+    named.name = std::move(name);
+    result.model.add(std::move(named));
+  }
+  if (!others.empty()) {
+    const std::string count = others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
+    result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, some(others)));
+  }
+  return result;
+}
+
+}  // namespace poise

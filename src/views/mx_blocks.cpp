@@ -1,0 +1,115 @@
+#include "views/mx_blocks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "views/strided.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kCodes = 16;  // bytes of a block's codes
+constexpr std::size_t kBlock = kCodes + 1;
+constexpr std::size_t kAtOnce = 512;  // blocks
+
+using Codes = std::array<std::byte, kCodes>;
+
+std::byte low(std::byte pair) { return pair & std::byte{15}; }
+std::byte high(std::byte pair) { return pair >> 4; }
+
+void to_halves(const std::byte* by_turns, std::byte* out) {
+  for (std::size_t i = 0; i < kCodes / 2; ++i) {
+    const std::byte first = by_turns[i];
+    const std::byte second = by_turns[kCodes / 2 + i];
+    out[2 * i] = low(first) | low(second) << 4;
+    out[2 * i + 1] = high(first) | (second & std::byte{0xf0});
+  }
+}
+
+void to_turns(const std::byte* halves, std::byte* out) {
+  for (std::size_t i = 0; i < kCodes / 2; ++i) {
+    const std::byte even = halves[2 * i];
+    const std::byte odd = halves[2 * i + 1];
+    out[i] = low(even) | low(odd) << 4;
+    out[kCodes / 2 + i] = high(even) | (odd & std::byte{0xf0});
+  }
+}
+
+// Pieces of `piece` bytes, made some at a time.
+template <typename Make>
+void read_pieces(std::uint64_t offset, std::span<std::byte> out, std::size_t piece, const Make& make) {
+  std::vector<std::byte> made(std::min<std::size_t>(kAtOnce, out.size() / piece + 2) * piece);
+  while (!out.empty()) {
+    const auto skipped = static_cast<std::size_t>(offset % piece);
+    const std::size_t pieces = std::min(made.size() / piece, (skipped + out.size() + piece - 1) / piece);
+    make(offset / piece, pieces, made.data());
+    const std::size_t bytes = std::min(out.size(), pieces * piece - skipped);
+    std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(skipped), bytes, out.begin());
+    offset += bytes;
+    out = out.subspan(bytes);
+  }
+}
+
+class BlocksBlob final : public Blob {
+ public:
+  BlocksBlob(BlobPtr codes, BlobPtr scales) : codes_(std::move(codes)), scales_(std::move(scales)) {}
+
+  std::uint64_t size() const override { return scales_->size() * kBlock; }
+  bool seekable() const override { return codes_->seekable() && scales_->seekable(); }
+  bool decodable() const override { return codes_->decodable() && scales_->decodable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> codes;
+    std::vector<std::byte> scales;
+    read_pieces(offset, out, kBlock, [&](std::uint64_t first, std::size_t count, std::byte* to) {
+      codes.resize(count * kCodes);
+      scales.resize(count);
+      codes_->read(first * kCodes, codes);
+      scales_->read(first, scales);
+      for (std::size_t i = 0; i < count; ++i) {
+        to[i * kBlock] = scales[i];
+        to_halves(codes.data() + i * kCodes, to + i * kBlock + 1);
+      }
+    });
+  }
+
+ private:
+  BlobPtr codes_;
+  BlobPtr scales_;
+};
+
+class CodesBlob final : public Blob {
+ public:
+  explicit CodesBlob(BlobPtr blocks) : blocks_(std::move(blocks)) {}
+
+  std::uint64_t size() const override { return blocks_->size() / kBlock * kCodes; }
+  bool seekable() const override { return blocks_->seekable(); }
+  bool decodable() const override { return blocks_->decodable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> blocks;
+    read_pieces(offset, out, kCodes, [&](std::uint64_t first, std::size_t count, std::byte* to) {
+      blocks.resize(count * kBlock);
+      blocks_->read(first * kBlock, blocks);
+      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlock + 1, to + i * kCodes);
+    });
+  }
+
+ private:
+  BlobPtr blocks_;
+};
+
+}  // namespace
+
+BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) { return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales)); }
+
+BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<CodesBlob>(std::move(blocks)); }
+
+BlobPtr mxfp4_scales(BlobPtr blocks) {
+  const std::uint64_t count = blocks->size() / kBlock;
+  return make_strided_blob(std::move(blocks), {.shape = {count}, .strides = {kBlock}, .item_bytes = 1});
+}
+
+}  // namespace poise
