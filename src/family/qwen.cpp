@@ -119,12 +119,14 @@ constexpr Family kQwen2Family = decoder_family({.model_type = "qwen2",
                                                 .read_config = read_qwen2,
                                                 .plan = plan_qwen2,
                                                 .followed = kFollowedByQwen2,
+                                                .window_switch = "use_sliding_window",
                                                 .tensors = decoder_table(kQwen2Layer)});
 constexpr Family kQwen3Family = decoder_family({.model_type = "qwen3",
                                                 .title = "Qwen3",
                                                 .read_config = read_qwen3,
                                                 .plan = plan_qwen3,
                                                 .followed = kFollowedByQwen3,
+                                                .window_switch = "use_sliding_window",
                                                 .tensors = decoder_table(kQwen3Layer)});
 constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
                                                    .title = "Qwen3 MoE",
@@ -132,6 +134,7 @@ constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
                                                    .faults = moe_faults,
                                                    .plan = plan_qwen3_moe,
                                                    .followed = kFollowedByQwen3Moe,
+                                                   .window_switch = "use_sliding_window",
                                                    .tensors = decoder_table(kQwen3MoeLayer)});
 
 }  // namespace poise

@@ -55,7 +55,12 @@ constexpr std::array<std::string_view, 8> kFollowed = {"rope_scaling",   "rope_p
 
 }  // namespace
 
-constexpr Family kSmolLm3Family = decoder_family(
-    {.model_type = "smollm3", .title = "SmolLM3", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
+constexpr Family kSmolLm3Family = decoder_family({.model_type = "smollm3",
+                                                  .title = "SmolLM3",
+                                                  .read_config = read_config,
+                                                  .plan = plan,
+                                                  .followed = kFollowed,
+                                                  .window_switch = "use_sliding_window",
+                                                  .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

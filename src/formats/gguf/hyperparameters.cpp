@@ -20,6 +20,7 @@ constexpr std::string_view kOriginalLength = "rope.scaling.original_context_leng
 constexpr std::string_view kRotating = "rope.dimension_count";
 constexpr std::string_view kSliding = "sliding_attention";
 constexpr std::string_view kFull = "full_attention";
+constexpr double kUsualScalar = 256;  // query_pre_attn_scalar of Gemma 2 and 3 that do not say one
 
 // Keys of rope_scaling, for the kinds that llama.cpp computes from them.
 constexpr std::array kScalingKeys = std::to_array<KeyRow>({
@@ -265,12 +266,12 @@ class Writer {
       if (turned >= 0 && turned <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(turned);
       add(kRotating, rotating_);
     }
-    const auto scalar = number(find("query_pre_attn_scalar"));
-    if (architecture_.wide_scale_layers == 0 || !scalar) return;
+    if (architecture_.wide_scale_layers == 0) return;
+    const double scalar = number(find("query_pre_attn_scalar")).value_or(kUsualScalar);
     const bool wide = integer(written("block_count")) == architecture_.wide_scale_layers;
     const std::uint64_t theirs = wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
-    if (*scalar != static_cast<double>(theirs)) {
-      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}", theirs, *scalar));
+    if (scalar != static_cast<double>(theirs)) {
+      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}", theirs, scalar));
     }
   }
 
@@ -293,6 +294,10 @@ class Writer {
 
   void write_windows() {
     const std::uint64_t usual = architecture_.window_period;
+    const std::uint64_t window = integer(written(kSlidingWindow));
+    if (usual == 0 && window > 0 && window < integer(written("context_length"))) {
+      differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name, window));
+    }
     const auto slides = usual == 0 || integer(written(kSlidingWindow)) == 0 ? std::nullopt : windows();
     if (!slides) return;
     if (std::ranges::find(*slides, true) == slides->end()) {
@@ -311,6 +316,9 @@ class Writer {
   void write_scaling() {
     const std::string* type = rope_ == nullptr ? nullptr : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
     if (type == nullptr || *type == "default") return;
+    if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
+      differ("llama.cpp rounds the bounds between which yarn blends frequencies, rope_scaling's truncate is false");
+    }
     if (*type == "linear" || *type == "yarn") {
       add("rope.scaling.type", *type);
       for (const KeyRow& row : kScalingKeys) {
@@ -345,6 +353,8 @@ class Writer {
   void compare_fixed() {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find(fixed.config);
+      if (value == nullptr && fixed.told)
+        differ(fmt::format("llama.cpp computes as if {} were {}, by default it is not", fixed.config, to_json(as_value(fixed))));
       if (value == nullptr || *value == as_value(fixed) || (*value == Value("swish") && as_value(fixed) == Value("silu"))) continue;
       differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)), to_json(*value)));
     }

@@ -11,6 +11,7 @@
 
 #include "bytes/utf8.hpp"
 #include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
@@ -53,6 +54,21 @@ std::optional<Config> hyperparameters_in(const Attributes& map, std::string mode
   }
 }
 
+// Does a model of that configuration compute as this one does? Where neither can be said, too.
+bool is_same_computation(const Attributes& map, const Model& model) {
+  if (!model.config) return true;
+  try {
+    Model other;
+    take_config(other, map, {});
+    if (!other.config) return true;
+    const ConfigView view = config_view(model);
+    const Family& family = family_of(other);
+    return family.plan({*other.config, family_keys(family, other.config_json), view.form}) == family_of(model).plan(view);
+  } catch (const Error&) {
+    return true;
+  }
+}
+
 // Keys of config.json that a reader of the entries would not find again.
 Attributes rest_of(const Model& model, const Architecture& architecture, const Hyperparameters& hyperparameters) {
   Entries entries;
@@ -69,6 +85,14 @@ Attributes rest_of(const Model& model, const Architecture& architecture, const H
   add("model_type", model.card.model_type);
   for (const auto& [key, value] : config) {
     if (model.config_json.find(key) != nullptr && std::ranges::find(kImplied, key) == kImplied.end()) add(key, value);
+  }
+  // What the entries say although the configuration does not, where a model would compute otherwise by that: null.
+  if (!is_same_computation(said, model)) {
+    std::vector<std::string> more;
+    for (const auto& [key, value] : said) {
+      if (config.find(key) == nullptr) more.push_back(key);
+    }
+    for (const std::string& key : more) add(key, Value());
   }
   // Then what the family makes of these, if it is something else.
   if (!model.config || hyperparameters_in(said, model.card.model_type) == model.config) return rest;
