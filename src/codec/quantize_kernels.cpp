@@ -147,6 +147,38 @@ void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::
 
 bool AreWholeVectors(std::size_t size) { return size % hn::Lanes(Floats()) == 0; }
 
+// Measures whole vectors; returns how many numbers that were.
+std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count, QuantizationError& error) {
+  std::size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
+  const hn::ScalableTag<double> doubles;
+  const hn::Rebind<float, decltype(doubles)> floats;
+  const std::size_t lanes = hn::Lanes(doubles);
+  auto worst = hn::Zero(floats);
+  auto errors0 = hn::Zero(doubles), errors1 = errors0, values0 = errors0, values1 = errors0;  // two of each, so that none waits for the one before
+  const auto add = [&](std::size_t at, auto& errors, auto& values) HWY_ATTR {
+    const auto number = hn::LoadU(floats, in + at);
+    const auto lost = hn::Sub(number, hn::LoadU(floats, decoded + at));
+    worst = hn::Max(worst, hn::Abs(lost));
+    const auto wide_lost = hn::PromoteTo(doubles, lost);
+    const auto wide_number = hn::PromoteTo(doubles, number);
+    errors = hn::MulAdd(wide_lost, wide_lost, errors);
+    values = hn::MulAdd(wide_number, wide_number, values);
+  };
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    add(i, errors0, values0);
+    add(i + lanes, errors1, values1);
+  }
+  error.values = i;
+  error.worst = static_cast<double>(hn::GetLane(hn::MaxOfLanes(floats, worst)));
+  error.squared_error = hn::GetLane(hn::SumOfLanes(doubles, hn::Add(errors0, errors1)));
+  error.squared_values = hn::GetLane(hn::SumOfLanes(doubles, hn::Add(values0, values1)));
+#else
+  (void)in, (void)decoded, (void)count, (void)error;
+#endif
+  return i;
+}
+
 // Packs whole vectors of pairs; returns how many codes that were.
 std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* out) {
   std::size_t i = 0;
@@ -180,6 +212,7 @@ HWY_EXPORT(FindRanges);
 HWY_EXPORT(QuantizeLinear);
 HWY_EXPORT(QuantizeGroups);
 HWY_EXPORT(PackNibbles);
+HWY_EXPORT(MeasureLoss);
 
 constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
 
@@ -249,6 +282,19 @@ QuantizationError quantize_groups_linear(std::span<const float> in, std::span<co
   for (std::size_t g = 0; g < factors.size(); ++g) {
     const int zero = factors[g].zero;
     error.merge(quantize_linear(in.data() + g * size, size, factors[g].factor, {-zero, largest_code - zero, zero}, codes + g * size));
+  }
+  return error;
+}
+
+QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count) {
+  QuantizationError error;
+  std::size_t i = HWY_DYNAMIC_DISPATCH(MeasureLoss)(in, decoded, count, error);
+  error.values = count;
+  for (; i < count; ++i) {
+    const float lost = in[i] - decoded[i];
+    error.worst = std::max(error.worst, static_cast<double>(std::abs(lost)));
+    error.squared_error += static_cast<double>(lost) * static_cast<double>(lost);
+    error.squared_values += static_cast<double>(in[i]) * static_cast<double>(in[i]);
   }
   return error;
 }

@@ -1,4 +1,4 @@
-// The vector loops of quantize.cpp and scale_search.cpp, chosen for the processor at run time.
+// The vector loops of quantize.cpp, block_quantize.cpp and scale_search.cpp, chosen for the processor at run time.
 #pragma once
 
 #include <cstddef>
@@ -51,6 +51,9 @@ struct GroupFactor {
 // quantize_linear() of consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
 // Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is zero.
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes);
+
+// What is lost when numbers become others: differences in float32, squares and their sums in float64.
+QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
 // Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero beside
 // it.

@@ -11,6 +11,7 @@
 #include <poise/error.hpp>
 #include <poise/stored_type.hpp>
 
+#include "codec/quantize_kernels.hpp"
 #include "io/read_fully.hpp"
 #include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
@@ -106,31 +107,29 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElements / row_); }
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
-    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
-    if (bad.count > 0) {
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name_, first * row_ + bad.first))
-          .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
-    }
+    if (loss == nullptr) require_finite(first, memory);
     type_.encode({memory.numbers.data(), count, row_, importance_ ? importance_->data() : nullptr}, out);
-    if (loss != nullptr) measure(count, memory, out, *loss);
+    if (loss == nullptr) return;
+    const QuantizationError error = measure(count, memory, out);
+    if (!std::isfinite(error.squared_values)) require_finite(first, memory);  // squares of finite float32 numbers have room in float64
+    loss->merge(error);
   }
 
-  void measure(std::size_t count, Memory& memory, const std::byte* blocks, QuantizationError& error) const {
+  void require_finite(std::uint64_t first, const Memory& memory) const {
+    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
+    if (bad.count == 0) return;
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name_, first * row_ + bad.first))
+        .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
+  }
+
+  QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {
+    QuantizationError error;
     memory.decoded.resize(row_);
     for (std::size_t r = 0; r < count; ++r) {
       type_.decode(blocks + r * row_bytes_, row_ / type_.elements, memory.decoded.data());
-      const float* numbers = memory.numbers.data() + r * row_;
-      double squared_error = 0;
-      double squared_values = 0;
-      float worst = 0;
-      for (std::size_t i = 0; i < row_; ++i) {
-        const float lost = numbers[i] - memory.decoded[i];
-        worst = std::max(worst, std::abs(lost));
-        squared_error += static_cast<double>(lost) * static_cast<double>(lost);
-        squared_values += static_cast<double>(numbers[i]) * static_cast<double>(numbers[i]);
-      }
-      error.merge({row_, static_cast<double>(worst), squared_error, squared_values});
+      error.merge(measure_loss(memory.numbers.data() + r * row_, memory.decoded.data(), row_));
     }
+    return error;
   }
 
   std::string name_;

@@ -104,5 +104,29 @@ TEST_P(QuantizeKernels, RangesTellWhatIsNotFinite) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, QuantizeKernels, every_instruction_set(), instruction_set_name);
 
+TEST_P(QuantizeKernels, LossesAreDifferencesAndTheirSquares) {
+  std::mt19937 random(7);
+  for (const std::size_t count : {0U, 1U, 3U, 8U, 31U, 32U, 257U}) {
+    std::vector<float> numbers(count);
+    std::vector<float> decoded(count);
+    double worst = 0;
+    double squared_error = 0;
+    double squared_values = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      numbers[i] = std::ldexp(static_cast<float>(static_cast<int>(random() % 2001) - 1000), static_cast<int>(random() % 160) - 80);  // squares leave float32
+      decoded[i] = numbers[i] * (1 + static_cast<float>(static_cast<int>(random() % 21) - 10) / 256);
+      const auto lost = static_cast<double>(numbers[i] - decoded[i]);
+      worst = std::max(worst, std::abs(lost));
+      squared_error += lost * lost;
+      squared_values += static_cast<double>(numbers[i]) * static_cast<double>(numbers[i]);
+    }
+    const QuantizationError error = measure_loss(numbers.data(), decoded.data(), count);
+    EXPECT_EQ(error.values, count);
+    EXPECT_EQ(error.worst, worst);
+    EXPECT_NEAR(error.squared_error, squared_error, 1e-12 * squared_error);
+    EXPECT_NEAR(error.squared_values, squared_values, 1e-12 * squared_values);
+  }
+}
+
 }  // namespace
 }  // namespace poise

@@ -1,4 +1,7 @@
 // Q4_0 to Q8_0 from numbers: the peak or the range of a block decides the scale or, where importance is given, a search.
+#include <algorithm>
+#include <cmath>
+
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -89,7 +92,75 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   store(out, 4, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F)))); });
 }
 
+// Blocks of one scale without a search are encoded as their numbers lie: nothing is turned. Scales of some blocks are found first, and divided by
+// side by side.
+constexpr std::size_t kTogether = 16;
+
+using Words = hn::Rebind<std::int16_t, Floats>;
+
+HWY_INLINE float LargestMagnitude(const float* x) {
+  auto largest = Zero();
+  for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) largest = hn::Max(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
+  return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
+}
+
+// The number of the largest magnitude, the first of them; 0, and not -0, where all are 0.
+HWY_INLINE float PeakOf(const float* x) {
+  auto least = Zero();
+  auto greatest = Zero();
+  for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) {
+    const auto numbers = hn::LoadU(Floats(), x + i);
+    least = hn::Min(least, numbers);
+    greatest = hn::Max(greatest, numbers);
+  }
+  const float min = hn::GetLane(hn::MinOfLanes(Floats(), least));
+  const float max = hn::GetLane(hn::MaxOfLanes(Floats(), greatest));
+  if (max == 0 && min == 0) return 0;
+  if (max == -min) return *std::find_if(x, x + kElements - 1, [&](float number) { return number == max || number == min; });
+  return max > -min ? max : min;
+}
+
+// Calls encode(numbers, 1 / scale, out) for each block. The scale comes first in the block: its peak, or the magnitude of that, by kDivisor, which is
+// positive if the magnitude is wanted.
+template <std::size_t kBytes, int kDivisor, typename Encode>
+HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) {
+  const std::size_t total = rows.row_count * rows.row_length / kElements;
+  for (std::size_t first = 0; first < total; first += kTogether) {
+    const std::size_t count = std::min(kTogether, total - first);
+    const float* x = rows.values + first * kElements;
+    HWY_ALIGN float scales[kTogether] = {};
+    HWY_ALIGN float inverses[kTogether];
+    for (std::size_t b = 0; b < count; ++b) scales[b] = kDivisor > 0 ? LargestMagnitude(x + b * kElements) : PeakOf(x + b * kElements);
+    for (std::size_t b = 0; b < kTogether; b += hn::Lanes(Floats())) {
+      const auto scale = hn::Div(hn::Load(Floats(), scales + b), Set(kDivisor));
+      hn::Store(scale, Floats(), scales + b);
+      hn::Store(InverseOrZero(scale), Floats(), inverses + b);
+    }
+    for (std::size_t b = 0; b < count; ++b, x += kElements, out += kBytes) {
+      store_half(out, scales[b]);
+      if (std::isfinite(inverses[b])) {
+        encode(x, Set(inverses[b]), out + 2);
+      } else {
+        std::fill_n(out + 2, kBytes - 2, std::byte{0});  // what ggml makes of infinity
+      }
+    }
+  }
+}
+
 void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
+  if (rows.importance == nullptr) {
+    return ForBlocks<18, -8>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
+      const auto code = [&](std::size_t i) HWY_ATTR {
+        const auto shifted = hn::Add(hn::Mul(hn::LoadU(Floats(), x + i), inverse), Set(8.5F));
+        return hn::Min(SetCode(15), hn::ConvertTo(Integers(), shifted));
+      };
+      const hn::Rebind<std::uint8_t, Floats> bytes;
+      for (std::size_t i = 0; i < 16; i += hn::Lanes(Floats())) {
+        const auto both = hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16)));
+        hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(Words(), both)), bytes, reinterpret_cast<std::uint8_t*>(to) + i);
+      }
+    });
+  }
   ForLanes<kElements, 18, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
     EncodeSymmetric<8>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreNibbles(at, offset, code); });
   });
@@ -114,14 +185,13 @@ void EncodeQ5_1(const BlockRows& rows, std::byte* out) {
 }
 
 void EncodeQ8_0(const BlockRows& rows, std::byte* out) {
-  const BlockRows plain{rows.values, rows.row_count, rows.row_length, nullptr};
-  ForLanes<kElements, 34, false>(plain, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    auto peak = Zero();
-    for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
-    const auto scale = hn::Div(peak, Set(127));
-    const auto inverse = InverseOrZero(scale);
-    to.store_halves(scale, 0);
-    StoreBytes(to, 2, kElements, [&](std::size_t i) HWY_ATTR { return RoundHalvesAway(hn::Mul(At(block.x, i), inverse)); });
+  ForBlocks<34, 127>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
+    const hn::Rebind<std::int8_t, Floats> bytes;
+    for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) {
+      const auto product = hn::Mul(hn::LoadU(Floats(), x + i), inverse);
+      const auto code = hn::ConvertTo(Integers(), hn::Add(product, hn::CopySign(Set(0x1.fffffep-2F), product)));  // as RoundHalvesAway()
+      hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(Words(), code)), bytes, reinterpret_cast<std::int8_t*>(to) + i);
+    }
   });
 }
 
