@@ -119,7 +119,7 @@ struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
 struct Iq4_NlType : Iq4Numbers<32, 18> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t i = 0; i < blocks; ++i, start += kBytes) out.template scale<0>(FourFloats(), i, FourHalves(rows, start));
+    ForHalves(rows, start, kBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
   }
   static HWY_INLINE void multiply(ByteSums& sums) { multiply_pairs(sums, sums.load(2), 0); }
 };

@@ -34,9 +34,9 @@ struct ScaledCodes {
 
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t i = 0; i < blocks; ++i, start += kBytes) {
-      out.template scale<0>(FourFloats(), i, FourHalves(rows, start));
-      if constexpr (kMins) out.template min<0>(FourFloats(), i, FourHalves(rows, start + 2));
+    ForHalves(rows, start, kBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
+    if constexpr (kMins) {
+      ForHalves(rows, start + 2, kBytes, blocks, [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template min<1>(floats, i, mins); });
     }
   }
 };

@@ -99,6 +99,33 @@ struct FactorSink {
   }
 };
 
+// Calls put(tag, i, numbers) with a float16 number of each row, of `count` blocks that begin at `at` and are `stride` bytes apart: those of block i,
+// in a vector of eight of the next one, too.
+template <class Put>
+HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
+  std::size_t i = 0;
+#if HWY_ARCH_X86 && HWY_CAP_GE256
+  const auto half = [&](std::size_t row, std::size_t from) HWY_ATTR {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, rows[row] + from, sizeof bits);
+    return bits;
+  };
+  for (; i + 2 <= count; i += 2, at += 2 * stride) {
+    __m128i halves = _mm_cvtsi32_si128(half(0, at));
+    halves = _mm_insert_epi16(halves, half(1, at), 1);
+    halves = _mm_insert_epi16(halves, half(2, at), 2);
+    halves = _mm_insert_epi16(halves, half(3, at), 3);
+    halves = _mm_insert_epi16(halves, half(0, at + stride), 4);
+    halves = _mm_insert_epi16(halves, half(1, at + stride), 5);
+    halves = _mm_insert_epi16(halves, half(2, at + stride), 6);
+    halves = _mm_insert_epi16(halves, half(3, at + stride), 7);
+    const hn::FixedTag<float, 8> eight;
+    put(eight, i, HalvesToFloats(eight, hn::Vec128<std::uint16_t>{halves}));
+  }
+#endif
+  for (; i < count; ++i, at += stride) put(FourFloats(), i, FourHalves(rows, at));
+}
+
 // Sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
 struct TurnedWords {
   hn::Vec<FourWords> words[4];
