@@ -136,7 +136,7 @@ class Decoder final : public Transformer {
     if (layer.experts) {
       feed_forward(*layer.experts, x, count, s, s.projected.data());
     } else {
-      feed_forward(layer.mlp, x, count, s, s.projected.data());
+      feed_forward(layer.mlp, x, count, s.network, s.projected.data());
     }
     add_projected(layer.mlp_post_norm, count, s);
   }

@@ -62,28 +62,40 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   s.gathered.resize(count * hidden);
   s.expert_out.resize(count * hidden);
   for (std::size_t i = 0; i < count; ++i) std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
-  feed_forward(expert, s.gathered.data(), count, s, s.expert_out.data());
+  feed_forward(expert, s.gathered.data(), count, s.network, s.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
     for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * s.expert_out[i * hidden + j];
   }
 }
 
+// The experts of one token, side by side: one after another they are too little work for all threads.
+void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Sequence& s, float* out) {
+  const std::size_t hidden = experts.router.matrix->inputs();
+  s.experts.resize(std::max(s.experts.size(), choices.size()));
+  s.expert_out.resize(choices.size() * hidden);
+  tbb::parallel_for(std::size_t{0}, choices.size(),
+                    [&](std::size_t i) { feed_forward(experts.all[choices[i].expert], x, 1, s.experts[i], s.expert_out.data() + i * hidden); });
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * s.expert_out[i * hidden + j];
+  }
+}
+
 }  // namespace
 
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Sequence& s, float* out) {
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, NetworkMemory& memory, float* out) {
   const Activation& activation = activation_of(network.activation);
   const std::size_t inner = network.inner();
-  s.gate.resize(tokens * inner);
-  if (network.gated) s.up.resize(tokens * inner);
-  const std::array parts = {Target{s.gate.data(), inner}, Target{s.up.data(), inner}};
-  project(network.in, x, tokens, std::span(parts).first(network.gated ? 2 : 1), s.fused, network.fused);
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, s.gate.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
-    float* const gate = s.gate.data() + range.begin();
-    if (network.gated) return activation.product(gate, s.up.data() + range.begin(), range.size());
+  memory.gate.resize(tokens * inner);
+  if (network.gated) memory.up.resize(tokens * inner);
+  const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
+  project(network.in, x, tokens, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, memory.gate.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
+    float* const gate = memory.gate.data() + range.begin();
+    if (network.gated) return activation.product(gate, memory.up.data() + range.begin(), range.size());
     activation.alone(gate, range.size());
   });
-  project(network.down, s.gate.data(), tokens, out);
+  project(network.down, memory.gate.data(), tokens, out);
 }
 
 void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out) {
@@ -95,6 +107,7 @@ void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Se
   for (std::size_t t = 0; t < tokens; ++t) choose(experts, s.scores.data() + t * count, t, order, choices);
   std::ranges::stable_sort(choices, {}, &Choice::expert);
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
+  if (tokens == 1) return run_experts(experts, choices, x, s, out);
   for (auto first = choices.begin(); first != choices.end();) {
     const auto last = std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
     run_expert(experts.all[first->expert], {first, last}, x, tokens, s, out);

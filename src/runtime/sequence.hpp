@@ -9,6 +9,13 @@
 
 namespace poise {
 
+// What a feed-forward network computes in.
+struct NetworkMemory {
+  std::vector<float> gate;
+  std::vector<float> up;
+  std::vector<float> fused;
+};
+
 struct Sequence {
   explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
 
@@ -24,12 +31,12 @@ struct Sequence {
   std::vector<float> k;
   std::vector<float> v;
   std::vector<float> attended;
-  std::vector<float> gate;
-  std::vector<float> up;
-  std::vector<float> fused;       // what one matrix of several gives
-  std::vector<float> scores;      // of experts
-  std::vector<float> gathered;    // what an expert takes
-  std::vector<float> expert_out;  // and gives
+  std::vector<float> fused;  // what one matrix of several gives
+  NetworkMemory network;
+  std::vector<float> scores;           // of experts
+  std::vector<float> gathered;         // what an expert takes
+  std::vector<float> expert_out;       // and gives
+  std::vector<NetworkMemory> experts;  // of those that compute side by side
   std::vector<Rotation::Angles> angles;
 
   // x += y
