@@ -12,7 +12,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <poise/source.hpp>
@@ -125,28 +124,44 @@ class SourceBlob final : public Blob {
 
 // A blob where it belongs: bytes of a source in place, any other blob by pointer. What it points to is valid while this lives and is not
 // assigned to; a BlobPtr made of it may outlive it.
-class HeldBlob {
+class HeldBlob final : private Blob {
  public:
   HeldBlob() = default;  // holds none
-  HeldBlob(SourceBlob blob) : blob_(std::move(blob)) {}
-  HeldBlob(BlobPtr blob) : blob_(std::move(blob)) {}
+  HeldBlob(SourceBlob blob);
+  HeldBlob(BlobPtr blob) : owner_(std::move(blob)) {}
   template <typename Kind>
-  requires std::is_base_of_v<Blob, Kind> HeldBlob(std::shared_ptr<Kind> blob) : blob_(BlobPtr(std::move(blob))) {}
-
-  const Blob* get() const {
-    const auto* in_place = std::get_if<SourceBlob>(&blob_);
-    return in_place != nullptr ? in_place : std::get<BlobPtr>(blob_).get();
+  requires std::is_base_of_v<Blob, Kind> HeldBlob(std::shared_ptr<Kind> blob) : HeldBlob(BlobPtr(std::move(blob))) {}
+  HeldBlob(const HeldBlob& other) : Blob(), owner_(other.owner_), offset_(other.offset_), length_(other.length_) {}
+  HeldBlob(HeldBlob&& other) noexcept : Blob(), owner_(std::move(other.owner_)), offset_(other.offset_), length_(std::exchange(other.length_, kByPointer)) {}
+  HeldBlob& operator=(const HeldBlob& other) { return *this = HeldBlob(other); }
+  HeldBlob& operator=(HeldBlob&& other) noexcept {
+    owner_ = std::move(other.owner_);
+    offset_ = other.offset_;
+    length_ = std::exchange(other.length_, kByPointer);
+    return *this;
   }
+
+  const Blob* get() const { return is_in_place() ? this : static_cast<const Blob*>(owner_.get()); }
   const Blob& operator*() const { return *get(); }
   const Blob* operator->() const { return get(); }
-  explicit operator bool() const { return get() != nullptr; }
-  operator BlobPtr() const {
-    const auto* in_place = std::get_if<SourceBlob>(&blob_);
-    return in_place != nullptr ? std::make_shared<const SourceBlob>(*in_place) : std::get<BlobPtr>(blob_);
-  }
+  explicit operator bool() const { return owner_ != nullptr; }
+  operator BlobPtr() const;
 
  private:
-  std::variant<BlobPtr, SourceBlob> blob_;
+  static constexpr std::uint64_t kByPointer = UINT64_MAX;  // no source has as many bytes
+
+  bool is_in_place() const { return length_ != kByPointer; }
+  SourcePtr source() const { return std::static_pointer_cast<const Source>(owner_); }
+
+  // In place only.
+  std::uint64_t size() const override { return length_; }
+  std::optional<std::span<const std::byte>> map() const override;
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  std::optional<StoredRange> raw() const override { return StoredRange{source(), offset_, length_}; }
+
+  std::shared_ptr<const void> owner_;  // the source in place, else the blob
+  std::uint64_t offset_ = 0;
+  std::uint64_t length_ = kByPointer;
 };
 
 // A copy of all decoded bytes.

@@ -79,7 +79,6 @@ struct BlockType;    // codec/block_type.hpp
 // How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
 class TensorLayout {
  public:
-  struct Dense {};
   struct Sparse {
     Layout form = Layout::sparse_csr;  // or sparse_coo
     bool ascending = false;            // the file promises that the columns of a row ascend
@@ -88,13 +87,13 @@ class TensorLayout {
   TensorLayout() = default;
   // Dense, or sparse in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
-  TensorLayout(Sparse sparse) : scheme_(sparse) {}
+  TensorLayout(Sparse sparse) : scheme_(Scheme(sparse)) {}
   // None is null, but for the scheme of groups that is not known because types of their parts are not.
-  TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(std::move(affine)) {}
-  TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(std::move(groups)) {}
-  TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(std::move(mx)) {}
+  TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
+  TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(Scheme(std::move(groups))) {}
+  TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(Scheme(std::move(mx))) {}
   // Blocks of ggml's. Requires: a row of block_types().
-  explicit TensorLayout(const BlockType& blocks) : scheme_(&blocks) {}
+  explicit TensorLayout(const BlockType& blocks) : scheme_(Scheme(&blocks)) {}
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -113,8 +112,14 @@ class TensorLayout {
 
  private:
   using Other = std::shared_ptr<const std::string>;
-  std::variant<Dense, Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, const BlockType*, Other>
-      scheme_;
+  using Scheme =
+      std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, const BlockType*, Other>;
+  template <typename Kind>
+  const Kind* get_if() const {
+    return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;
+  }
+
+  Boxed<Scheme> scheme_;  // none: dense
 };
 
 struct Tensor {

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include <poise/boxed.hpp>
+
 namespace poise {
 
 class Value;
@@ -30,15 +32,17 @@ class Attributes {
   void set(std::string key, Value value);         // replaces in place, or appends
   bool erase(std::string_view key);
 
-  bool empty() const;
-  std::size_t size() const;
-  std::vector<Entry>::const_iterator begin() const;
-  std::vector<Entry>::const_iterator end() const;
+  bool empty() const { return entries().empty(); }
+  std::size_t size() const { return entries().size(); }
+  std::vector<Entry>::const_iterator begin() const { return entries().begin(); }
+  std::vector<Entry>::const_iterator end() const { return entries().end(); }
 
   friend bool operator==(const Attributes&, const Attributes&);
 
  private:
-  std::vector<Entry> entries_;
+  const std::vector<Entry>& entries() const;
+
+  Boxed<std::vector<Entry>> entries_;  // none: empty, as most tensors have it
 };
 
 class Value {
@@ -82,11 +86,6 @@ class Value {
  private:
   Storage storage_;
 };
-
-inline bool Attributes::empty() const { return entries_.empty(); }
-inline std::size_t Attributes::size() const { return entries_.size(); }
-inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }
-inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries_.end(); }
 
 // JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex, Pairs
 // arrays of [key, value].

@@ -19,7 +19,7 @@ std::uint64_t hash_seed() {
 
 void TextTable::reserve(std::size_t texts) {
   constexpr std::size_t kLeast = 16;
-  const std::size_t wanted = std::bit_ceil(std::max(2 * texts, kLeast));
+  const std::size_t wanted = std::bit_ceil(std::max(texts + texts / 4, kLeast));
   if (wanted <= slots_.size()) return;
   const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(wanted));
   const std::size_t mask = wanted - 1;

@@ -1,4 +1,4 @@
-// Positions in a list of texts, found by the text: an index that holds no text itself, 16 to 32 bytes for each.
+// Positions in a list of texts, found by the text: an index that holds no text itself, 10 to 20 bytes for each.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class TextTable {
   // Puts `position` in for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
-    if (2 * (size_ + 1) > slots_.size()) reserve(size_ + 1);
+    if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);
     Slot& slot = slots_[place(tag, text, text_at)];
     if (!slot.is_free()) return slot.position();
@@ -64,7 +64,7 @@ class TextTable {
     return at;
   }
 
-  std::vector<Slot> slots_;  // a power of two of them, at most half of them taken
+  std::vector<Slot> slots_;  // a power of two of them, at most four fifths of them taken
   std::size_t size_ = 0;
 };
 

@@ -121,7 +121,7 @@ void append_dtypes(std::string& text, const Tensor& tensor) {
   }
   for (const Part& part : tensor.parts) {
     if (&part != tensor.parts.data()) text += "+";
-    text += printable(part.shown_type());
+    append_printable(text, part.shown_type());
   }
 }
 
@@ -136,7 +136,19 @@ Total bytes_of(const Tensor& tensor) {
   return sum;
 }
 
-std::string grouped(Total total) { return total ? cli::grouped(*total) : "2^64 or more"; }
+void append_grouped(std::string& out, Total total) {
+  if (total) {
+    cli::append_grouped(out, *total);
+  } else {
+    out += "2^64 or more";
+  }
+}
+
+std::string grouped(Total total) {
+  std::string out;
+  append_grouped(out, total);
+  return out;
+}
 
 void print_tensors(const Model& model) {
   fmt::print("\n");
@@ -144,12 +156,16 @@ void print_tensors(const Model& model) {
       .print(model.size(), [&](std::size_t index, Table::Row& row) {
         const Tensor& tensor = model.tensors()[index];
         const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
-        row[0] += printable(tensor.name);
+        append_printable(row[0], tensor.name);
         row[1] += to_string(tensor.shape);
         append_dtypes(row[2], tensor);
-        row[3] += printable(tensor.layout.name());
-        row[4] += at ? grouped(at->offset) : "-";
-        row[5] += grouped(bytes_of(tensor));
+        append_printable(row[3], tensor.layout.name());
+        if (at) {
+          append_grouped(row[4], at->offset);
+        } else {
+          row[4] += '-';
+        }
+        append_grouped(row[5], bytes_of(tensor));
       });
 }
 

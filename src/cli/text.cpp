@@ -34,18 +34,32 @@ std::size_t control_length(std::string_view text) {
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
-bool may_begin_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\xc2' || c == '\xd8' || c == '\xe2'; }
+// Of each byte whether a control character may begin with it.
+constexpr auto kMayBeginControl = [] {
+  std::array<bool, 256> table{};
+  std::fill_n(table.begin(), 0x20, true);
+  for (const unsigned byte : {0x7fU, 0xc2U, 0xd8U, 0xe2U}) table[byte] = true;
+  return table;
+}();
 
 // Shows control characters, but for those where a text begins with `kept`.
-std::string escaped(std::string_view text, std::string_view kept = {}) {
-  if (std::ranges::none_of(text, may_begin_control)) return std::string(text);
-  std::string result;
+void append_escaped(std::string& out, std::string_view text, std::string_view kept = {}) {
+  const auto is_plain = [](char c) { return !kMayBeginControl[static_cast<unsigned char>(c)]; };
+  if (std::ranges::all_of(text, is_plain)) {
+    out += text;
+    return;
+  }
   while (!text.empty()) {
     const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : control_length(text);
     const std::size_t length = std::max<std::size_t>(1, control);
-    for (const char c : text.substr(0, length)) result += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    for (const char c : text.substr(0, length)) out += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
     text.remove_prefix(length);
   }
+}
+
+std::string escaped(std::string_view text, std::string_view kept = {}) {
+  std::string result;
+  append_escaped(result, text, kept);
   return result;
 }
 
@@ -63,7 +77,7 @@ void append_line(std::string& lines, const Table::Row& row, const Widths& widths
     lines += row[i];
     if (!right_aligned[i]) lines.append(space, ' ');
   }
-  lines.erase(lines.find_last_not_of(' ') + 1);
+  while (lines.ends_with(' ')) lines.pop_back();
   lines += '\n';
 }
 
@@ -120,13 +134,20 @@ std::string human_rate(std::uint64_t bytes, double seconds) {
 }
 
 std::string grouped(std::uint64_t number) {
-  const std::string digits = std::to_string(number);
   std::string out;
-  for (std::size_t at = 0; at < digits.size(); ++at) {
-    if (at > 0 && (digits.size() - at) % 3 == 0) out += ',';
-    out += digits[at];
-  }
+  append_grouped(out, number);
   return out;
+}
+
+void append_grouped(std::string& out, std::uint64_t number) {
+  const fmt::format_int text(number);
+  const std::string_view digits(text.data(), text.size());
+  std::size_t at = (digits.size() - 1) % 3 + 1;
+  out += digits.substr(0, at);
+  for (; at < digits.size(); at += 3) {
+    out += ',';
+    out += digits.substr(at, 3);
+  }
 }
 
 std::string plural(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
@@ -134,6 +155,7 @@ std::string plural(std::size_t count, std::string_view noun) { return fmt::forma
 std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
 
 std::string printable(std::string_view text) { return escaped(text); }
+void append_printable(std::string& out, std::string_view text) { append_escaped(out, text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
 std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
 

@@ -20,6 +20,7 @@ std::string human_bytes(std::uint64_t bytes);
 std::string human_rate(std::uint64_t bytes, double seconds);
 // "14,483,464,192"
 std::string grouped(std::uint64_t number);
+void append_grouped(std::string& out, std::uint64_t number);
 
 // "1 tensor", "2 tensors"
 std::string plural(std::size_t count, std::string_view noun);
@@ -28,12 +29,13 @@ std::string short_number(double number);
 
 // Bytes of a file shown on a terminal: control characters become \xNN, so that a file cannot drive the terminal.
 std::string printable(std::string_view text);
+void append_printable(std::string& out, std::string_view text);
 // The same, but lines stay lines: for messages of several.
 std::string printable_lines(std::string_view text);
 // An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another message.
 std::string printable_message(std::string_view text);
 
-// On standard error; unlike fmt::print(), does not mind when nobody listens.
+// On standard error; unlike fmt::print(), does not fail where standard error is closed.
 void say(std::string_view text);
 // The same: "poise: <text>".
 void complain(std::string_view text);

@@ -75,6 +75,26 @@ std::optional<std::span<const std::byte>> SourceBlob::map() const {
 
 void SourceBlob::read(std::uint64_t offset, std::span<std::byte> out) const { place_.source->read(place_.offset + offset, out); }
 
+HeldBlob::HeldBlob(SourceBlob blob) {
+  StoredRange place = *blob.raw();
+  owner_ = std::move(place.source);
+  offset_ = place.offset;
+  length_ = place.length;
+}
+
+HeldBlob::operator BlobPtr() const {
+  if (is_in_place()) return std::make_shared<const SourceBlob>(source(), offset_, length_);
+  return std::static_pointer_cast<const Blob>(owner_);
+}
+
+std::optional<std::span<const std::byte>> HeldBlob::map() const {
+  const auto& source = *static_cast<const Source*>(owner_.get());
+  if (!source.mapped()) return std::nullopt;
+  return source.bytes().subspan(static_cast<std::size_t>(offset_), static_cast<std::size_t>(length_));
+}
+
+void HeldBlob::read(std::uint64_t offset, std::span<std::byte> out) const { static_cast<const Source*>(owner_.get())->read(offset_ + offset, out); }
+
 std::unique_ptr<BlobStream> Blob::stream() const { return std::make_unique<SeekingStream>(*this); }
 
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length) {

@@ -5,9 +5,8 @@
 namespace poise {
 
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
-  const auto place = [](const Extent& extent) { return std::pair(extent.begin, extent.length); };
-  if (!std::ranges::is_sorted(extents, {}, place)) std::ranges::stable_sort(extents, {}, place);
-  const auto overlap = [&](const Extent& a, const Extent& b) { return place(a) != place(b) && b.begin - a.begin < a.length; };
+  if (!std::ranges::is_sorted(extents)) std::ranges::sort(extents);
+  const auto overlap = [](const Extent& a, const Extent& b) { return (a.begin != b.begin || a.length != b.length) && b.begin - a.begin < a.length; };
   const auto found = std::ranges::adjacent_find(extents, overlap);
   if (found == extents.end()) return std::nullopt;
   return std::pair(*found, *(found + 1));

@@ -12,9 +12,9 @@ namespace poise {
 struct Extent {
   std::uint64_t begin = 0;
   std::uint64_t length = 0;
-  std::uint64_t position = 0;  // of what says so in the file
-  std::uint32_t tensor = 0;    // indices of what takes them: their meaning is the caller's
-  std::uint32_t part = 0;
+  std::uint32_t tensor = 0;  // what takes them, and where the file says so: what these numbers mean is the caller's
+  std::uint32_t position = 0;
+  friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
 // Two extents are the same bytes, or share none: the first two that break that rule, in the order of their beginnings. Quickest where extents come

@@ -3,6 +3,9 @@
 // simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each one is.
 #include "syntax/json.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -310,7 +313,12 @@ class JsonParser {
     return value(source, trimmed(token_of(source)), depth);
   }
 
-  static std::string_view trimmed(std::string_view token) { return token.substr(0, token.find_last_not_of(" \t\n\r") + 1); }
+  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+  static std::string_view trimmed(std::string_view token) {
+    while (!token.empty() && is_space(token.back())) token.remove_suffix(1);
+    return token;
+  }
 
   template <typename Source>
   Value value(Source& source, std::string_view token, std::size_t depth) {
@@ -372,15 +380,21 @@ class JsonParser {
     return number;
   }
 
+  // Where the first quote or escape is from `at` on.
+  static std::size_t plain_end(std::string_view text, std::size_t at) {
+    while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
+    return at;
+  }
+
   template <typename Source>
   std::string_view text_of(Source& source, std::string_view token) const {
-    const auto end = token.find_first_of("\"\\", 1);
+    const std::size_t end = plain_end(token, 1);
     if (end == token.size() - 1 && token[end] == '"') {
       ondemand::raw_json_string passed;  // else a colon after it makes simdjson take it for a key
       check(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
-    if (end == std::string_view::npos || token[end] == '"' || token.back() != '"') fail(problem_of(simdjson::TAPE_ERROR), token.data());
+    if (end == token.size() || token[end] == '"' || token.back() != '"') fail(problem_of(simdjson::TAPE_ERROR), token.data());
     std::string_view text;
     check(source.get_string().get(text), token.data());
     return text;
@@ -453,7 +467,7 @@ class JsonParser {
 
   Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
 
-  // Reads what nobody asked for: it has to be JSON, too.
+  // Reads what was not asked for: it has to be JSON, too.
   void pass(JsonValue& met) {
     if (met.source_ != nullptr) tree(met);
   }
@@ -474,7 +488,7 @@ class JsonParser {
   // The key of a member, for as long as the text is parsed.
   std::string_view key(ondemand::field& field, const char* begin) const {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
-    const auto end = rest.find_first_of("\"\\", 1);
+    const std::size_t end = plain_end(rest, 1);
     std::string_view key = rest.substr(1, end - 1);
     if (rest[end] != '"') check(field.unescaped_key().get(key), begin);
     return key;
@@ -514,6 +528,17 @@ JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t len
     : bytes_(std::make_unique_for_overwrite<char[]>(length + simdjson::SIMDJSON_PADDING)), size_(length) {
   range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
+}
+
+void JsonText::release_before(std::size_t place) {
+  constexpr std::size_t kPieceBytes = 1 << 20;
+  if (place - released_ < kPieceBytes) return;
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = [&](std::size_t at) { return reinterpret_cast<std::uintptr_t>(bytes_.get()) + at; };
+  const std::uintptr_t begin = (address(released_) + page - 1) / page * page;
+  const std::uintptr_t end = address(place) / page * page;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // no harm where it fails
+  released_ = place;
 }
 
 std::optional<std::string_view> JsonValue::text() {

@@ -4,7 +4,6 @@
 #include <array>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -35,7 +34,15 @@ std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements) {
   return elements / per_byte + (elements % per_byte != 0 ? 1 : 0);
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    const fmt::format_int number(shape[i]);
+    text.append(number.data(), number.size());
+  }
+  return text += ']';
+}
 
 std::string_view to_string(Layout layout) {
   switch (layout) {
@@ -100,7 +107,7 @@ Boxed<std::string> spelling_of(DType dtype, std::string_view spelled) {
 
 TensorLayout::TensorLayout(Layout plain) {
   if (plain == Layout::sparse_csr || plain == Layout::sparse_coo) {
-    scheme_ = Sparse{plain, false};
+    scheme_ = Scheme(Sparse{plain, false});
   } else if (plain != Layout::dense) {
     throw Error(ErrorKind::internal, fmt::format("a layout {} without its scheme", to_string(plain)));
   }
@@ -108,13 +115,12 @@ TensorLayout::TensorLayout(Layout plain) {
 
 TensorLayout TensorLayout::other(std::string name) {
   TensorLayout layout;
-  layout.scheme_ = std::make_shared<const std::string>(std::move(name));
+  layout.scheme_ = Scheme(std::make_shared<const std::string>(std::move(name)));
   return layout;
 }
 
 Layout TensorLayout::kind() const {
   struct KindOf {
-    Layout operator()(const Dense&) const { return Layout::dense; }
     Layout operator()(const Sparse& sparse) const { return sparse.form; }
     Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
     Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
@@ -122,36 +128,35 @@ Layout TensorLayout::kind() const {
     Layout operator()(const BlockType*) const { return Layout::other; }
     Layout operator()(const Other&) const { return Layout::other; }
   };
-  return std::visit(KindOf(), scheme_);
+  return scheme_ ? std::visit(KindOf(), *scheme_) : Layout::dense;
 }
 
 std::string_view TensorLayout::name() const {
-  if (const auto* other = std::get_if<Other>(&scheme_)) return **other;
+  if (const auto* other = get_if<Other>()) return **other;
   if (blocks() != nullptr) return block_layout_name(*blocks());
   return mx() != nullptr ? kMxLayout : to_string(kind());
 }
 
 namespace {
 
-template <typename Scheme, typename Schemes>
-const Scheme* scheme_of(const Schemes& schemes) {
-  const auto* found = std::get_if<std::shared_ptr<const Scheme>>(&schemes);
-  return found == nullptr ? nullptr : found->get();
+template <typename Scheme>
+const Scheme* pointee(const std::shared_ptr<const Scheme>* scheme) {
+  return scheme == nullptr ? nullptr : scheme->get();
 }
 
 }  // namespace
 
-const AffineSource* TensorLayout::affine() const { return scheme_of<AffineSource>(scheme_); }
-const GroupScheme* TensorLayout::groups() const { return scheme_of<GroupScheme>(scheme_); }
-const MxScheme* TensorLayout::mx() const { return scheme_of<MxScheme>(scheme_); }
+const AffineSource* TensorLayout::affine() const { return pointee(get_if<std::shared_ptr<const AffineSource>>()); }
+const GroupScheme* TensorLayout::groups() const { return pointee(get_if<std::shared_ptr<const GroupScheme>>()); }
+const MxScheme* TensorLayout::mx() const { return pointee(get_if<std::shared_ptr<const MxScheme>>()); }
 
 const BlockType* TensorLayout::blocks() const {
-  const auto* found = std::get_if<const BlockType*>(&scheme_);
+  const auto* found = get_if<const BlockType*>();
   return found == nullptr ? nullptr : *found;
 }
 
 bool TensorLayout::is_ascending() const {
-  const auto* sparse = std::get_if<Sparse>(&scheme_);
+  const auto* sparse = get_if<Sparse>();
   return sparse != nullptr && sparse->ascending;
 }
 

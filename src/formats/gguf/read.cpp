@@ -127,7 +127,7 @@ class TensorAdder {
   void require_disjoint(const std::vector<std::optional<std::uint64_t>>& sizes) const {
     std::vector<Extent> extents;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i].value_or(0) > 0) extents.push_back({file_->tensors[i].offset, *sizes[i], file_->tensors[i].position, static_cast<std::uint32_t>(i), 0});
+      if (sizes[i].value_or(0) > 0) extents.push_back({file_->tensors[i].offset, *sizes[i], static_cast<std::uint32_t>(i)});
     }
     const auto overlap = find_overlap(std::move(extents));
     if (!overlap) return;

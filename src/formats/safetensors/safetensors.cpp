@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <functional>
 #include <utility>
 
@@ -67,7 +66,7 @@ class Names {
   }
 
  private:
-  static constexpr std::size_t kPieceBytes = 64 << 10;
+  static constexpr std::size_t kPieceBytes = 256 << 10;  // so large that the memory goes back to the system
   struct Piece {
     std::string text;
     std::size_t names = 0;
@@ -90,18 +89,68 @@ struct Entry {
 // Where elements are smaller than a byte, the last byte has to be full.
 bool fills_whole_bytes(DType dtype, std::uint64_t elements) { return elements % 8 * info(dtype).bits % 8 == 0; }
 
+// In the header's order, in blocks that are given back as entries are taken.
+class Entries {
+ public:
+  void add(Entry entry) {
+    if (size_ % kBlock == 0) blocks_.emplace_back().reserve(kBlock);
+    blocks_.back().push_back(std::move(entry));
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+
+  // Calls visit(entry) for each.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& block : blocks_) {
+      for (const Entry& entry : block) visit(entry);
+    }
+  }
+  // The same, and leaves none.
+  template <typename Take>
+  void take_each(const Take& take) {
+    for (auto& block : blocks_) {
+      for (Entry& entry : std::exchange(block, {})) take(entry);
+    }
+    blocks_.clear();
+    size_ = 0;
+  }
+
+  template <typename Before>
+  void stable_sort(const Before& before) {
+    const Entry* last = nullptr;
+    bool sorted = true;
+    for_each([&](const Entry& entry) {
+      sorted = sorted && (last == nullptr || !before(entry, *last));
+      last = &entry;
+    });
+    if (sorted) return;
+    std::vector<Entry> all;
+    all.reserve(size_);
+    take_each([&](Entry& entry) { all.push_back(std::move(entry)); });
+    std::ranges::stable_sort(all, before);
+    for (Entry& entry : all) add(std::move(entry));
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 4096;
+  std::vector<std::vector<Entry>> blocks_;
+  std::size_t size_ = 0;
+};
+
 class HeaderParser {
  public:
   HeaderParser(std::string path, Names& names) : path_(std::move(path)), names_(names) {}
 
   // Parses the header, which begins at `offset`.
-  void parse(const JsonText& text, std::uint64_t offset) {
+  void parse(JsonText text, std::uint64_t offset) {
     if (!text.text().starts_with('{')) fail("JSON", "expected { as the first byte");
-    walk_json_object(text, path_, offset, [this](std::string_view name, JsonValue& value) {
+    walk_json_object(text, path_, offset, [&](std::string_view name, JsonValue& value) {
       position_ = value.position();
+      text.release_before(static_cast<std::size_t>(position_ - offset));
       if (name != kMetadata) {
         if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
-        entries_.push_back(entry(name, value));
+        entries_.add(entry(name, value));
       } else if (std::exchange(has_metadata_, true)) {
         fail_repeated_key(name, path_, position_);
       } else {
@@ -110,7 +159,7 @@ class HeaderParser {
     });
   }
 
-  std::deque<Entry> take_entries() { return std::move(entries_); }
+  Entries take_entries() { return std::move(entries_); }
   Attributes take_metadata() { return std::move(metadata_); }
 
  private:
@@ -193,25 +242,24 @@ class HeaderParser {
   std::string path_;
   Names& names_;
   std::uint64_t position_ = kSizeBytes;  // of the member that is being parsed
-  std::deque<Entry> entries_;
+  Entries entries_;
   bool has_metadata_ = false;
   Attributes metadata_;
 };
 
 // Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
-void require_gapless(std::deque<Entry>& entries, const Names& names, std::uint64_t header_end, const Source& source) {
+void require_gapless(Entries& entries, const Names& names, std::uint64_t header_end, const Source& source) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem), source.name(), entry.position);
   };
-  const auto in_order = [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); };
-  if (!std::ranges::is_sorted(entries, in_order)) std::ranges::stable_sort(entries, in_order);
+  entries.stable_sort([](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); });
   const std::uint64_t data_bytes = source.size() - header_end;
   std::uint64_t position = 0;
-  for (const Entry& entry : entries) {
+  entries.for_each([&](const Entry& entry) {
     if (entry.begin < position) fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
     if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes before it", entry.begin - position));
     position = entry.end();
-  }
+  });
   const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
   if (position > data_bytes) {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()), source.name(),
@@ -337,10 +385,9 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   HeaderParser parser(source->name(), names);
   parser.parse(JsonText(SourceRange(*source), kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
   const std::uint64_t header_end = kSizeBytes + length;
-  std::deque<Entry> entries = parser.take_entries();
+  Entries entries = parser.take_entries();
   require_gapless(entries, names, header_end, *source);
-  for (; !entries.empty(); entries.pop_front()) {
-    Entry& entry = entries.front();
+  entries.take_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
     try {
       take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype, SourceBlob(source, header_end + entry.begin, size)));
@@ -348,7 +395,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
       if (error.offset()) throw;
       throw Error(error.kind(), error.message(), source->name(), entry.position);
     }
-  }
+  });
   return parser.take_metadata();
 }
 

@@ -42,6 +42,15 @@ std::string digest_of_nothing(DigestAlgorithm algorithm) {
   return hasher ? digest_text(algorithm, hasher->finish()) : std::string();
 }
 
+const Part& part_at(const Tensor& tensor, const Extent& extent) {
+  const auto is_there = [&](const Part& part) {
+    const auto place = part.blob->stored();
+    return place && place->offset == extent.begin && place->length == extent.length;
+  };
+  const auto found = std::ranges::find_if(tensor.parts, is_there);
+  return found == tensor.parts.end() ? tensor.parts.front() : *found;
+}
+
 std::string short_name(std::string_view name) {
   constexpr std::size_t kLongest = 64;
   return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";

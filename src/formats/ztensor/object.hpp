@@ -8,6 +8,7 @@
 
 #include <poise/tensor.hpp>
 
+#include "io/extents.hpp"
 #include "syntax/cbor.hpp"
 #include "syntax/value_budget.hpp"
 
@@ -56,6 +57,9 @@ std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors
   for (const auto& tensor : tensors) cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
   return cost;
 }
+
+// The part whose bytes an extent is. Requires: the tensor has it.
+const Part& part_at(const Tensor& tensor, const Extent& extent);
 
 // A tensor's name, cut off where it is too long for a sentence that is kept for every part.
 std::string short_name(std::string_view name);

@@ -23,12 +23,14 @@ inline constexpr std::uint64_t kAlignment1 = 64;
 // Makes tensors of objects while they are read, and puts them into the order of their bytes when all are there. `context` opens every message.
 class ModelBuilder1 {
  public:
-  // Requires: the model outlives this.
+  // Requires: the model outlives this; the manifest begins where the data end.
   ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context);
   ~ModelBuilder1();
   ModelBuilder1(const ModelBuilder1&) = delete;
   ModelBuilder1& operator=(const ModelBuilder1&) = delete;
 
+  // Makes room for that many.
+  void reserve(std::size_t objects);
   // Takes what it needs out of the object. Throws invalid_file when the name comes twice, or a component is misaligned, is outside
   // [64, data_end) or has another size than shape and layout call for.
   void take(Object& object);

@@ -90,7 +90,8 @@ DType resolve(std::string_view dtype, std::string_view type) {
 
 class ManifestParser {
  public:
-  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, Model& model, ModelBuilder1& builder) : bytes_(bytes), in_(in), model_(model), builder_(builder) {}
+  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, const Model& model, ModelBuilder1& builder)
+      : bytes_(bytes), in_(in), model_(model), builder_(builder) {}
 
   void parse() {
     bool any_objects = false;
@@ -126,7 +127,7 @@ class ManifestParser {
  private:
   void parse_objects() {
     auto map = in_.map(cbor::Keys::checked_by_caller);
-    model_.reserve(static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+    builder_.reserve(static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
     Object object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
@@ -229,7 +230,7 @@ class ManifestParser {
 
   ManifestBytes& bytes_;
   cbor::Cursor& in_;
-  Model& model_;
+  const Model& model_;
   ModelBuilder1& builder_;
   std::string version_;
   std::string generator_;

@@ -48,6 +48,12 @@ class ModelBuilder1::Impl {
   Impl(Model& model, SourcePtr source, std::uint64_t data_end, std::string context)
       : model_(model), source_(std::move(source)), data_end_(data_end), context_(std::move(context)) {}
 
+  void reserve(std::size_t objects) {
+    model_.reserve(objects);
+    extents_.reserve(objects);
+    beginnings_.reserve(objects);
+  }
+
   void take(Object& object) {
     if (!std::ranges::is_sorted(object.components, {}, order_of)) std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
@@ -68,8 +74,9 @@ class ModelBuilder1::Impl {
       require_place(tensor, component);
       beginning.offset = std::min(beginning.offset, component.offset);
       beginning.has_bytes = beginning.has_bytes || component.length > 0;
-      const auto at = static_cast<std::uint32_t>(tensor.parts.size());
-      if (component.length > 0) extents_.push_back({component.offset, component.length, component.position, index, at});
+      if (component.length > 0) {
+        extents_.push_back({component.offset, component.length, index, static_cast<std::uint32_t>(component.position - data_end_)});
+      }
       tensor.parts.push_back(part(tensor, component));
     }
     resolve(tensor, object.position);
@@ -181,12 +188,12 @@ class ModelBuilder1::Impl {
     const auto& [before, here] = *overlap;
     const auto name_of = [&](const Extent& extent) {
       const Tensor& tensor = model_.tensors()[extent.tensor];
-      return fmt::format("{}: {}", tensor.name, tensor.parts[extent.part].role);
+      return fmt::format("{}: {}", tensor.name, part_at(tensor, extent).role);
     };
     throw Error(
         ErrorKind::invalid_file,
         fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, name_of(here), here.length, here.begin, name_of(before), before.begin),
-        source_->name(), here.position);
+        source_->name(), data_end_ + here.position);
   }
 
   // Dense tensors that have parts beside data: the specification names what is required, and forbids nothing.
@@ -233,6 +240,7 @@ void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
 ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context)
     : impl_(std::make_unique<Impl>(model, std::move(source), data_end, std::move(context))) {}
 ModelBuilder1::~ModelBuilder1() = default;
+void ModelBuilder1::reserve(std::size_t objects) { impl_->reserve(objects); }
 void ModelBuilder1::take(Object& object) { impl_->take(object); }
 void ModelBuilder1::finish() { impl_->finish(); }
 

@@ -35,6 +35,7 @@ struct Heap {
   SourcePtr source;            // null: the shard is not there
   std::uint64_t data_end = 0;  // where its footer begins
   Digest digest = {};          // of the whole shard
+  std::uint32_t rank = 0;      // among the heaps, by name
   std::vector<Extent> extents = {};
 };
 
@@ -46,6 +47,8 @@ class Heaps {
       heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2,
                             Digest{digest_algorithm2(shard.digest), shard.digest, true}};
     }
+    std::uint32_t rank = 0;
+    for_each([&](Heap& heap) { heap.rank = rank++; });
   }
 
   // Null when the table has no such name.
@@ -117,8 +120,8 @@ class ModelBuilder final : public ManifestListener2 {
     for (std::uint32_t i = 0; i < object.components.size(); ++i) {
       Component& component = object.components[i];
       Heap& heap = place(tensor.name, component);
-      if (i == 0) places_.push_back({&heap, component.offset, index});
-      if (component.length > 0) heap.extents.push_back({component.offset, component.length, component.position, index, i});
+      if (i == 0) places_.push_back({component.offset, heap.rank, index});
+      if (component.length > 0) heap.extents.push_back({component.offset, component.length, index, in_manifest(component.position)});
       tensor.parts.push_back(part(tensor.name, heap, component));
     }
     try {
@@ -131,7 +134,7 @@ class ModelBuilder final : public ManifestListener2 {
 
   // Requires: the manifest has been read.
   void finish() {
-    heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, range_.begin, kManifest, 0});
+    heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
     heaps_->for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
     sort_tensors();
     heaps_->describe(model_, input_.path);
@@ -142,8 +145,8 @@ class ModelBuilder final : public ManifestListener2 {
 
   // Where a tensor's first part is.
   struct Place {
-    const Heap* heap;
     std::uint64_t offset;
+    std::uint32_t heap;  // its rank
     std::uint32_t tensor;
   };
 
@@ -168,7 +171,7 @@ class ModelBuilder final : public ManifestListener2 {
 
   void sort_tensors() {
     const auto before = [&](const Place& a, const Place& b) {
-      if (a.heap != b.heap) return a.heap->shard < b.heap->shard;
+      if (a.heap != b.heap) return a.heap < b.heap;
       return a.offset != b.offset ? a.offset < b.offset : tensor(a.tensor).name < tensor(b.tensor).name;
     };
     if (std::ranges::is_sorted(places_, before)) return;
@@ -185,10 +188,12 @@ class ModelBuilder final : public ManifestListener2 {
     const auto& [before, here] = *overlap;
     const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
     const std::string name = other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, role_of(other));
-    fail(tensor(part.tensor).name, role_of(part), part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+    fail(tensor(part.tensor).name, role_of(part), range_.begin + part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
-  std::string_view role_of(const Extent& extent) const { return stored_role2(tensor(extent.tensor), tensor(extent.tensor).parts[extent.part]); }
+  std::string_view role_of(const Extent& extent) const { return stored_role2(tensor(extent.tensor), part_at(tensor(extent.tensor), extent)); }
+
+  std::uint32_t in_manifest(std::uint64_t position) const { return static_cast<std::uint32_t>(position - range_.begin); }
 
   Part part(const std::string& tensor, const Heap& heap, Component& component) {
     Part part;
