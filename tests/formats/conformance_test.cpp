@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,12 +23,6 @@ namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> lines_of(const fs::path& path) {
   std::vector<std::string> lines;
@@ -67,7 +60,7 @@ class Conformance : public testing::TestWithParam<const Format*> {
 TEST_P(Conformance, HasAPage) {
   std::size_t pages = 0;
   for (const auto& entry : fs::directory_iterator(source_directory() / "docs/formats")) {
-    const std::string text = text_of(entry.path());
+    const std::string text = support::contents(entry.path());
     const std::string head = text.substr(0, text.find("\n## "));  // which says the format's name
     if (head.find(in_code_font()) != std::string::npos) ++pages;
   }

@@ -1,9 +1,6 @@
 // How a file's format is found: magic first, then the kind of its container and its members' names; what is no model is told last.
-#include <unistd.h>
-
 #include <array>
 #include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +9,7 @@
 
 #include "formats/format.hpp"
 #include "formats/not_a_model.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -89,18 +87,13 @@ std::string tar_header() {
 class Directory {
  public:
   explicit Directory(std::initializer_list<const char*> files) {
-    std::string name = (fs::temp_directory_path() / "poise-recognise-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-    for (const char* file : files) std::ofstream(path_ / file) << "x";
+    for (const char* file : files) support::put(directory_ / file, "x");
   }
-  ~Directory() { fs::remove_all(path_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
 
-  Input input() const { return {path_, nullptr}; }
+  Input input() const { return {directory_.path(), nullptr}; }
 
  private:
-  fs::path path_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST(Recognise, MagicComesBeforeTheContainer) {
@@ -143,7 +136,7 @@ TEST(Recognise, WhatIsNoModelIsToldLast) {
   };
   EXPECT_THAT(told("PK\x03\x04"), HasSubstr("zip archive"));
   EXPECT_THAT(told(tar_header()), HasSubstr("tar archive"));
-  EXPECT_THAT(told("GGUF"), HasSubstr("GGUF"));
+  EXPECT_THAT(told("\x1f\x8b"), HasSubstr("gzip archive"));
   EXPECT_EQ(told("a model, for all that is known"), "nothing");
   EXPECT_THROW(open(Source::from_memory(std::vector<std::byte>(4), "x.safetensors")), Error);
 }

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -18,6 +17,7 @@
 
 #include "io/holes.hpp"
 #include "pack/hashing_sink.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -29,25 +29,9 @@ using testing::IsEmpty;
 
 class AtomicFileTest : public testing::Test {
  protected:
-  AtomicFileTest() : directory_(fs::temp_directory_path() / fmt::format("poise-atomic-{}", ::getpid())) { fs::create_directory(directory_); }
-  ~AtomicFileTest() override { fs::remove_all(directory_); }
-
   fs::path path(const std::string& name) const { return directory_ / name; }
 
-  std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(directory_)) found.push_back(entry.path().filename());
-    std::ranges::sort(found);
-    return found;
-  }
-
-  static void put(const fs::path& file, std::string_view text) { std::ofstream(file) << text; }
-
-  static std::string get(const fs::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-  }
+  std::vector<std::string> names() const { return support::names_in(directory_.path()); }
 
   static void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
 
@@ -62,7 +46,7 @@ class AtomicFileTest : public testing::Test {
   }
 
  private:
-  fs::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST_F(AtomicFileTest, AppearsOnCommit) {
@@ -71,7 +55,7 @@ TEST_F(AtomicFileTest, AppearsOnCommit) {
   file.flush();
   EXPECT_FALSE(fs::exists(path("a")));
   file.commit();
-  EXPECT_EQ(get(path("a")), "text");
+  EXPECT_EQ(support::contents(path("a")), "text");
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
@@ -128,7 +112,7 @@ TEST_F(AtomicFileTest, WhatIsWrittenCanBeReadBehindPadding) {
   EXPECT_EQ(last, (std::array<std::byte, 2>{}));
   write(file, "y");
   file.commit();
-  EXPECT_EQ(get(path("a")), "x" + std::string((1 << 20) - 1, '\0') + "y");
+  EXPECT_EQ(support::contents(path("a")), "x" + std::string((1 << 20) - 1, '\0') + "y");
 }
 
 TEST_F(AtomicFileTest, ShortPaddingIsWritten) {
@@ -137,7 +121,7 @@ TEST_F(AtomicFileTest, ShortPaddingIsWritten) {
   file.pad_to(4096);
   write(file, "y");
   file.commit();
-  EXPECT_EQ(get(path("a")), "x" + std::string(4095, '\0') + "y");
+  EXPECT_EQ(support::contents(path("a")), "x" + std::string(4095, '\0') + "y");
 }
 
 // A hasher sees the zeros that nobody writes.
@@ -150,7 +134,7 @@ TEST_F(AtomicFileTest, PaddingIsHashed) {
   write(hashing, "y");
   file.commit();
   const auto whole = make_xxh3();
-  const std::string content = get(path("a"));
+  const std::string content = support::contents(path("a"));
   EXPECT_EQ(content, "x" + std::string((1 << 20) - 1, '\0') + "y");
   whole->update(std::as_bytes(std::span(content)));
   EXPECT_EQ(hasher->finish(), whole->finish());
@@ -158,7 +142,7 @@ TEST_F(AtomicFileTest, PaddingIsHashed) {
 }
 
 TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
-  put(path("old"), "old");
+  support::put(path("old"), "old");
   {
     AtomicFile first(path("new"), false);
     AtomicFile second(path("old"), true);
@@ -167,18 +151,18 @@ TEST_F(AtomicFileTest, LeavesNothingWithoutCommit) {
     second.flush();
   }
   EXPECT_THAT(names(), ElementsAre("old"));
-  EXPECT_EQ(get(path("old")), "old");
+  EXPECT_EQ(support::contents(path("old")), "old");
 }
 
 TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
-  put(path("a"), "old");
+  support::put(path("a"), "old");
   EXPECT_EQ(refusal(path("a"), false), ErrorKind::bad_argument);
-  EXPECT_EQ(get(path("a")), "old");
+  EXPECT_EQ(support::contents(path("a")), "old");
   ::chmod(path("a").c_str(), 0640);
   AtomicFile file(path("a"), true);
   write(file, "new");
   file.commit();
-  EXPECT_EQ(get(path("a")), "new");
+  EXPECT_EQ(support::contents(path("a")), "new");
   EXPECT_EQ(mode_of(path("a")), 0640U);
   EXPECT_THAT(names(), ElementsAre("a"));
 }
@@ -187,12 +171,12 @@ TEST_F(AtomicFileTest, TheNextSaveRemovesWhatAKilledOneLeft) {
   const std::string long_name(250, 'n');  // too long for a hidden name of its own
   for (const std::string& name : {std::string("f"), long_name}) {
     for (const bool exists : {false, true}) {
-      if (exists) put(path(name), "old");
-      if (name == "f") put(path(".f.poise-new"), "left");
+      if (exists) support::put(path(name), "old");
+      if (name == "f") support::put(path(".f.poise-new"), "left");
       AtomicFile file(path(name), true);
       write(file, "new");
       file.commit();
-      EXPECT_EQ(get(path(name)), "new");
+      EXPECT_EQ(support::contents(path(name)), "new");
       EXPECT_THAT(names(), ElementsAre(name));
       fs::remove(path(name));
     }
@@ -200,7 +184,7 @@ TEST_F(AtomicFileTest, TheNextSaveRemovesWhatAKilledOneLeft) {
 }
 
 TEST_F(AtomicFileTest, SavesToOneTargetAtOnceLeaveOneOfThem) {
-  put(path("f"), "old");
+  support::put(path("f"), "old");
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
@@ -213,16 +197,16 @@ TEST_F(AtomicFileTest, SavesToOneTargetAtOnceLeaveOneOfThem) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(names(), ElementsAre("f"));
-  const std::string text = get(path("f"));
+  const std::string text = support::contents(path("f"));
   EXPECT_EQ(text, std::string(10'000, text.front()));
 }
 
 TEST_F(AtomicFileTest, KeepsWhatHasAppearedMeanwhile) {
   AtomicFile file(path("a"), false);
   write(file, "mine");
-  put(path("a"), "theirs");
+  support::put(path("a"), "theirs");
   EXPECT_THROW(file.commit(), Error);
-  EXPECT_EQ(get(path("a")), "theirs");
+  EXPECT_EQ(support::contents(path("a")), "theirs");
 }
 
 TEST_F(AtomicFileTest, NewFilesHaveTheModeOfTheUmask) {
@@ -241,15 +225,15 @@ TEST_F(AtomicFileTest, LinksToDevicesStay) {
 }
 
 TEST_F(AtomicFileTest, LinksAreReplacedAndNeverFollowed) {
-  put(path("victim"), "precious");
+  support::put(path("victim"), "precious");
   fs::create_symlink(path("victim"), path("a"));
   EXPECT_EQ(refusal(path("a"), false), ErrorKind::bad_argument);
   AtomicFile file(path("a"), true);
   write(file, "new");
   file.commit();
-  EXPECT_EQ(get(path("victim")), "precious");
+  EXPECT_EQ(support::contents(path("victim")), "precious");
   EXPECT_FALSE(fs::is_symlink(path("a")));
-  EXPECT_EQ(get(path("a")), "new");
+  EXPECT_EQ(support::contents(path("a")), "new");
 }
 
 TEST_F(AtomicFileTest, RefusesWhatIsNoRegularFile) {
@@ -262,7 +246,7 @@ TEST_F(AtomicFileTest, RefusesWhatIsNoRegularFile) {
 }
 
 TEST_F(AtomicFileTest, WithdrawsOnlyWhatIsNew) {
-  put(path("old"), "old");
+  support::put(path("old"), "old");
   AtomicFile first(path("new"), true);
   AtomicFile second(path("old"), true);
   first.commit();
@@ -270,13 +254,13 @@ TEST_F(AtomicFileTest, WithdrawsOnlyWhatIsNew) {
   first.withdraw();
   second.withdraw();
   EXPECT_THAT(names(), ElementsAre("old"));
-  EXPECT_THAT(get(path("old")), IsEmpty());
+  EXPECT_THAT(support::contents(path("old")), IsEmpty());
 }
 
 TEST_F(AtomicFileTest, CopiesRangesOfFilesInOrderWithWrites) {
   std::string large(3 << 20, 'x');
   large[1 << 20] = 'y';
-  put(path("source"), large);
+  support::put(path("source"), large);
   AtomicFile file(path("a"), false);
   write(file, "begin");
   file.copy(*Source::open(path("source")), 1 << 20, 2 << 20);
@@ -284,7 +268,7 @@ TEST_F(AtomicFileTest, CopiesRangesOfFilesInOrderWithWrites) {
   write(file, "end");
   EXPECT_EQ(file.position(), 5U + (2U << 20) + 3U + 3U);
   file.commit();
-  EXPECT_EQ(get(path("a")), "begin" + large.substr(1 << 20) + "xxxend");
+  EXPECT_EQ(support::contents(path("a")), "begin" + large.substr(1 << 20) + "xxxend");
 }
 
 }  // namespace

@@ -7,9 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include <poise/error.hpp>
 
 #include "support/bytes.hpp"
@@ -28,23 +25,7 @@ class DirectoryOutputTest : public testing::Test {
  protected:
   fs::path path(const std::string& name) const { return directory_ / name; }
 
-  static std::vector<std::string> names(const fs::path& directory) {
-    std::vector<std::string> found;
-    for (const auto& entry : fs::directory_iterator(directory)) found.push_back(entry.path().filename());
-    std::ranges::sort(found);
-    return found;
-  }
-  std::vector<std::string> names() const { return names(directory_.path()); }
-
-  static void put(const fs::path& file, std::string_view text) {
-    fs::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  static std::string get(const fs::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-  }
+  std::vector<std::string> names() const { return support::names_in(directory_.path()); }
 
   // Directories of files that begin with "a".
   static std::string why_kept(const std::vector<std::string>& names) {
@@ -86,28 +67,28 @@ TEST_F(DirectoryOutputTest, AppearsOnCommit) {
     output.commit();
   }
   EXPECT_THAT(names(), ElementsAre("out"));
-  EXPECT_THAT(names(path("out")), ElementsAre("a1", "a2"));
-  EXPECT_EQ(get(path("out/a1")), "one");
-  EXPECT_EQ(get(path("out/a2")), "two!");
+  EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));
+  EXPECT_EQ(support::contents(path("out/a1")), "one");
+  EXPECT_EQ(support::contents(path("out/a2")), "two!");
 }
 
 TEST_F(DirectoryOutputTest, LeavesNothingWithoutCommit) {
-  put(path("out/a0"), "old");
+  support::put(path("out/a0"), "old");
   {
     DirectoryOutput output(path("out"), true, why_kept);
     write(output, "a1", "one");
   }
   EXPECT_THAT(names(), ElementsAre("out"));
-  EXPECT_THAT(names(path("out")), ElementsAre("a0"));
+  EXPECT_THAT(support::names_in(path("out")), ElementsAre("a0"));
 }
 
 TEST_F(DirectoryOutputTest, ReplacesWithItsMode) {
-  put(path("out/a0"), "old");
+  support::put(path("out/a0"), "old");
   ASSERT_EQ(::chmod(path("out").c_str(), 0750), 0);
   EXPECT_THAT(DirectoryOutput::require_possible(path("out"), true, why_kept, {}), HasSubstr("is replaced with all of its 1 file: a0"));
   save(path("out"), true);
   EXPECT_THAT(names(), ElementsAre("out"));
-  EXPECT_THAT(names(path("out")), ElementsAre("a1", "a2"));
+  EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));
   EXPECT_EQ(fs::status(path("out")).permissions(), fs::perms(0750));
 }
 
@@ -115,13 +96,13 @@ TEST_F(DirectoryOutputTest, ReplacesAnEmptyDirectory) {
   fs::create_directory(path("out"));
   EXPECT_THAT(refusal(path("out"), false), HasSubstr("exists already"));
   save(path("out"), true);
-  EXPECT_THAT(names(path("out")), ElementsAre("a1", "a2"));
+  EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));
 }
 
 TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
-  put(path("file"), "precious");
+  support::put(path("file"), "precious");
   EXPECT_THAT(refusal(path("file"), true), HasSubstr("the output is a file"));
-  put(path("real/a0"), "precious");
+  support::put(path("real/a0"), "precious");
   fs::create_directory_symlink(path("real"), path("link"));
   EXPECT_THAT(refusal(path("link"), true), HasSubstr("symbolic link"));
   fs::create_directory_symlink(path("nowhere"), path("dangling"));
@@ -129,7 +110,7 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
   EXPECT_THAT(refusal(path("real"), false), HasSubstr("exists already"));
   EXPECT_THAT(refusal(path("real"), true, {path("real/a0")}), HasSubstr("the input is in this directory"));
   EXPECT_THAT(refusal(path("real"), true, {path("link/a0")}), HasSubstr("the input is in this directory"));
-  put(path("real/b"), "precious");
+  support::put(path("real/b"), "precious");
   EXPECT_THAT(refusal(path("real"), true), HasSubstr("there is b: it is not replaced"));
   fs::remove(path("real/b"));
   fs::create_directory(path("real/a9"));
@@ -139,23 +120,23 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
   EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is no file"));
   EXPECT_THAT(refusal("/", true), HasSubstr("a name of its own"));
   EXPECT_THAT(refusal(path("real") / "..", true), HasSubstr("a name of its own"));
-  EXPECT_EQ(get(path("file")), "precious");
-  EXPECT_EQ(get(path("real/a0")), "precious");
+  EXPECT_EQ(support::contents(path("file")), "precious");
+  EXPECT_EQ(support::contents(path("real/a0")), "precious");
 }
 
 TEST_F(DirectoryOutputTest, KeepsWhatAppearedMeanwhile) {
   DirectoryOutput output(path("out"), false, why_kept);
   write(output, "a1", "one");
-  put(path("out/a0"), "somebody else's");
+  support::put(path("out/a0"), "somebody else's");
   EXPECT_EQ(support::error_of([&] { output.commit(); }).kind(), ErrorKind::bad_argument);
-  EXPECT_EQ(get(path("out/a0")), "somebody else's");
+  EXPECT_EQ(support::contents(path("out/a0")), "somebody else's");
 }
 
 TEST_F(DirectoryOutputTest, RemovesWhatAKilledSaveLeft) {
-  put(path(".out.poise-new/a1"), "half");
+  support::put(path(".out.poise-new/a1"), "half");
   save(path("out"), false);
   EXPECT_THAT(names(), ElementsAre("out"));
-  EXPECT_EQ(get(path("out/a1")), "new");
+  EXPECT_EQ(support::contents(path("out/a1")), "new");
 }
 
 TEST_F(DirectoryOutputTest, NeedsADirectoryToBeIn) {

@@ -12,6 +12,7 @@
 
 #include <poise/error.hpp>
 
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -21,12 +22,6 @@ using testing::HasSubstr;
 
 class SourceTest : public testing::Test {
  protected:
-  SourceTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "poise-source-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-  }
-  ~SourceTest() override { std::filesystem::remove_all(directory_); }
-
   // A file of bytes that count up, modulo 251.
   std::filesystem::path file(std::size_t size) const {
     const std::filesystem::path path = directory_ / "file";
@@ -35,7 +30,7 @@ class SourceTest : public testing::Test {
     return path;
   }
 
-  std::filesystem::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 std::vector<std::byte> read(const Source& source, std::uint64_t offset, std::size_t length) {
@@ -115,7 +110,7 @@ TEST_F(SourceTest, AFileThatShrinksIsAnErrorInModeRead) {
 TEST_F(SourceTest, OnlyRegularFilesOpen) {
   const auto open = [](const std::filesystem::path& path) { return [path] { (void)Source::open(path); }; };
   EXPECT_EQ(kind_of(open(directory_ / "absent"), "cannot open"), ErrorKind::not_found);
-  EXPECT_EQ(kind_of(open(directory_), "this is a directory"), ErrorKind::bad_argument);
+  EXPECT_EQ(kind_of(open(directory_.path()), "this is a directory"), ErrorKind::bad_argument);
   ASSERT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(kind_of(open(directory_ / "pipe"), "this is a pipe"), ErrorKind::bad_argument);
   EXPECT_EQ(kind_of(open("/dev/null"), "this is a device"), ErrorKind::bad_argument);

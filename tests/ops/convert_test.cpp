@@ -1,10 +1,7 @@
 // convert() from file to file: what its report says, and what it leaves on the disk. What becomes of tensors is transform_test.cpp's.
 #include <poise/convert.hpp>
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -14,6 +11,7 @@
 #include <poise/verify.hpp>
 
 #include "io/free_space.hpp"
+#include "support/directories.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -32,8 +30,6 @@ ConvertOptions options_with(Change change) {
 class Convert : public testing::Test {
  protected:
   Convert() {
-    std::string name = (fs::temp_directory_path() / "poise-convert-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
     Model model;
     const auto add = [&](const std::string& tensor, Shape shape, DType dtype, const std::vector<float>& values) {
       const auto bytes = std::as_bytes(std::span(values));
@@ -46,14 +42,13 @@ class Convert : public testing::Test {
     model.attributes.set("note", "kept");
     save(model, input(), "zt");
   }
-  ~Convert() override { fs::remove_all(directory_); }
 
   fs::path input() const { return directory_ / "in.zt"; }
   fs::path output(const std::string& name) const { return directory_ / name; }
 
   std::set<std::string> files() const {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_)) names.insert(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(directory_.path())) names.insert(entry.path().filename().string());
     return names;
   }
 
@@ -68,7 +63,7 @@ class Convert : public testing::Test {
     return ErrorKind::internal;
   }
 
-  fs::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST_F(Convert, TellsWhatItDid) {
@@ -128,7 +123,7 @@ TEST_F(Convert, FailuresLeaveNothing) {
 }
 
 TEST_F(Convert, AnExistingOutputStaysUnlessItIsToBeReplaced) {
-  std::ofstream(output("out.zt")) << "precious";
+  support::put(output("out.zt"), "precious");
   EXPECT_EQ(failure("out.zt", {}, "exists already"), ErrorKind::bad_argument);
   EXPECT_EQ(fs::file_size(output("out.zt")), 8U);
   ConvertOptions options;

@@ -1,12 +1,9 @@
 // Damage that a digest tells of is found by converting and comparing, wherever the bytes go.
 #include "ops/digest_check.hpp"
 
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -22,6 +19,7 @@
 #include <poise/verify.hpp>
 
 #include "pack/digest.hpp"
+#include "support/directories.hpp"
 
 namespace poise {
 namespace {
@@ -31,12 +29,6 @@ using testing::HasSubstr;
 
 class DigestCheckTest : public testing::Test {
  protected:
-  DigestCheckTest() : directory_(fs::temp_directory_path() / fmt::format("poise-digests-{}", ::getpid())) {
-    fs::remove_all(directory_);
-    fs::create_directory(directory_);
-  }
-  ~DigestCheckTest() override { fs::remove_all(directory_); }
-
   fs::path path(const std::string& name) const { return directory_ / name; }
 
   // Matrices of small numbers, no two of which are the same: a, b and c.
@@ -81,7 +73,7 @@ class DigestCheckTest : public testing::Test {
     return path(name);
   }
 
-  fs::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 WriteOptions with(DigestAlgorithm digest, std::optional<int> zstd_level = std::nullopt) {
@@ -265,9 +257,7 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
 // Gives the first shard of a zt file another digest: in the manifest, and so in the footer, 40 bytes that begin with the manifest's offset,
 // length and XXH3.
 void set_shard_digest(const fs::path& file, const std::string& digest) {
-  std::stringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  const std::string content = text.str();
+  const std::string content = support::contents(file);
   std::string footer = content.substr(content.size() - 40);
   const auto offset = content.size() - 40 - static_cast<std::size_t>(static_cast<unsigned char>(footer[8]) | static_cast<unsigned char>(footer[9]) << 8);
   std::string manifest = content.substr(offset, content.size() - 40 - offset);
@@ -278,7 +268,7 @@ void set_shard_digest(const fs::path& file, const std::string& digest) {
   hasher->update(std::as_bytes(std::span(manifest)));
   const std::uint64_t fields[] = {manifest.size(), std::stoull(hasher->finish(), nullptr, 16)};
   std::memcpy(footer.data() + 8, fields, sizeof fields);
-  std::ofstream(file, std::ios::binary) << content.substr(0, offset) << manifest << footer;
+  support::put(file, content.substr(0, offset) + manifest + footer);
 }
 
 // Version 2 knows xxh3 and sha256 alone: verify() and convert() treat others alike.

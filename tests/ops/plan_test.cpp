@@ -1,10 +1,7 @@
 // plan(): what it promises is what write() does, for every format; and it looks at no tensor's bytes.
 #include <poise/convert.hpp>
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,12 +21,6 @@ using testing::IsEmpty;
 
 class PlanTest : public testing::Test {
  protected:
-  PlanTest() {
-    std::string name = (fs::temp_directory_path() / "poise-plan-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-  }
-  ~PlanTest() override { fs::remove_all(directory_); }
-
   fs::path file(const std::string& name) const { return directory_ / name; }
 
   // Plans, writes, and compares the plan with the file as it is found to be.
@@ -69,7 +60,7 @@ class PlanTest : public testing::Test {
     return sum;
   }
 
-  fs::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 Model example(const char* name) { return open(source_directory() / "examples" / name); }
@@ -194,7 +185,7 @@ TEST_F(PlanTest, LooksAtNoBytes) {
   EXPECT_EQ(plan(model, "zt").tensors.back().bytes_out, 8U + 16U + 32U);  // indices become u64
   EXPECT_EQ(plan(model, "zt1").tensors.back().bytes_out, 8U + 8U + 16U);
   EXPECT_EQ(plan(model, "safetensors").tensors.back().bytes_out, 3U * 4 * 4);
-  EXPECT_THAT(fs::is_empty(directory_), testing::IsTrue());
+  EXPECT_THAT(fs::is_empty(directory_.path()), testing::IsTrue());
 }
 
 TEST_F(PlanTest, TellsTypesBytesAndWhatIsLeftOut) {
@@ -278,7 +269,7 @@ TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   ConvertOptions dialect;
   dialect.write.dialect = "alt.d";
   EXPECT_THAT(refusal(planned("x.alt", dialect), ErrorKind::bad_argument), HasSubstr("alt.d"));
-  std::ofstream(file("there.zt")) << "precious";
+  support::put(file("there.zt"), "precious");
   EXPECT_THAT(refusal(planned("there.zt", {}), ErrorKind::bad_argument), HasSubstr("exists already"));
   ConvertOptions other;
   other.format = "zt1";

@@ -1,8 +1,6 @@
 // verify() of whole files: what it counts, what it lists, and what it throws. Each format's rules are in tests/hostile.
 #include <poise/verify.hpp>
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "support/directories.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -21,12 +20,6 @@ using testing::HasSubstr;
 
 class Verify : public testing::Test {
  protected:
-  Verify() {
-    std::string name = (fs::temp_directory_path() / "poise-verify-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-  }
-  ~Verify() override { fs::remove_all(directory_); }
-
   // Two tensors of numbers, and one of truth values.
   fs::path write(const std::string& format) const {
     Model model;
@@ -49,7 +42,7 @@ class Verify : public testing::Test {
 
   static std::string name_of(const Finding& fault) { return fault.message.substr(0, fault.message.find(':')); }
 
-  fs::path directory_;
+  support::TemporaryDirectory directory_;
 };
 
 TEST_F(Verify, CountsWhatItLookedAt) {

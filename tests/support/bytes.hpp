@@ -26,7 +26,7 @@ std::string elements(const std::vector<T>& values) {
 
 std::vector<std::byte> to_bytes(std::string_view file);
 std::string to_string(const std::vector<std::byte>& file);
-// The file in memory. `name` stands for its path.
+// The file in memory. `name` is its path in errors.
 SourcePtr source(std::string_view file, std::string name = "test.zt");
 
 }  // namespace poise::support

@@ -1,6 +1,12 @@
 #include "support/directories.hpp"
 
-#include <random>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 
 namespace poise {
 
@@ -10,8 +16,27 @@ std::filesystem::path shared_directory() { return POISE_SHARED_DIRECTORY; }
 
 namespace support {
 
-TemporaryDirectory::TemporaryDirectory() : path_(std::filesystem::temp_directory_path() / ("poise_test_" + std::to_string(std::random_device()()))) {
-  std::filesystem::create_directories(path_);
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = (std::filesystem::temp_directory_path() / "poise-test-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", name, std::error_code(errno, std::generic_category()));
+  path_ = name;
+}
+
+void put(const std::filesystem::path& file, std::string_view bytes) {
+  std::filesystem::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace support

@@ -1,8 +1,10 @@
-// Where tests find files: the project itself, and the data shared beside it.
+// Where tests find files: the project itself, the data shared beside it, and directories of their own.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace poise {
 
@@ -28,6 +30,13 @@ class TemporaryDirectory {
  private:
   std::filesystem::path path_;
 };
+
+// A file of these bytes, in a directory that is made where it is not there.
+void put(const std::filesystem::path& file, std::string_view bytes);
+// All bytes of a file; empty where there is none.
+std::string contents(const std::filesystem::path& file);
+// What is in a directory, sorted.
+std::vector<std::string> names_in(const std::filesystem::path& directory);
 
 }  // namespace support
 }  // namespace poise

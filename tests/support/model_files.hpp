@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,10 +10,12 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
+#include "support/bytes.hpp"
+#include "support/directories.hpp"
 
 namespace poise::support {
 
-// `name` stands for the path.
+// `name` is its path in errors.
 inline Model read(std::vector<std::byte> file, std::string name) { return open(Source::from_memory(std::move(file), std::move(name))); }
 
 inline std::vector<std::byte> written(const Model& model, const Format& format, const WriteOptions& options = {}) {
@@ -49,7 +50,7 @@ inline Files written_files(const Model& model, const Format& format, const Write
 // The model of such files, put into a directory that is there and empty.
 inline Model read(const Files& files, const std::filesystem::path& directory) {
   for (const auto& [name, bytes] : files) {
-    std::ofstream(directory / name, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    put(directory / name, to_string(bytes));
   }
   return open(directory);
 }

@@ -1,7 +1,6 @@
 // Tokenizer files, written: real ones do as before, and small ones are what was written by hand.
 #include "tokenizer/write_files.hpp"
 
-#include <fstream>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -32,7 +31,7 @@ std::map<std::string, std::string> by_name(const TokenizerFiles& written) {
 
 Vocabulary read_again(const TokenizerFiles& written) {
   const support::TemporaryDirectory directory;
-  for (const TokenizerFile& file : written.files) std::ofstream(directory / file.name, std::ios::binary) << file.bytes;
+  for (const TokenizerFile& file : written.files) support::put(directory / file.name, file.bytes);
   return read_vocabulary(directory.path()).value();
 }
 
