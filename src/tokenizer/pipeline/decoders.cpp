@@ -10,6 +10,7 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 
 namespace poise {
@@ -440,47 +441,25 @@ class Sequence final : public Decoder {
   std::vector<Made> steps_;
 };
 
-struct Row {
-  std::string_view type;
-  Made (*make)(const Fields& fields, StepCount& steps);
-};
-
-Made made(const Fields& fields, StepCount& steps);
-
-template <typename Kind>
-Made make(const Fields& fields, StepCount&) {
-  return std::make_unique<Kind>(fields);
-}
-
-Made sequence(const Fields& fields, StepCount& steps) {
-  std::vector<Made> all;
-  for (const Fields& step : fields.list("decoders")) all.push_back(made(step, steps));
-  return std::make_unique<Sequence>(std::move(all));
-}
+using Row = StepRow<Decoder>;
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"Sequence", sequence},
-    {"ByteLevel", make<Plain<ByteLevel>>},
-    {"Replace", make<Replace>},
-    {"ByteFallback", make<Plain<ByteFallback>>},
-    {"Fuse", make<Plain<Fuse>>},
-    {"Strip", make<Plain<Strip>>},
-    {"Metaspace", make<Plain<Metaspace>>},
-    {"WordPiece", make<Plain<WordPiece>>},
-    {"BPEDecoder", make<Plain<Bpe>>},
-    {"CTC", make<Plain<Ctc>>},
+    {"ByteLevel", make_step<Decoder, Plain<ByteLevel>>},
+    {"Replace", make_step<Decoder, Replace>},
+    {"ByteFallback", make_step<Decoder, Plain<ByteFallback>>},
+    {"Fuse", make_step<Decoder, Plain<Fuse>>},
+    {"Strip", make_step<Decoder, Plain<Strip>>},
+    {"Metaspace", make_step<Decoder, Plain<Metaspace>>},
+    {"WordPiece", make_step<Decoder, Plain<WordPiece>>},
+    {"BPEDecoder", make_step<Decoder, Plain<Bpe>>},
+    {"CTC", make_step<Decoder, Plain<Ctc>>},
 });
-
-Made made(const Fields& fields, StepCount& steps) {
-  steps.add(fields);
-  return row_of(kRows, fields).make(fields, steps);
-}
 
 }  // namespace
 
 std::unique_ptr<const Decoder> make_decoder(const Fields& fields) {
   StepCount steps;
-  return made(fields, steps);
+  return made_of<Sequence>(std::span<const Row>(kRows), "decoders", fields, steps);
 }
 
 std::unique_ptr<const Decoder> spaces_between_tokens() { return std::make_unique<SpacesBetween>(); }

@@ -11,6 +11,7 @@
 #include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/charsmap.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 
 namespace poise {
@@ -190,17 +191,7 @@ std::string nmt(std::string text) {
   return result;
 }
 
-struct Row {
-  std::string_view type;
-  Made (*make)(const Fields& fields, StepCount& steps);
-};
-
-Made made(const Fields& fields, StepCount& steps);
-
-template <typename Kind>
-Made make(const Fields& fields, StepCount&) {
-  return std::make_unique<Kind>(fields);
-}
+using Row = StepRow<Normalizer>;
 
 template <Simple::Function kFunction>
 Made simple(const Fields&, StepCount&) {
@@ -221,39 +212,27 @@ std::string to_byte_level(std::string text) {
   return result;
 }
 
-Made sequence(const Fields& fields, StepCount& steps) {
-  std::vector<Made> all;
-  for (const Fields& step : fields.list("normalizers")) all.push_back(made(step, steps));
-  return std::make_unique<Sequence>(std::move(all));
-}
-
 constexpr std::array kRows = std::to_array<Row>({
-    {"Sequence", sequence},
-    {"BertNormalizer", make<Bert>},
+    {"BertNormalizer", make_step<Normalizer, Bert>},
     {"NFC", simple<to_form<unicode::Form::nfc>>},
     {"NFD", simple<to_form<unicode::Form::nfd>>},
     {"NFKC", simple<to_form<unicode::Form::nfkc>>},
     {"NFKD", simple<to_form<unicode::Form::nfkd>>},
     {"Lowercase", simple<lower>},
-    {"Strip", make<Strip>},
+    {"Strip", make_step<Normalizer, Strip>},
     {"StripAccents", simple<strip_accents>},
-    {"Prepend", make<Prepend>},
-    {"Replace", make<Replace>},
+    {"Prepend", make_step<Normalizer, Prepend>},
+    {"Replace", make_step<Normalizer, Replace>},
     {"ByteLevel", simple<to_byte_level>},
     {"Nmt", simple<nmt>},
-    {"Precompiled", make<Precompiled>},
+    {"Precompiled", make_step<Normalizer, Precompiled>},
 });
-
-Made made(const Fields& fields, StepCount& steps) {
-  steps.add(fields);
-  return row_of(kRows, fields).make(fields, steps);
-}
 
 }  // namespace
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   StepCount steps;
-  return made(fields, steps);
+  return made_of<Sequence>(std::span<const Row>(kRows), "normalizers", fields, steps);
 }
 
 }  // namespace poise

@@ -5,14 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "tokenizer/pipeline/steps.hpp"
+
 namespace poise {
 namespace {
 
 using Made = std::unique_ptr<const PostProcessor>;
 
-struct Context {
+struct Context : StepCount {
+  explicit Context(std::size_t tokens) : vocabulary_size(tokens) {}
   std::size_t vocabulary_size;
-  StepCount steps = {};
 };
 
 TokenId checked_id(const Fields& fields, std::string_view key, const Value& value, const Context& context) {
@@ -87,37 +89,20 @@ Made cls_and_sep(const Fields& fields, Context& context) {
 
 Made nothing(const Fields&, Context&) { return std::make_unique<Around>(std::vector<TokenId>(), std::vector<TokenId>()); }
 
-struct Row {
-  std::string_view type;
-  Made (*make)(const Fields& fields, Context& context);
-};
-
-Made made(const Fields& fields, Context& context);
-
-Made sequence(const Fields& fields, Context& context) {
-  std::vector<Made> all;
-  for (const Fields& step : fields.list("processors")) all.push_back(made(step, context));
-  return std::make_unique<Sequence>(std::move(all));
-}
+using Row = StepRow<PostProcessor, Context>;
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"Sequence", sequence},
     {"TemplateProcessing", template_processing},
     {"ByteLevel", nothing},  // moves offsets only
     {"BertProcessing", cls_and_sep},
     {"RobertaProcessing", cls_and_sep},
 });
 
-Made made(const Fields& fields, Context& context) {
-  context.steps.add(fields);
-  return row_of(kRows, fields).make(fields, context);
-}
-
 }  // namespace
 
 std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size) {
-  Context context{.vocabulary_size = vocabulary_size};
-  return made(fields, context);
+  Context context(vocabulary_size);
+  return made_of<Sequence>(std::span<const Row>(kRows), "processors", fields, context);
 }
 
 }  // namespace poise

@@ -9,6 +9,7 @@
 
 #include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 
 namespace poise {
@@ -355,23 +356,7 @@ bool is_bert_punctuation(char32_t code) {
   return unicode::is_punctuation(code);
 }
 
-struct Row {
-  std::string_view type;
-  Made (*make)(const Fields& fields, StepCount& steps);
-};
-
-Made made(const Fields& fields, StepCount& steps);
-
-template <typename Kind>
-Made make(const Fields& fields, StepCount&) {
-  return std::make_unique<Kind>(fields);
-}
-
-Made sequence(const Fields& fields, StepCount& steps) {
-  std::vector<Made> all;
-  for (const Fields& step : fields.list("pretokenizers")) all.push_back(made(step, steps));
-  return std::make_unique<Sequence>(std::move(all));
-}
+using Row = StepRow<PreTokenizer>;
 
 Made digits(const Fields& fields, StepCount&) {
   const bool individual = fields.boolean("individual_digits", false);
@@ -401,29 +386,23 @@ Made delimiter(const Fields& fields, StepCount&) {
 }
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"Sequence", sequence},
-    {"ByteLevel", make<ByteLevel>},
-    {"Split", make<Split>},
-    {"Metaspace", make<Metaspace>},
+    {"ByteLevel", make_step<PreTokenizer, ByteLevel>},
+    {"Split", make_step<PreTokenizer, Split>},
+    {"Metaspace", make_step<PreTokenizer, Metaspace>},
     {"Whitespace", whitespace},
     {"WhitespaceSplit", whitespace_split},
     {"Punctuation", punctuation},
     {"Digits", digits},
     {"BertPreTokenizer", bert},
     {"CharDelimiterSplit", delimiter},
-    {"FixedLength", make<FixedLength>},
+    {"FixedLength", make_step<PreTokenizer, FixedLength>},
 });
-
-Made made(const Fields& fields, StepCount& steps) {
-  steps.add(fields);
-  return row_of(kRows, fields).make(fields, steps);
-}
 
 }  // namespace
 
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
   StepCount steps;
-  return made(fields, steps);
+  return made_of<Sequence>(std::span<const Row>(kRows), "pretokenizers", fields, steps);
 }
 
 }  // namespace poise
