@@ -95,7 +95,7 @@ void round_trip(const Model& model, const Format& format, const Options& options
     if (error.kind() != ErrorKind::unsupported) fuzz::report(fmt::format("{}: writing: {}", format.info.name, error.what()));
     return;
   }
-  const bool lossless = format.losses == nullptr || format.losses(model, options).empty();
+  const bool lossless = losses_of(model, format, options).empty();
   try {
     const Model again = open(fuzz::source(file, fmt::format("fuzz{}", format.info.extension)));
     if (const std::string what = difference(model, again, lossless); !what.empty()) fuzz::report(fmt::format("{}: {} differs", format.info.name, what));
@@ -113,7 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Model model = fuzz::random_model(dice);
     for (const Format* format : all_formats()) {
       const bool is_file = format->why_kept == nullptr;  // fuzz/huggingface.cpp has directories
-      if (format->write != nullptr && is_file) round_trip(model, *format, random_options(dice, *format));
+      if (format->prepare != nullptr && is_file) round_trip(model, *format, random_options(dice, *format));
     }
   });
   return 0;

@@ -5,7 +5,7 @@
 //   DIRECTORY/<target>/       seeds, one file each: small models in every format, by the library's own writers
 //   DIRECTORY/<target>.dict   words of the format
 //
-// The files of FINDINGS, <target>-<name>.hex, are hexadecimal bytes with comments behind #; they become seeds as well.
+// The files of FINDINGS, <target>-<name>.hex, are hexadecimal bytes with comments after #; they become seeds as well.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -133,7 +133,7 @@ void write_random_seeds(SeedWriter& seeds) {
     fuzz::Dice dice(bytes);
     const Model model = fuzz::random_model(dice);
     for (const Format* format : all_formats()) {
-      if (format->write != nullptr && format->why_kept == nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
+      if (format->prepare != nullptr && format->why_kept == nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
     }
   }
 }

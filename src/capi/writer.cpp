@@ -59,7 +59,7 @@ poise_writer& open_writer(poise_writer* writer) {
 const poise::Format& format_for(const std::filesystem::path& path, const char* name) {
   if (name != nullptr) {
     const poise::Format& format = poise::format_by_name(name);
-    if (format.write == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
+    if (format.prepare == nullptr) refuse(fmt::format("{} can be read, not written", format.info.name));
     return format;
   }
   return poise::output_format(path);

@@ -54,6 +54,39 @@ struct FilePlan {
   bool exact = true;  // false: `bytes` is the most there can be
 };
 
+// A model on its way into a file: whatever the questions below and the writing have in common is computed once.
+class PreparedFile {
+ public:
+  virtual ~PreparedFile() = default;
+  // What write() will make. Reads no tensor's bytes; throws what write() throws, but for what only these tell.
+  virtual FilePlan plan() const = 0;
+  // What of the model the written file will not hold beside what Format::layouts says, one sentence each.
+  virtual std::vector<std::string> losses() const = 0;
+  virtual void write(Output& output, const Progress& progress) const = 0;
+};
+
+// For formats whose questions have little in common: a function for each.
+template <FilePlan (*kPlan)(const Model&, const WriteOptions&), void (*kWrite)(const Model&, Output&, const WriteOptions&),
+          std::vector<std::string> (*kLosses)(const Model&, const WriteOptions&)>
+std::unique_ptr<PreparedFile> prepare_with(const Model& model, const WriteOptions& options) {
+  class Prepared final : public PreparedFile {
+   public:
+    Prepared(const Model& model, const WriteOptions& options) : model_(model), options_(options) {}
+    FilePlan plan() const override { return kPlan(model_, options_); }
+    std::vector<std::string> losses() const override { return kLosses(model_, options_); }
+    void write(Output& output, const Progress& progress) const override {
+      WriteOptions watched = options_;
+      watched.progress = progress;
+      kWrite(model_, output, watched);
+    }
+
+   private:
+    const Model& model_;
+    const WriteOptions& options_;
+  };
+  return std::make_unique<Prepared>(model, options);
+}
+
 struct Format {
   FormatInfo info;  // formats() fills in what can be read and written
   // Other extensions of its files, each with its dot.
@@ -72,13 +105,9 @@ struct Format {
   bool (*holds)(const MemberNames& names) = nullptr;
   // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it may be.
   std::string (*why_kept)(const MemberNames& names) = nullptr;
-  // Null where the format cannot be read or written. Requires of write: the model outlives the call.
+  // Null where the format cannot be read or written. Requires of prepare: model and options outlive what it makes, and stay the same.
   Model (*read)(const Input& input, const ReadOptions& options);
-  void (*write)(const Model& model, Output& output, const WriteOptions& options);
-  // What write() will make. Reads no tensor's bytes; throws what write() throws, but for what only these tell. Null exactly where write is.
-  FilePlan (*plan)(const Model& model, const WriteOptions& options) = nullptr;
-  // What of the model the written file will not hold beside what `layouts` says, one sentence each. Null: nothing. Asked by losses_of().
-  std::vector<std::string> (*losses)(const Model& model, const WriteOptions& options);
+  std::unique_ptr<PreparedFile> (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
@@ -115,13 +144,12 @@ std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesys
 // Throws the bad_argument that output_for() would throw. Makes nothing. Returns what SavedOutput::replaces() would.
 std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
 
-// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then asks for the format's plan.
-FilePlan plan_model(const Model& model, const Format& format, const WriteOptions& options);
+// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then prepares. Its losses are all that a file
+// of this format will not hold. Requires: model and options outlive what it returns, and stay the same.
+std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
-// The same, then calls the format's writer.
+// For callers with one question.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
-
-// What of the model a file of this format will not hold, one sentence each.
 std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options);
 
 }  // namespace poise

@@ -37,7 +37,7 @@ const auto& infos() {
     std::transform(kFormats.begin(), kFormats.end(), rows.begin(), [](const Format* format) {
       FormatInfo info = format->info;
       info.readable = format->read != nullptr;
-      info.writable = format->write != nullptr;
+      info.writable = format->prepare != nullptr;
       return info;
     });
     return rows;
@@ -86,7 +86,7 @@ void require_honoured(bool given, bool honoured, std::string_view option, const 
 }
 
 void require_writable(const Model& model, const Format& format, const WriteOptions& options) {
-  if (format.write == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
+  if (format.prepare == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
   require_honoured(options.dialect.has_value(), format.options.dialect, "dialects", format);
   require_honoured(options.zstd_level.has_value(), format.options.zstd_level, "compression", format);
   require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
@@ -116,6 +116,23 @@ std::optional<std::string> lost_parts(const Model& model) {
                      named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
 }
 
+// A file of a format whose dense tensors have the one part data.
+class WithoutMoreParts final : public PreparedFile {
+ public:
+  WithoutMoreParts(const Model& model, std::unique_ptr<PreparedFile> file) : model_(model), file_(std::move(file)) {}
+  FilePlan plan() const override { return file_->plan(); }
+  std::vector<std::string> losses() const override {
+    std::vector<std::string> losses = file_->losses();
+    if (auto loss = lost_parts(model_)) losses.insert(losses.begin(), std::move(*loss));
+    return losses;
+  }
+  void write(Output& output, const Progress& progress) const override { file_->write(output, progress); }
+
+ private:
+  const Model& model_;
+  std::unique_ptr<PreparedFile> file_;
+};
+
 }  // namespace
 
 std::span<const Format* const> all_formats() { return kFormats; }
@@ -126,7 +143,7 @@ const Format& format_by_name(std::string_view name) {
   std::string names;
   for (const Format* format : kFormats) {
     if (format->info.name == name) return *format;
-    if (format->write != nullptr) names += fmt::format("{}{}", names.empty() ? "" : ", ", format->info.name);
+    if (format->prepare != nullptr) names += fmt::format("{}{}", names.empty() ? "" : ", ", format->info.name);
   }
   throw Error(ErrorKind::bad_argument, fmt::format("there is no format \"{}\"; these can be written: {}", name, names));
 }
@@ -134,7 +151,7 @@ const Format& format_by_name(std::string_view name) {
 std::optional<std::string_view> format_from_extension(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   for (const Format* format : kFormats) {
-    if (format->write != nullptr && has_extension(*format, extension)) return format->info.name;
+    if (format->prepare != nullptr && has_extension(*format, extension)) return format->info.name;
   }
   return std::nullopt;
 }
@@ -188,32 +205,28 @@ Model open(SourcePtr source, const ReadOptions& options) {
   return read_input({path, std::move(source)}, options).model;
 }
 
-FilePlan plan_model(const Model& model, const Format& format, const WriteOptions& options) {
+std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
   require_writable(model, format, options);
-  return format.plan(model, options);
+  auto prepared = format.prepare(model, options);
+  if (format.layouts.more_parts) return prepared;
+  return std::make_unique<WithoutMoreParts>(model, std::move(prepared));
 }
 
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {
-  require_writable(model, format, options);
-  format.write(model, output, options);
+  prepare_file(model, format, options)->write(output, options.progress);
 }
 
 std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options) {
-  std::vector<std::string> losses;
-  if (!format.layouts.more_parts) {
-    if (auto loss = lost_parts(model)) losses.push_back(std::move(*loss));
-  }
-  if (format.losses != nullptr) std::ranges::move(format.losses(model, options), std::back_inserter(losses));
-  return losses;
+  return prepare_file(model, format, options)->losses();
 }
 
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
   auto as_read = reformed(model, writer.weights, false);
-  const Model& written = as_read ? as_read->model : model;
-  write_model(written, writer, *output, options);
-  SaveReport report{std::string(format), output->bytes(), losses_of(written, writer, options)};
+  const auto prepared = prepare_file(as_read ? as_read->model : model, writer, options);
+  prepared->write(*output, options.progress);
+  SaveReport report{std::string(format), output->bytes(), prepared->losses()};
   if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
   output->commit();
   return report;

@@ -37,6 +37,7 @@ void transform_input(Plan::Work& work) {
   if (!options.vocab.empty()) {
     work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
   }
+  work.losses.emplace(work.transformed);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // Conversion: what convert() and plan() have in common. A conversion is prepared from headers alone; then it is described, or carried out.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
+#include "ops/measured_losses.hpp"
 #include "ops/transform.hpp"
 
 namespace poise {
@@ -21,7 +25,21 @@ struct Plan::Work {
   std::vector<std::filesystem::path> files;  // that the output must not be
   std::string replaces;                      // what the output will replace, where it is known; see SavedOutput
   Transformed transformed;
+  std::optional<MeasuredLosses> losses;    // of its casts and codes
+  std::unique_ptr<PreparedFile> prepared;  // of its model; null: not yet
   bool is_written = false;
+
+  // Throws what prepare_file() throws.
+  const PreparedFile& file() {
+    if (!prepared) prepared = prepare_file(transformed.model, *format, options.write);
+    return *prepared;
+  }
+  // What the file will not hold of the input, one sentence each.
+  std::vector<std::string> told_losses() {
+    std::vector<std::string> all = transformed.reformed ? transformed.reformed->losses : std::vector<std::string>();
+    std::ranges::move(file().losses(), std::back_inserter(all));
+    return all;
+  }
 };
 
 // Throws what plan() throws.

@@ -14,7 +14,6 @@
 #include "io/sink.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
-#include "ops/measured_losses.hpp"
 #include "ops/part_errors.hpp"
 
 namespace poise {
@@ -29,19 +28,19 @@ bool has_digests(const Model& model, const Tensor& tensor) {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What will be written, asked for where it matters: the headers are made once more for it.
+// What will be written, asked for where it matters.
 class Written {
  public:
-  explicit Written(const Plan::Work& work) : work_(work) {}
+  explicit Written(Plan::Work& work) : work_(work) {}
 
   const FilePlan& plan() {
-    if (!plan_) plan_ = plan_model(work_.transformed.model, *work_.format, work_.options.write);
+    if (!plan_) plan_ = work_.file().plan();
     return *plan_;
   }
   bool has_tensors() { return !plan().tensor_bytes.empty(); }
 
  private:
-  const Plan::Work& work_;
+  Plan::Work& work_;
   std::optional<FilePlan> plan_;
 };
 
@@ -67,8 +66,10 @@ void require_room(const Plan::Work& work, Written& written, const fs::path& outp
 ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::path& output) {
   Transformed& transformed = work.transformed;
   const ConvertOptions& options = work.options;
-  const MeasuredLosses losses(transformed);
-  make_sparse(transformed, options);
+  if (!transformed.perhaps_sparse.empty()) {
+    work.prepared.reset();
+    make_sparse(transformed, options);
+  }
   Written written(work);
   require_room(work, written, output);
   std::optional<DigestCheck> check;
@@ -82,9 +83,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
     check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
   }
   const auto write = [&](const Progress& progress) {
-    WriteOptions watched = options.write;
-    watched.progress = progress;
-    write_model(transformed.model, *work.format, file, watched);
+    work.file().write(file, progress);
     return file.bytes();
   };
   ConvertReport report;
@@ -98,8 +97,8 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   report.warnings = transformed.model.warnings;
   if (const std::string replaced = file.replaces(); !replaced.empty()) report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  report.losses = losses_of(transformed, *work.format, options.write);
-  losses.tell(report);
+  report.losses = work.told_losses();
+  work.losses->tell(report);
   return report;
 }
 

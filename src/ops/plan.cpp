@@ -27,13 +27,13 @@ PlannedTensor planned(const Tensor& before, const Tensor& after) {
 Plan described(std::shared_ptr<Plan::Work> work) {
   const Transformed& transformed = work->transformed;
   const Model& model = transformed.model;
-  const FilePlan file = plan_model(model, *work->format, work->options.write);
+  const FilePlan file = work->file().plan();
   Plan plan;
   plan.format = work->format->info.name;
   plan.skipped = transformed.skipped;
   plan.warnings = model.warnings;
   if (!work->replaces.empty()) plan.warnings.push_back({Severity::warning, work->replaces, {}, std::nullopt});
-  plan.losses = losses_of(transformed, *work->format, work->options.write);
+  plan.losses = work->told_losses();
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;
   plan.tensors.reserve(file.tensor_bytes.size());

@@ -326,12 +326,6 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   return result;
 }
 
-std::vector<std::string> losses_of(const Transformed& transformed, const Format& format, const WriteOptions& options) {
-  std::vector<std::string> losses = transformed.reformed ? transformed.reformed->losses : std::vector<std::string>();
-  std::ranges::move(losses_of(transformed.model, format, options), std::back_inserter(losses));
-  return losses;
-}
-
 void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   if (transformed.perhaps_sparse.empty()) return;
   Model model = without_tensors(transformed.model);

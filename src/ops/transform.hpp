@@ -40,9 +40,6 @@ struct Transformed {
 // Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
 
-// What a file of the format will not hold of the input, one sentence each.
-std::vector<std::string> losses_of(const Transformed& transformed, const Format& format, const WriteOptions& options);
-
 // Makes those tensors sparse that have enough zeros. Reads all that may become so. Throws what that throws.
 void make_sparse(Transformed& transformed, const ConvertOptions& options);
 

@@ -68,7 +68,7 @@ TEST_P(Conformance, HasAPage) {
 }
 
 TEST_P(Conformance, HasARowInTheReadme) {
-  const std::string row = fmt::format("| {} | {} | {} |", in_code_font(), format().read != nullptr ? "yes" : "", format().write != nullptr ? "yes" : "");
+  const std::string row = fmt::format("| {} | {} | {} |", in_code_font(), format().read != nullptr ? "yes" : "", format().prepare != nullptr ? "yes" : "");
   std::string squeezed = row;
   for (auto at = squeezed.find("|  |"); at != std::string::npos; at = squeezed.find("|  |")) squeezed.replace(at, 4, "| |");
   const auto lines = lines_of(source_directory() / "README.md");
@@ -96,7 +96,7 @@ TEST_P(Conformance, HasAFuzzTarget) {
 TEST_P(Conformance, HasAnExtensionThatFindsIt) {
   if (is_a_directory()) return;
   ASSERT_TRUE(format().info.extension.starts_with('.')) << format().info.extension;
-  if (format().write == nullptr) return;
+  if (format().prepare == nullptr) return;
   const auto found = format_from_extension(file_name());
   ASSERT_TRUE(found);
   EXPECT_EQ(format_by_name(*found).info.extension, format().info.extension);
@@ -106,13 +106,13 @@ TEST_P(Conformance, HasAName) {
   EXPECT_FALSE(name().empty());
   EXPECT_FALSE(format().info.description.empty());
   EXPECT_EQ(&format_by_name(name()), &format()) << "another format has the same name";
-  EXPECT_TRUE(format().read != nullptr || format().write != nullptr);
+  EXPECT_TRUE(format().read != nullptr || format().prepare != nullptr);
 }
 
 TEST_P(Conformance, IsRecognisedByItsContent) {
   ASSERT_TRUE(has_table());
   EXPECT_EQ(recognise(sound_input(), all_formats()), &format());
-  if (format().write == nullptr || is_a_directory()) return;
+  if (format().prepare == nullptr || is_a_directory()) return;
   // Whatever the file is called.
   const auto file = support::written(sound_model(), format());
   EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, all_formats()), &format());
@@ -148,7 +148,7 @@ void Conformance::expect_directory_is_read(const Model& model) const {
 
 TEST_P(Conformance, ReadsWhatItWrites) {
   ASSERT_TRUE(has_table());
-  if (format().write == nullptr || format().read == nullptr) return;
+  if (format().prepare == nullptr || format().read == nullptr) return;
   const Model model = sound_model();
   if (is_a_directory()) return expect_directory_is_read(model);
   const auto file = support::written(model, format());
@@ -165,7 +165,7 @@ TEST_P(Conformance, BrokenFilesAreRefusedOrHarmless) {
   ASSERT_TRUE(has_table());
   if (is_a_directory()) return;  // the tables flip bits of its files
   std::vector<std::string> files = {sound_file()};
-  if (format().write != nullptr) files.push_back(support::to_string(support::written(sound_model(), format())));
+  if (format().prepare != nullptr) files.push_back(support::to_string(support::written(sound_model(), format())));
   for (const std::string& whole : files) {
     const std::size_t step = whole.size() / kMostPlaces + 1;
     for (std::size_t at = 0; at < whole.size(); at += step) {
@@ -179,7 +179,7 @@ TEST_P(Conformance, BrokenFilesAreRefusedOrHarmless) {
 }
 
 TEST_P(Conformance, RefusesOptionsThatItDoesNotHonour) {
-  if (format().write == nullptr) {
+  if (format().prepare == nullptr) {
     EXPECT_EQ(support::error_of([&] { support::written(Model(), format()); }).kind(), ErrorKind::bad_argument);
     return;
   }

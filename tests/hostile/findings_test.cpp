@@ -25,7 +25,7 @@ Error refusal(const Model& model, std::string_view format) {
   return support::error_of([&] { support::written(model, format_by_name(format)); });
 }
 
-std::vector<std::string> losses(const Model& model, const Format& format) { return format.losses(model, {}); }
+std::vector<std::string> losses(const Model& model, const Format& format) { return losses_of(model, format, {}); }
 
 // They asked for the part "data" before they looked at the layout, and said that it was not found.
 TEST(Findings, WritersRefuseSparseTensorsAsUnsupported) {

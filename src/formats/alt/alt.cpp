@@ -34,9 +34,7 @@ const Format kAltV2 = {
     .layouts = {.affine = true},
     .sniff = is_v2,
     .read = alt::read_v2,
-    .write = alt::write_v2,
-    .plan = alt::plan_v2,
-    .losses = alt::losses_v2,
+    .prepare = prepare_with<alt::plan_v2, alt::write_v2, alt::losses_v2>,
 };
 
 const Format kAltV1 = {
@@ -47,9 +45,7 @@ const Format kAltV1 = {
     .layouts = {.affine = true},
     .sniff = is_v1,
     .read = alt::read_v1,
-    .write = alt::write_v1,
-    .plan = alt::plan_v1,
-    .losses = alt::losses_v1,
+    .prepare = prepare_with<alt::plan_v1, alt::write_v1, alt::losses_v1>,
 };
 
 }  // namespace poise

@@ -26,9 +26,7 @@ const Format kGguf = {
     .weights = WeightReader::llama_cpp,
     .sniff = sniff,
     .read = gguf::read,
-    .write = gguf::write,
-    .plan = gguf::plan,
-    .losses = gguf::losses,
+    .prepare = gguf::prepare,
     .edit = gguf::edit,
 };
 

@@ -161,53 +161,56 @@ void Tokens::give_back(std::vector<Attributes::Entry>& entries) {
   give("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
 }
 
-void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
-  const auto form = gguf_form(vocabulary).tokenizer;
-  if (!form) return;
+namespace {
+
+void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out) {
   const std::string prefix(kTokenizer);
   const std::uint64_t padding = embeddings > vocabulary.size() ? embeddings - vocabulary.size() : 0;
   const std::uint64_t count = vocabulary.size() + padding;
-  out.text(prefix + "model", form->model);
-  if (!out.has(prefix + "pre")) out.text(prefix + "pre", form->pre);
+  out.text(prefix + "model", form.model);
+  if (!out.has(prefix + "pre")) out.text(prefix + "pre", form.pre);
   ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
-  for (const std::string& text : form->tokens) KeyValues::append_text(texts, text);
+  for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
   for (std::uint64_t i = 0; i < padding; ++i) KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
-  if (!form->scores.empty()) {
+  if (!form.scores.empty()) {
     ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
-    for (const float score : form->scores) scores.f32(score);
+    for (const float score : form.scores) scores.f32(score);
     for (std::uint64_t i = 0; i < padding; ++i) scores.f32(-1000.0F);
   }
   ByteWriter& types = out.array(prefix + "token_type", ValueType::i32, count);
-  for (const std::int32_t type : form->token_type) types.i32(type);
+  for (const std::int32_t type : form.token_type) types.i32(type);
   for (std::uint64_t i = 0; i < padding; ++i) types.i32(token_type_number(TokenType::unused));
-  if (!form->merges.empty()) {
-    ByteWriter& merges = out.array(prefix + "merges", ValueType::text, form->merges.size());
-    for (const std::string& merge : form->merges) KeyValues::append_text(merges, merge);
+  if (!form.merges.empty()) {
+    ByteWriter& merges = out.array(prefix + "merges", ValueType::text, form.merges.size());
+    for (const std::string& merge : form.merges) KeyValues::append_text(merges, merge);
   }
   const auto write_id = [&](std::string_view name, const std::optional<std::int32_t>& id) {
     if (id) out.u32(prefix + std::string(name), static_cast<std::uint64_t>(*id));
   };
-  write_id("bos_token_id", form->bos_token_id);
-  write_id("eos_token_id", form->eos_token_id);
-  write_id("unknown_token_id", form->unknown_token_id);
-  write_id("padding_token_id", form->padding_token_id);
+  write_id("bos_token_id", form.bos_token_id);
+  write_id("eos_token_id", form.eos_token_id);
+  write_id("unknown_token_id", form.unknown_token_id);
+  write_id("padding_token_id", form.padding_token_id);
   const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
     const std::string key = prefix + std::string(name);
     if (flag && !out.has(key)) out.boolean(key, *flag);
   };
-  write_flag("add_space_prefix", form->add_space_prefix);
-  write_flag("remove_extra_whitespaces", form->remove_extra_whitespaces);
+  write_flag("add_space_prefix", form.add_space_prefix);
+  write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
-  write_flag("add_bos_token", form->add_bos_token);
-  write_flag("add_eos_token", form->add_eos_token);
-  write_chat_template(form->chat_template, out);
+  write_flag("add_bos_token", form.add_bos_token);
+  write_flag("add_eos_token", form.add_eos_token);
+  write_chat_template(form.chat_template, out);
 }
 
-std::vector<std::string> vocabulary_losses(const Model& model, std::uint64_t embeddings) {
+}  // namespace
+
+std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out) {
   const Vocabulary& vocabulary = *model.vocabulary;
   GgufForm form = gguf_form(vocabulary, name_in(model.attributes.find(kName)));
   std::vector<std::string> losses = std::move(form.losses);
   if (!form.tokenizer) return losses;
+  if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
   bool same = true;
   for (std::size_t id = 0; id < vocabulary.size() && same; ++id) same = read_type(vocabulary, id) == vocabulary.type(id);
   if (!same && vocabulary.kind != VocabularyKind::pipeline) {

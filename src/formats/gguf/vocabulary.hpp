@@ -24,11 +24,9 @@ TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t
 // The type that a token has when a file with the vocabulary is read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
-// Appends what GGUF says of a vocabulary, but for keys that are there. `embeddings`: rows of the embedding, as many as llama.cpp wants tokens; 0: not known.
-void write_vocabulary(const Vocabulary& vocabulary, std::uint64_t embeddings, KeyValues& out);
-
-// What of a model's vocabulary a reader does not find again, one sentence each. Requires: it has one.
-std::vector<std::string> vocabulary_losses(const Model& model, std::uint64_t embeddings);
+// Appends what GGUF says of a model's vocabulary, but for keys that are there; to null: nothing. Returns what of it a reader does not find again, one
+// sentence each. `embeddings`: rows of the embedding, as many as llama.cpp wants tokens; 0: not known. Requires: the model has a vocabulary.
+std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out);
 
 // The arrays, as the header is read: they would take many times their memory as values.
 class Tokens {

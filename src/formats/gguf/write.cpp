@@ -143,23 +143,35 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-class File {
+class File final : public PreparedFile {
  public:
-  File(const Model& model, const WriteOptions& options) : alignment_(options.align.value_or(kUsualAlignment)) {
-    const Preparer preparer(model);
-    add_tensors(model, preparer);
-    metadata_ = metadata_of(model, preparer.architecture(), preparer.hyperparameters(), file_type(tensors_));
+  File(const Model& model, const WriteOptions& options) : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
+    add_tensors(model, preparer_);
+    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(), file_type(tensors_));
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
 
-  std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const Part& part : parts_) sum += part.header.size() + part.data_bytes;
-    return sum;
+  FilePlan plan() const override {
+    FilePlan plan;
+    plan.bytes = bytes();
+    for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(preparer_.prepare(tensor).bytes());
+    return plan;
   }
 
-  void write(Output& output, const Progress& progress) const {
+  std::vector<std::string> losses() const override {
+    std::vector<std::string> losses = metadata_.losses;
+    if (preparer_.architecture() == nullptr) return losses;
+    std::vector<std::string> strangers;
+    for (const Tensor& tensor : model_.tensors()) {
+      // Names that begin so are llama.cpp's own.
+      if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
+    }
+    if (!strangers.empty()) losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
+    return losses;
+  }
+
+  void write(Output& output, const Progress& progress) const override {
     std::uint64_t total = 0;
     for (const Stored& tensor : tensors_) total += tensor.bytes();
     Meter meter(progress, total);
@@ -175,6 +187,12 @@ class File {
   }
 
  private:
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const Part& part : parts_) sum += part.header.size() + part.data_bytes;
+    return sum;
+  }
+
   // The first part has the metadata, and is what the others are found by.
   Sink& sink_of(Output& output, std::size_t index) const {
     std::string name = output.name();
@@ -237,8 +255,8 @@ class File {
     part.header.text(kMagic);
     part.header.u32(kLastVersion);
     part.header.u64(part.last - part.first);
-    part.header.u64(own.count() + (is_first ? metadata_.count() : 0));
-    if (is_first) part.header.append(metadata_.bytes());
+    part.header.u64(own.count() + (is_first ? metadata_.entries.count() : 0));
+    if (is_first) part.header.append(metadata_.entries.bytes());
     part.header.append(own.bytes());
     std::uint64_t offset = 0;
     for (std::size_t t = part.first; t < part.last; ++t) {
@@ -253,35 +271,16 @@ class File {
     part.header.zeros(static_cast<std::size_t>(aligned(part.header.size()) - part.header.size()));
   }
 
+  const Model& model_;
+  Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
-  KeyValues metadata_;
+  WrittenMetadata metadata_;
   std::vector<Part> parts_;
 };
 
 }  // namespace
 
-void write(const Model& model, Output& output, const WriteOptions& options) { File(model, options).write(output, options.progress); }
-
-FilePlan plan(const Model& model, const WriteOptions& options) {
-  FilePlan plan;
-  plan.bytes = File(model, options).bytes();
-  const Preparer preparer(model);
-  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(preparer.prepare(tensor).bytes());
-  return plan;
-}
-
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  const Preparer preparer(model);
-  std::vector<std::string> losses = metadata_losses(model, preparer.architecture(), preparer.hyperparameters());
-  if (preparer.architecture() == nullptr) return losses;
-  std::vector<std::string> strangers;
-  for (const Tensor& tensor : model.tensors()) {
-    // Names that begin so are llama.cpp's own.
-    if (!preparer.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
-  }
-  if (!strangers.empty()) losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
-  return losses;
-}
+std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) { return std::make_unique<File>(model, options); }
 
 }  // namespace poise::gguf

@@ -109,12 +109,33 @@ std::uint64_t embedding_rows(const Model& model, const Architecture* architectur
   return embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
 }
 
+std::vector<std::string> losses_beside_vocabulary(const Model& model, const Architecture* architecture) {
+  std::vector<std::string> losses;
+  if (architecture == nullptr) {
+    losses.push_back(model.card.model_type.empty()
+                         ? std::string("llama.cpp will not run the file: the model does not say what it is")
+                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
+    if (model.config || !model.config_json.empty()) losses.emplace_back("gguf cannot hold the configuration of a family that is not known");
+  }
+  std::vector<std::string> maps;
+  for (const auto& [key, value] : model.attributes) {
+    const auto* items = value.get_if<Value::Array>();
+    const bool nested =
+        items != nullptr && std::ranges::any_of(*items, [&](const Value& item) { return item.storage().index() != items->front().storage().index(); });
+    if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
+      maps.push_back(key);
+  }
+  if (!maps.empty()) losses.push_back(fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
+  return losses;
+}
+
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
 
 }  // namespace
 
-KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type) {
-  KeyValues out;
+WrittenMetadata metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type) {
+  WrittenMetadata written;
+  KeyValues& out = written.entries;
   if (architecture != nullptr) {
     out.text("general.architecture", architecture->name);
   } else if (!model.card.model_type.empty()) {
@@ -133,31 +154,13 @@ KeyValues metadata_of(const Model& model, const Architecture* architecture, cons
     }
     if (const Attributes rest = rest_of(model, *architecture, hyperparameters); !rest.empty()) out.text(kConfigKey, to_json(rest));
   }
-  if (model.vocabulary && !out.has(std::string(kTokenizer) + "tokens")) write_vocabulary(*model.vocabulary, embedding_rows(model, architecture), out);
-  return out;
-}
-
-std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
-  std::vector<std::string> losses = hyperparameters.differences;
+  written.losses = hyperparameters.differences;
   if (model.vocabulary) {
-    for (std::string& loss : vocabulary_losses(model, embedding_rows(model, architecture))) losses.push_back(std::move(loss));
+    KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;
+    std::ranges::move(write_vocabulary(model, embedding_rows(model, architecture), to), std::back_inserter(written.losses));
   }
-  if (architecture == nullptr) {
-    losses.push_back(model.card.model_type.empty()
-                         ? std::string("llama.cpp will not run the file: the model does not say what it is")
-                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
-    if (model.config || !model.config_json.empty()) losses.emplace_back("gguf cannot hold the configuration of a family that is not known");
-  }
-  std::vector<std::string> maps;
-  for (const auto& [key, value] : model.attributes) {
-    const auto* items = value.get_if<Value::Array>();
-    const bool nested =
-        items != nullptr && std::ranges::any_of(*items, [&](const Value& item) { return item.storage().index() != items->front().storage().index(); });
-    if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
-      maps.push_back(key);
-  }
-  if (!maps.empty()) losses.push_back(fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
-  return losses;
+  std::ranges::move(losses_beside_vocabulary(model, architecture), std::back_inserter(written.losses));
+  return written;
 }
 
 }  // namespace poise::gguf

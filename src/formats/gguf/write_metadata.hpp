@@ -13,10 +13,12 @@
 
 namespace poise::gguf {
 
-// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors.
-KeyValues metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type);
+struct WrittenMetadata {
+  KeyValues entries;
+  std::vector<std::string> losses;  // what they leave out, one sentence each
+};
 
-// What metadata_of() leaves out, one sentence each.
-std::vector<std::string> metadata_losses(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters);
+// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors.
+WrittenMetadata metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type);
 
 }  // namespace poise::gguf

@@ -272,9 +272,7 @@ const Format kHuggingFace = {
     .container = Container::directory,  // of any members: its reader says which are missing
     .why_kept = huggingface::why_kept,
     .read = read,
-    .write = huggingface::write,
-    .plan = huggingface::plan,
-    .losses = huggingface::losses,
+    .prepare = huggingface::prepare,
 };
 
 }  // namespace poise

@@ -130,29 +130,43 @@ void require_whole(const Model& model) {
                                                   faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
-class Directory {
+class Directory final : public PreparedFile {
  public:
-  Directory(const Model& model, const WriteOptions& options) {
+  Directory(const Model& model, const WriteOptions& options) : model_(model) {
     require_whole(model);
     add(kConfig, to_json(config_of(model), 2) + "\n");
     const Described what = described(model);
     add_generation(model, what);
+    losses_ = safetensors_losses(model, what.attributes);
+    std::ranges::copy(what.losses, std::back_inserter(losses_));
     if (what.vocabulary) {
-      for (TokenizerFile& file : tokenizer_files(*what.vocabulary).files) texts_.push_back(std::move(file));
+      TokenizerFiles tokenizer = tokenizer_files(*what.vocabulary);
+      std::ranges::move(tokenizer.files, std::back_inserter(texts_));
+      std::ranges::move(tokenizer.losses, std::back_inserter(losses_));
     }
     Attributes metadata = text_attributes(what.attributes);
     if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
     cut(model, options.shard_size, std::move(metadata));
   }
 
-  std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const TokenizerFile& file : texts_) sum += file.bytes.size();
-    for (const SafetensorsFile& shard : shards_) sum += shard.bytes();
-    return sum;
+  FilePlan plan() const override {
+    FilePlan plan;
+    plan.bytes = bytes();
+    for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+    return plan;
   }
 
-  void write(Output& output, const Progress& progress) const {
+  std::vector<std::string> losses() const override {
+    std::vector<std::string> losses = losses_;
+    if (class_of(model_.card.model_type) == nullptr && model_.config_json.find("architectures") == nullptr) {
+      losses.push_back(model_.card.model_type.empty()
+                           ? std::string("transformers will not load the model: it does not say what it is")
+                           : fmt::format("transformers may not load the model: Poise does not know its class for a {}", model_.card.model_type));
+    }
+    return losses;
+  }
+
+  void write(Output& output, const Progress& progress) const override {
     for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
     std::uint64_t total = 0;
     for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
@@ -161,6 +175,13 @@ class Directory {
   }
 
  private:
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const TokenizerFile& file : texts_) sum += file.bytes.size();
+    for (const SafetensorsFile& shard : shards_) sum += shard.bytes();
+    return sum;
+  }
+
   static std::string shard_name(std::size_t index, std::size_t count) {
     return count == 1 ? std::string(kSingle) : fmt::format("model-{:05}-of-{:05}.safetensors", index + 1, count);
   }
@@ -209,33 +230,15 @@ class Directory {
     add(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}}, {"weight_map", Attributes::from_unique(std::move(map))}}, 2) + "\n");
   }
 
+  const Model& model_;
   std::vector<TokenizerFile> texts_;
+  std::vector<std::string> losses_;  // of attributes and vocabulary
   std::vector<SafetensorsFile> shards_;
 };
 
 }  // namespace
 
-void write(const Model& model, Output& output, const WriteOptions& options) { Directory(model, options).write(output, options.progress); }
-
-FilePlan plan(const Model& model, const WriteOptions& options) {
-  FilePlan plan;
-  plan.bytes = Directory(model, options).bytes();
-  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
-  return plan;
-}
-
-std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  Described what = described(model);
-  std::vector<std::string> losses = safetensors_losses(model, what.attributes);
-  std::ranges::move(what.losses, std::back_inserter(losses));
-  if (what.vocabulary) std::ranges::move(tokenizer_files(*what.vocabulary).losses, std::back_inserter(losses));
-  if (class_of(model.card.model_type) == nullptr && model.config_json.find("architectures") == nullptr) {
-    losses.push_back(model.card.model_type.empty()
-                         ? std::string("transformers will not load the model: it does not say what it is")
-                         : fmt::format("transformers may not load the model: Poise does not know its class for a {}", model.card.model_type));
-  }
-  return losses;
-}
+std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) { return std::make_unique<Directory>(model, options); }
 
 std::string why_kept(const MemberNames& names) {
   constexpr std::array<std::string_view, 22> kKnown = {kConfig,

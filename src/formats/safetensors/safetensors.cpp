@@ -406,9 +406,7 @@ const Format kSafetensors = {
     .holds_bf16 = true,
     .sniff = sniff,
     .read = read,
-    .write = write,
-    .plan = plan,
-    .losses = losses,
+    .prepare = prepare_with<plan, write, losses>,
 };
 
 }  // namespace poise

@@ -25,9 +25,7 @@ const Format kTinyLlamaFormat = {
     .holds_bf16 = true,  // it does not; but f16 would be no better, and refusing the type that the file has is clearer
     .sniff = sniff,
     .read = tiny_llama::read,
-    .write = tiny_llama::write,
-    .plan = tiny_llama::plan,
-    .losses = tiny_llama::losses,
+    .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::losses>,
 };
 
 }  // namespace poise

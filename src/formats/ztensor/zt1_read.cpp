@@ -304,9 +304,7 @@ const Format kZtensor1 = {
     .layouts = {.affine = true, .groups = true, .sparse = true, .more_parts = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
-    .write = ztensor::write_zt1,
-    .plan = ztensor::plan_zt1,
-    .losses = ztensor::zt1_losses,
+    .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
 };

@@ -265,9 +265,7 @@ const Format kZtensor2 = {
     .layouts = {.affine = true, .groups = true, .sparse = true, .mx = true, .blocks = true},
     .sniff = ztensor::sniff,
     .read = ztensor::read,
-    .write = ztensor::write_zt2,
-    .plan = ztensor::plan_zt2,
-    .losses = ztensor::zt2_losses,
+    .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::zt2_losses>,
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
 };

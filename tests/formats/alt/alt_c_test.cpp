@@ -29,7 +29,7 @@ TEST(AltC, ItsFilesAreWrittenByteForByte) {
 TEST(AltC, WhatIsLeftOutIsSaid) {
   Model model = read(FileBuilder().v2());
   model.card.license.clear();
-  EXPECT_THAT(kAltV2.losses(model, for_alt_c()),
+  EXPECT_THAT(losses_of(model, kAltV2, for_alt_c()),
               ElementsAre("alt.c's dialect cannot hold tensors: 12 are left out", "alt.c's dialect cannot hold the longest sequence",
                           "alt.c refuses empty texts: license written as \"unknown\""));
   EXPECT_EQ(read(written(model, kAltV2, for_alt_c())).card.license, "unknown");

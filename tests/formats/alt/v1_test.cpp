@@ -134,11 +134,11 @@ TEST(AltV1, WhatConvertWouldChangeIsTold) {
 
 TEST(AltV1, WhatItCannotHoldIsSaid) {
   Model model = read(FileBuilder().v2());
-  EXPECT_THAT(kAltV1.losses(model, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
-                                                    "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
-                                                    "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
-  EXPECT_THAT(kAltV1.losses(read(read_annotated_hex("formats/alt/v1.hex")), {}), IsEmpty());
-  EXPECT_THAT(kAltV2.losses(read(read_annotated_hex("formats/alt/v1.hex")), {}), IsEmpty());
+  EXPECT_THAT(losses_of(model, kAltV1, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
+                                                        "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
+                                                        "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
+  EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV1, {}), IsEmpty());
+  EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }
 
 TEST(AltV1, AWrongFieldIsNamed) {

@@ -1,8 +1,6 @@
 // Hugging Face directories, written. What is in them, and what they say is lost; the command tests have the rest.
 #include "formats/huggingface/write.hpp"
 
-#include <fstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,8 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "formats/huggingface/huggingface.hpp"
+#include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/model_files.hpp"
@@ -48,10 +48,9 @@ Model described() {
   return model;
 }
 
-std::string text_of(const support::Files& files, const std::string& name) {
-  const std::vector<std::byte>& bytes = files.at(name);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+std::string text_of(const support::Files& files, const std::string& name) { return support::to_string(files.at(name)); }
+
+std::vector<std::string> losses(const Model& model) { return losses_of(model, kHuggingFace, {}); }
 
 TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   const Model model = described();
@@ -71,13 +70,13 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   EXPECT_EQ(again.attributes.find("tokenizer.ggml.tokens"), nullptr);
   EXPECT_EQ(*again.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
   EXPECT_EQ(*again.attributes.find("format"), Value("pt"));  // which transformers asks for
-  EXPECT_THAT(losses(model, {}), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"), HasSubstr("does not know its class for a frob")));
+  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"), HasSubstr("does not know its class for a frob")));
 }
 
 TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
   Model model = described();
   model.attributes.set("tokenizer.ggml.pre", "frob-bpe");
-  EXPECT_THAT(losses(model, {}), Contains(HasSubstr("makes no files of a tokenizer: tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
+  EXPECT_THAT(losses(model), Contains(HasSubstr("makes no files of a tokenizer: tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
   const support::Files files = support::written_files(model, format_by_name("huggingface"));
   EXPECT_FALSE(files.contains("tokenizer.json"));
   EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
@@ -98,7 +97,7 @@ TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
   options.shard_size = 1;
   const support::Files files = support::written_files(model, format_by_name("huggingface"), options);
   EXPECT_TRUE(files.contains("model-00039-of-00039.safetensors"));
-  EXPECT_EQ(plan(model, options).bytes, [&] {
+  EXPECT_EQ(prepare(model, options)->plan().bytes, [&] {
     std::uint64_t sum = 0;
     for (const auto& [name, bytes] : files) sum += bytes.size();
     return sum;
@@ -107,7 +106,7 @@ TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
 
 TEST(HuggingFaceWrite, RefusesWhatIsNoWholeModel) {
   const auto refusal = [](const Model& model) {
-    const Error error = support::error_of([&] { huggingface::plan(model, WriteOptions{}); });
+    const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     return error.message();
   };
