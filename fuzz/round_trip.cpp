@@ -74,8 +74,9 @@ std::optional<Config> without_rows(std::optional<Config> config) {
 
 std::string difference(const Model& a, const Model& b, bool lossless) {
   if (a.size() != b.size()) return fmt::format("{} tensors, {} expected", b.size(), a.size());
+  const bool is_alone = !lossless && a.size() == 1;  // and may have lost its name
   for (const Tensor& tensor : a.tensors()) {
-    const Tensor* other = b.find(tensor.name);
+    const Tensor* other = is_alone ? &b.tensors().front() : b.find(tensor.name);
     if (other == nullptr) return fmt::format("tensor {}: absent", tensor.name);
     if (const std::string what = difference(tensor, *other, lossless); !what.empty()) return fmt::format("tensor {}: {}", tensor.name, what);
   }

@@ -132,8 +132,12 @@ void write_random_seeds(SeedWriter& seeds) {
     seeds.seed("round_trip", fmt::format("{:02}", number), bytes);
     fuzz::Dice dice(bytes);
     const Model model = fuzz::random_model(dice);
+    Model alone;  // what formats of one array hold
+    if (model.size() > 0) alone.add(model.tensors().front());
     for (const Format* format : all_formats()) {
-      if (format->prepare != nullptr && format->why_kept == nullptr) write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
+      if (format->prepare == nullptr || format->why_kept != nullptr) continue;
+      write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
+      write_model_seeds(seeds, alone, *format, fmt::format("{:02}-alone", number));
     }
   }
 }

@@ -15,6 +15,7 @@ class ByteWriter {
  public:
   void u8(std::uint8_t value) { number(value); }
   void i8(std::int8_t value) { number(value); }
+  void u16(std::uint16_t value) { number(value); }
   void u32(std::uint32_t value) { number(value); }
   void i32(std::int32_t value) { number(value); }
   void u64(std::uint64_t value) { number(value); }

@@ -22,7 +22,6 @@ constexpr std::array kLookalikes = {
     Lookalike{"<!doctype html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
     Lookalike{"<html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
     Lookalike{"<?xml", ErrorKind::invalid_file, "this is an XML document, perhaps a server's error message saved instead of the download"},
-    Lookalike{"gguf", ErrorKind::unsupported, "this is a GGUF file, which Poise does not read"},
     Lookalike{"\x1f\x8b", ErrorKind::unsupported, "this is a gzip archive; unpack it first"},
     Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},
 };

@@ -20,6 +20,8 @@ class ByteFile {
   // Appends a field, or replaces the bytes of the one with that name.
   ByteFile& raw(std::string_view name, std::string bytes);
   ByteFile& u8(std::string_view name, std::uint8_t value) { return raw(name, le(value, 1)); }
+  ByteFile& u16(std::string_view name, std::uint16_t value) { return raw(name, le(value, 2)); }
+  ByteFile& u32(std::string_view name, std::uint32_t value) { return raw(name, le(value, 4)); }
   ByteFile& i32(std::string_view name, std::int64_t value) { return raw(name, le(static_cast<std::uint64_t>(value), 4)); }
   ByteFile& i64(std::string_view name, std::int64_t value) { return raw(name, le(static_cast<std::uint64_t>(value), 8)); }
   ByteFile& u64(std::string_view name, std::uint64_t value) { return raw(name, le(value, 8)); }

@@ -104,8 +104,7 @@ void KeyValues::text(std::string_view key, std::string_view value) {
 
 void KeyValues::u16(std::string_view key, std::uint16_t value) {
   begin(key, ValueType::u16);
-  out_.u8(static_cast<std::uint8_t>(value & 0xffU));
-  out_.u8(static_cast<std::uint8_t>(value >> 8U));
+  out_.u16(value);
 }
 
 void KeyValues::u32(std::string_view key, std::uint64_t value) {
