@@ -86,13 +86,15 @@ SLICES = [
 
 
 @pytest.mark.parametrize("key", SLICES, ids=str)
-@pytest.mark.parametrize("kind", ["mapped", "read", "compressed", "bf16", "quantized", "sparse"])
+@pytest.mark.parametrize("kind", ["mapped", "read", "compressed", "bf16", "quantized", "sparse", "blocks", "blocks of 256"])
 def test_slices_are_numpys(key, kind, tmp_path):
-    whole = np.random.default_rng(3).integers(-8, 8, (7, 5, 64)).astype(np.float32)
-    options = {"compressed": {"compress": "zstd"}, "bf16": {"dtype": "bf16"}, "quantized": {"quantize": "qint8"}, "sparse": {"sparse": "coo", "min_sparsity": 0}}
+    whole = np.random.default_rng(3).integers(-8, 8, (7, 5, 256 if kind == "blocks of 256" else 64)).astype(np.float32)
+    options = {"compressed": {"compress": "zstd"}, "bf16": {"dtype": "bf16"}, "quantized": {"quantize": "qint8"}, "blocks": {"quantize": "q8_0"},
+               "blocks of 256": {"quantize": "q4_k"}, "sparse": {"sparse": "coo", "min_sparsity": 0}}  # fmt: skip
     path = tmp_path / "a.zt"
     poise.save({"a": whole}, path, **options.get(kind, {}))
     tensor = poise.open(path, io="read" if kind == "read" else "map")["a"]
+    assert tensor.stored == options.get(kind, {}).get("quantize", tensor.stored)
     whole = tensor.numpy("f32")
     part = tensor[key]
     assert part.shape == whole[key].shape and part.size == whole[key].size
