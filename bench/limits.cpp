@@ -5,7 +5,7 @@
 //   poise_limits model-sum MODEL THREADS   the words of every tensor, through Blob::map()
 //   poise_limits model-copy MODEL THREADS  every tensor, through Blob::read()
 //
-// Prints the bytes and the seconds of two passes: `first` behind a fresh mapping, `again` over pages that are mapped already.
+// Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over pages that are mapped already.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -30,7 +30,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::size_t kChunk = std::size_t{4} << 20;
 
-// A chunk of something that can be summed where it lies or copied.
+// A chunk of something that can be summed in place or copied.
 struct Chunk {
   std::function<Bytes()> view;
   std::function<void(std::span<std::byte>)> copy;

@@ -1,5 +1,5 @@
 // The calls of poise.h in any order. The first byte tells the length of a program, the next bytes are the program, and the rest is the
-// file that is opened. Each step of the program makes one call, with arguments from the bytes behind it: numbers of all sizes, handles
+// file that is opened. Each step of the program makes one call, with arguments from the bytes after it: numbers of all sizes, handles
 // that are NULL or not, texts. The program keeps to the rules of poise.h: nothing is used when what it was borrowed from is freed.
 #include <poise.h>
 

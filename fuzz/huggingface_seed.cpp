@@ -27,7 +27,7 @@ Config tiny_config() {
   return config;
 }
 
-// The shard in which a tensor lies.
+// The shard that holds a tensor.
 std::size_t shard_of(std::size_t tensor) { return tensor < 4 ? 0 : 1; }
 
 void write_weights(const std::filesystem::path& path, const Model& model) {

@@ -1,5 +1,5 @@
-// safetensors. Mutations seldom leave the header's length right: each input is read as it is, and with the length that ends
-// the header behind its last brace.
+// safetensors. Mutations seldom leave the header's length right: each input is read unchanged, and with the length that ends
+// the header after its last brace.
 #include <string_view>
 
 #include <poise/format.hpp>

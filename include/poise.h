@@ -276,7 +276,7 @@ poise_status poise_model_attributes(const poise_model* model, const poise_attrib
 
 typedef enum poise_vocabulary_kind POISE_ENUM {
   POISE_SENTENCEPIECE_BPE = 0,      // merges by score over characters
-  POISE_SENTENCEPIECE_UNIGRAM = 1,  // listed; Poise does not encode with it
+  POISE_SENTENCEPIECE_UNIGRAM = 1,  // the cut with the largest sum of scores
   POISE_BYTE_PAIR = 2,              // merges by rank over bytes
   POISE_PIPELINE = 3                // as tokenizer.json has it; poise_writer_set_vocabulary makes none
 } poise_vocabulary_kind;

@@ -310,7 +310,7 @@ static void forward(transformer* t, int32_t token, size_t position) {
 
 // ---- The tokenizer ----------------------------------------------------------------------------------------------------------
 
-static const char kSpace[] = "\xe2\x96\x81";  // U+2581 stands for a space in tokens
+static const char kSpace[] = "\xe2\x96\x81";  // U+2581, a space in tokens
 
 typedef struct tokenizer {
   poise_vocabulary about;

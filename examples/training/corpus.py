@@ -7,7 +7,7 @@ from the plan, so a model that learns this text must carry them from sentence to
     python3 corpus.py --seed 1 --stories 10          print ten stories
     python3 corpus.py --heldout heldout.txt          write the held-out text
 
-Paragraphs are lines; an empty line stands between stories. The text is original.
+Paragraphs are lines; an empty line separates stories. The text is original.
 """
 
 import argparse

@@ -117,7 +117,7 @@ struct ConvertReport {
     DType to;
     std::uint64_t values = 0;
     std::uint64_t to_zero = 0;       // were not zero, are now
-    std::uint64_t to_subnormal = 0;  // lie below the target's normal range
+    std::uint64_t to_subnormal = 0;  // fell below the target's normal range
     double worst_error = 0;          // max |x - cast(x)|
   };
   std::vector<Cast> casts;

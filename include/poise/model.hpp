@@ -121,7 +121,7 @@ class Vocabulary {
 
 // What a model's main file says of the bytes of another one.
 struct FileDigest {
-  std::string path;  // the name of the Source that its parts lie in
+  std::string path;  // the name of the Source that holds its parts
   std::string what;  // "shard 00001"
   Digest digest;
 };

@@ -1,4 +1,4 @@
-// SmallVector: a vector whose first elements lie in itself, so that a short one takes no memory of its own.
+// SmallVector: a vector that holds its first elements itself, so that a short one takes no memory of its own.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@ from ._dtypes import name_of, numpy_dtype, torch_dtype
 from ._errors import Error
 
 _DECODED = ("f32", "f16", "bf16")
-# What torch takes as it is through DLPack, in every version; others go as integers of the same width.
+# What torch takes through DLPack in every version; others go as integers of the same width.
 _TORCH_DLPACK = ("f64", "f32", "f16", "bf16", "complex64", "complex128", "i64", "i32", "i16", "i8", "u8")
 
 
@@ -156,7 +156,7 @@ class Tensor(Slice):
 
 
 class _Capsule:
-    """One DLPack capsule, for a consumer who asks an object for it."""
+    """One DLPack capsule, for a consumer that asks an object for it."""
 
     def __init__(self, capsule):
         self._made = capsule

@@ -13,7 +13,7 @@ from ._inputs import described
 class Finding(typing.NamedTuple):
     """Something about a file that its user should know."""
 
-    severity: str  #: "error": the file is not what it says it is; "warning": it can be used as it is
+    severity: str  #: "error": the file is not what it says it is; "warning": it can be used
     message: str
     path: str
     offset: typing.Optional[int]

@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence, Union
 version: str
 
 class Memory:
-    """Bytes for who takes buffers. They live as long as anything that was made of them."""
+    """Bytes for whatever takes buffers. They live as long as anything that was made of them."""
 
     def __len__(self) -> int: ...
 

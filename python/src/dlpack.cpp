@@ -79,7 +79,7 @@ struct Exported {
 
 void delete_exported(DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); }
 
-// A capsule that nobody consumed.
+// A capsule that was not consumed.
 void end_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kFresh) == 0) return;
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kFresh));

@@ -77,7 +77,7 @@ void declare_memory(py::module_& module) {
     type->ht_type.tp_as_buffer = &type->as_buffer;
     type->as_buffer.bf_getbuffer = &lend;
   });
-  py::class_<Memory>(module, "Memory", "Bytes for who takes buffers. They live as long as anything that was made of them.", buffers)
+  py::class_<Memory>(module, "Memory", "Bytes for whatever takes buffers. They live as long as anything that was made of them.", buffers)
       .def("__len__", [](const Memory& memory) { return memory.size; });
 }
 

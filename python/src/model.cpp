@@ -83,7 +83,7 @@ py::list names(const OpenModel& owner) {
   return result;
 }
 
-// All tensors at once, for who wants the whole file: (name, dtype, shape, (Memory, offset) or None). Of each file there is one Memory: the mapping, or
+// All tensors at once, for callers that want the whole file: (name, dtype, shape, (Memory, offset) or None). Of each file there is one Memory: the mapping, or
 // private pages of it. None: the tensor is to be read by itself.
 py::list all_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.use();

@@ -146,7 +146,7 @@ py::dict to_python(const Plan& plan) {
                   "losses"_a = texts(plan.losses), "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
-// The format of an output: as it is named, or as its extension says.
+// The format of an output: the named one, or that of its extension.
 std::string format_of(const fs::path& output, const ConvertOptions& options) {
   if (!options.format.empty()) return options.format;
   if (const auto format = format_from_extension(output)) return std::string(*format);

@@ -260,7 +260,7 @@ void add_convert(CLI::App& app) {
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory")->required();
-  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name with a slash behind it")->required();
+  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name that ends in a slash")->required();
   command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
       ->check(not_empty())
       ->type_name("FORMAT");

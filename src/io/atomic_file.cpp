@@ -91,7 +91,7 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
 
 // rename() needs a name, so a finished file without one gets finished_name() for the instant before it replaces the target.
 
-// Removes a finished file that nobody is putting into its place any more: its writer holds a lock on it.
+// Removes a finished file that no writer is putting into its place any more: a writer holds a lock on it.
 void remove_left(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());

@@ -3,7 +3,7 @@
 // Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
 // a killed process, a full disk or an exception leaves the old file, the new one or none. A file that replaces another has a hidden name for
 // an instant, when it is complete; should the process be killed then, the next save to that target removes it. Where a file system has no
-// files without names, they have a hidden one that nobody can guess, which the destructor removes.
+// files without names, they have a hidden one that is hard to guess, which the destructor removes.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // FileTail: a file that gets a new end, so that at every moment it is whole with the old end or with the new one.
 //
-// For formats whose last bytes, the footer, say where everything else is: first the old footer is put where the new one will
-// be (the file is what it was, with a gap), then the new bytes into the gap, and last the new footer over the old one's copy.
+// For formats whose last bytes, the footer, say where everything else is. It writes the old footer to the new one's place (the file
+// is what it was, with a gap), then the new bytes into the gap, and last the new footer over the old one's copy.
 #pragma once
 
 #include <cstddef>

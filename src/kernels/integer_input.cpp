@@ -72,7 +72,7 @@ float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(Load(x + i), factor))), narrow, codes + i);
-  if (i < count) {  // what is stored behind them is zero, and inside the padding
+  if (i < count) {  // the rest of the vector is zero, and inside the padding
     const hn::Vec<decltype(integers)> rest = hn::NearestInt(hn::Mul(LoadTail(x + i, count - i), factor));
     hn::StoreU(hn::DemoteTo(narrow, rest), narrow, codes + i);
   }

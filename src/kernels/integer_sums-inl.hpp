@@ -40,7 +40,7 @@ struct EightBits {
   }
 };
 
-// `kStep` bits lie between a code and the next one.
+// From a code to the next one are `kStep` bits.
 template <bool kSigned, int kStep>
 struct FourBits {
   static constexpr std::size_t kPlanes = 16 / kStep;
@@ -145,7 +145,7 @@ struct FourExactSums {
     }
   }
 
-  // `bytes` bytes of four rows; the rows that come next lie `ahead` bytes behind them.
+  // `bytes` bytes of four rows; the next four rows begin `ahead` bytes later.
   template <class Unpack>
   HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, std::size_t ahead, const std::int16_t* x, std::size_t run) {
     const D words;
@@ -254,7 +254,7 @@ struct FourGroupSums {
   HWY_INLINE FourSums sums() const { return FourSums::of(Tag(), a, b, c, d); }
 };
 
-// Where each of four rows is found when only `rows` of them are kept; the last stands for those behind it.
+// The place of each of four rows when only `rows` of them are kept; later ones get the last one's place.
 struct FourPlaces {
   explicit FourPlaces(std::size_t rows) {
     for (std::size_t i = 0; i < 4; ++i) at[i] = std::min(i, rows - 1);

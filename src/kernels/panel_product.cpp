@@ -17,7 +17,7 @@ namespace poise::HWY_NAMESPACE {
 
 using hn::MulAdd;
 
-// Several tokens lie side by side in vectors. A panel of rows becomes float32, block by block; each of its weights meets all tokens.
+// Vectors hold several tokens side by side. A panel of rows becomes float32, block by block; each of its weights meets all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
 constexpr std::size_t kPanelStride = kBlock + 16;         // rows whose distance is a power of two would push each other out of the cache
@@ -72,7 +72,7 @@ struct Panel {
     std::fill_n(sums.begin(), needed, 0.0F);
   }
 
-  // Products of a block of `rows` rows with `tokens` tokens. Rows behind them that share a tile hold what they held.
+  // Products of a block of `rows` rows with `tokens` tokens. Later rows of the same tile keep their numbers.
   void multiply(std::size_t rows, std::size_t columns, const float* x, std::size_t tokens, float* out) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t r = 0; r < rows; r += kSumRows) {

@@ -35,7 +35,7 @@ class KernelInput {
     tiles,  // of several, for a matrix unit
   };
   static constexpr std::size_t kFloatBlock = 256;
-  static constexpr std::size_t kTogether = 32;  // tokens that lie side by side
+  static constexpr std::size_t kTogether = 32;  // tokens side by side
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
@@ -64,7 +64,7 @@ class KernelInput {
   const std::uint16_t* low(std::size_t g, std::size_t block) const { return high(g, block) + kFloatBlock * kTogether; }
 
   // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
-  // as the codes of weights lie in 16-bit words.
+  // the order of a weight's codes in 16-bit words.
   const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
   // How many integers a block has, with those filled up.
   std::size_t integers_of(std::size_t block) const { return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock; }

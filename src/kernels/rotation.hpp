@@ -1,4 +1,4 @@
-// Rotary embedding: element i of the first half of what turns of a head turns with element i of its second half, by position * frequency[i].
+// Rotary embedding: in the part of a head that turns, element i of the first half turns with element i of the second, by position * frequency[i].
 //
 // A const Rotation is safe to use from many threads.
 #pragma once

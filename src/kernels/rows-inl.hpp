@@ -25,7 +25,7 @@ using hn::MulAdd;
 
 // Each loader makes a vector of float32 from the elements of a row from an index on; `bytes(n)` is what n elements take.
 
-// The last `count` elements of a row, filled up with whatever zero bytes stand for.
+// The last `count` elements of a row, filled up with what zero bytes decode to.
 template <typename Loader>
 HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::size_t count) {
   HWY_ALIGN std::uint8_t buffer[4 * kMaxLanes] = {};

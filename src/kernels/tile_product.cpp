@@ -46,7 +46,7 @@ class TilePanel {
     std::fill_n(sums_.begin(), groups * kSums, 0.0F);
   }
 
-  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Rows behind them hold what they held: a row's sums come
+  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Later rows keep their sums: a row's sums come
   // from that row only.
   void take(const Unscaled& weights, std::size_t first, std::size_t last, std::size_t column) {
     const StoredRows& matrix = weights.rows;

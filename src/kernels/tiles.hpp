@@ -28,7 +28,7 @@ TileUnit tile_unit();
 void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
-inline constexpr std::size_t kTileTokens = 32;   // that lie side by side
+inline constexpr std::size_t kTileTokens = 32;   // side by side
 inline constexpr std::size_t kTileColumns = 32;  // come together; the columns of a block are a multiple
 
 // Makes the unit ready for this thread, and gives it back.

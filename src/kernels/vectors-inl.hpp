@@ -30,15 +30,15 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   return hn::Load(Floats(), buffer);
 }
 
-// How far behind a row lie those to ask for while it is multiplied: some fours of rows, as memory takes its time.
+// How many bytes ahead of a row to ask memory for while it is multiplied: some fours of rows, for memory takes its time.
 HWY_INLINE std::size_t BytesAhead(std::size_t row_bytes) {
   constexpr std::size_t kLeast = 8 << 10;
   const std::size_t four = std::max<std::size_t>(1, 4 * row_bytes);
   return (kLeast + four - 1) / four * four;
 }
 
-// Four rows at a time are too short a run of memory for the processor to see where it goes on: asks for what lies `ahead` bytes
-// behind each, the rows that come next. Addresses behind the last row do no harm.
+// Four rows at a time are too short a run of memory for the processor to see where it goes on: asks for what comes `ahead` bytes
+// after each, the next rows. Addresses after the last row do no harm.
 HWY_INLINE void PrefetchAhead(const std::uint8_t* row0, const std::uint8_t* row1, const std::uint8_t* row2, const std::uint8_t* row3, std::size_t ahead) {
   hwy::Prefetch(row0 + ahead);
   hwy::Prefetch(row1 + ahead);

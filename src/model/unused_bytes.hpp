@@ -1,4 +1,4 @@
-// Bytes of a file that no tensor refers to: padding, and what an audit should tell of because nobody reads it.
+// Bytes of a file that no tensor refers to: padding, and what an audit should tell of because no reader looks at it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Digests of whole files, where they take the place of those that parts do not have.
+// Digests of whole files: they count for parts that have none of their own.
 #pragma once
 
 #include <functional>

@@ -129,7 +129,7 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
 void MeasuredLosses::tell(ConvertReport& report) const {
   for (const auto& [types, tally] : casts_) {
     const CastStats stats = tally->total();
-    if (stats.values == 0) continue;  // nobody asked for the elements: metadata alone, or codes that are float32 already
+    if (stats.values == 0) continue;  // the writer asked for no elements: metadata alone, or codes that are float32 already
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
   }
   for (const auto& [tensor, tally] : quantized_) report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});

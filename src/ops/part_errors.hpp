@@ -1,4 +1,4 @@
-// Errors of decoders know a place in a file, not whose bytes they are, and those of casts and codes know the tensor, not its file: these say both.
+// Errors that name tensor, part and place: a decoder's error knows the place in a file alone, one of casts and codes the tensor alone.
 #pragma once
 
 #include <initializer_list>

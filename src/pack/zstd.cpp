@@ -88,7 +88,7 @@ class Decoder {
   std::unique_ptr<ZSTD_DCtx, Free> context_;
   std::vector<std::byte> buffer_;
   ZSTD_inBuffer input_{nullptr, 0, 0};
-  std::uint64_t consumed_ = 0;  // stored bytes handed to the context or lying in input_
+  std::uint64_t consumed_ = 0;  // stored bytes handed to the context or in input_
   bool in_frame_ = false;
   bool pending_ = false;
 };
@@ -130,7 +130,7 @@ class ZstdBlob final : public Blob {
  public:
   ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
     if (size > largest_content(place_)) Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
-    if (size == 0) Decoder(place_).require_end(0);  // nobody will read it, so nobody else will notice
+    if (size == 0) Decoder(place_).require_end(0);  // no later read will notice
   }
   // `size` is called at most once at a time and may throw.
   ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}

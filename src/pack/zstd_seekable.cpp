@@ -169,7 +169,7 @@ class FrameCache {
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
-    if (size == 0) table();  // nobody will read it, so nobody else will notice
+    if (size == 0) table();  // no later read will notice
   }
   ~SeekableBlob() override { FrameCache::shared().forget(name_); }
 

@@ -15,7 +15,7 @@ bool has_float_elements(const Tensor& tensor);
 // How the elements are stored: "f64", "sparse_csr", "layout zt.foo/1".
 std::string storage_name(const Tensor& tensor);
 
-// The type that the elements have without a cast: of sparse tensors that of their values, f32 where codes stand for numbers and where
+// The type that the elements have without a cast: of sparse tensors that of their values, f32 of codes and where
 // values of sparse tensors take less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
 DType element_type(const Tensor& tensor);
 

@@ -98,7 +98,7 @@ class GroupNumbers {
     if (scheme.zeros == GroupScheme::Zeros::packed) unpack_zeros(tensor);
   }
 
-  // The numbers that the codes of neighbours in row-major order stand for.
+  // The numbers of the codes of neighbours in row-major order.
   void decode(std::uint64_t first, std::span<const std::uint32_t> codes, std::span<float> out) const {
     for (std::size_t i = 0; i < codes.size();) {
       const auto group = static_cast<std::size_t>(group_of(first + i));

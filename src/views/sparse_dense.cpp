@@ -67,7 +67,7 @@ BlobPtr densify(const Tensor& tensor) {
   }
   const auto bytes = packed_bytes(values.dtype, tensor.elements());
   if (!bytes) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
-  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // nobody will read it
+  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read will notice
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
 

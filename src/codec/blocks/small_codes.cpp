@@ -45,7 +45,7 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Digits of base 3 after the point: a byte stands for byte / 256, rounded up, and its digit i is that of 3^i times the byte.
+// Digits of base 3 after the point: a byte means byte / 256, rounded up, and its digit i is that of 3^i times the byte.
 // (Constexpr, so that the table below is one.)
 constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
