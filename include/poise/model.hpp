@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <initializer_list>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +26,7 @@
 namespace poise {
 
 class TextTable;
+class TokenTexts;
 
 // Who made the model. Empty strings: not known.
 struct Card {
@@ -72,6 +75,74 @@ enum class VocabularyKind : std::uint8_t {
   pipeline,               // as tokenizer.json has it: `pipeline` says how
 };
 
+// Which texts merge, in rank order. Texts are kept in one arena, left and right beside each other.
+class MergeList {
+ public:
+  // Left and right. Valid until the next pair is added.
+  using value_type = std::pair<std::string_view, std::string_view>;
+
+  class const_iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = MergeList::value_type;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = value_type;
+
+    const_iterator() = default;
+    const_iterator(const MergeList& list, std::size_t rank) : list_(&list), rank_(rank) {}
+    value_type operator*() const { return (*list_)[rank_]; }
+    const_iterator& operator++() {
+      ++rank_;
+      return *this;
+    }
+    const_iterator operator++(int) {
+      const const_iterator before = *this;
+      ++rank_;
+      return before;
+    }
+    friend bool operator==(const const_iterator&, const const_iterator&) = default;
+
+   private:
+    const MergeList* list_ = nullptr;
+    std::size_t rank_ = 0;
+  };
+  using iterator = const_iterator;
+
+  MergeList() = default;
+  MergeList(std::initializer_list<value_type> pairs);
+
+  void reserve(std::size_t merges, std::size_t bytes);
+  // Throws unsupported beyond 4 GiB of text.
+  void emplace_back(std::string_view left, std::string_view right);
+
+  bool empty() const { return ends_.empty(); }
+  std::size_t size() const { return ends_.size(); }
+  // Requires: rank < size().
+  value_type operator[](std::size_t rank) const {
+    const std::string_view both = joined(rank);
+    const std::size_t left = ends_[rank].left - begin_of(rank);
+    return {both.substr(0, left), both.substr(left)};
+  }
+  // Left and right as one text. Requires: rank < size().
+  std::string_view joined(std::size_t rank) const { return std::string_view(arena_).substr(begin_of(rank), ends_[rank].right - begin_of(rank)); }
+  const_iterator begin() const { return {*this, 0}; }
+  const_iterator end() const { return {*this, size()}; }
+
+  friend bool operator==(const MergeList&, const MergeList&) = default;
+
+ private:
+  struct Ends {
+    std::uint32_t left;
+    std::uint32_t right;
+    friend bool operator==(const Ends&, const Ends&) = default;
+  };
+  std::size_t begin_of(std::size_t rank) const { return rank == 0 ? 0 : ends_[rank - 1].right; }
+
+  std::vector<Ends> ends_;  // in the arena; each pair begins where the one before ends
+  std::string arena_;
+};
+
 // Tokens by id. Text is kept in one arena, so that 32000 tokens are one allocation.
 class Vocabulary {
  public:
@@ -88,7 +159,7 @@ class Vocabulary {
   std::string normalizer = "identity";
 
   // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
-  std::vector<std::pair<std::string, std::string>> merges;
+  MergeList merges;
 
   // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md): "normalizer",
   // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer", "added_tokens".
@@ -101,13 +172,23 @@ class Vocabulary {
 
   std::size_t size() const { return tokens_.size(); }
   // Requires: id < size().
-  std::string_view text(std::size_t id) const;
+  std::string_view text(std::size_t id) const { return {arena_.data() + tokens_[id].begin, tokens_[id].length}; }
   float score(std::size_t id) const { return tokens_[id].score; }
   TokenType type(std::size_t id) const { return tokens_[id].type; }
+
+  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: nobody did. Adding a token
+  // takes it away; copies share it.
+  const std::shared_ptr<const TokenTexts>& texts() const { return texts_.table; }
+  void share_texts(std::shared_ptr<const TokenTexts> texts) { texts_.table = std::move(texts); }
 
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 
  private:
+  // It follows from the tokens.
+  struct Texts {
+    std::shared_ptr<const TokenTexts> table;
+    friend bool operator==(const Texts&, const Texts&) { return true; }
+  };
   struct Token {
     std::uint32_t begin;
     std::uint32_t length;
@@ -117,6 +198,7 @@ class Vocabulary {
   };
   std::vector<Token> tokens_;
   std::string arena_;
+  Texts texts_;
 };
 
 // What a model's main file says of the bytes of another one.

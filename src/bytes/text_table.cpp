@@ -21,7 +21,7 @@ void TextTable::reserve(std::size_t texts) {
   constexpr std::size_t kLeast = 16;
   const std::size_t wanted = std::bit_ceil(std::max(texts + texts / 4, kLeast));
   if (wanted <= slots_.size()) return;
-  const std::vector<Slot> before = std::exchange(slots_, std::vector<Slot>(wanted));
+  const auto before = std::exchange(slots_, decltype(slots_)(wanted));
   const std::size_t mask = wanted - 1;
   for (const Slot& slot : before) {
     if (slot.is_free()) continue;

@@ -1,11 +1,16 @@
 // Positions in a list of texts, found by the text: an index that holds no text itself, 10 to 20 bytes for each.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
+
+#include "bytes/huge_pages.hpp"
 
 namespace poise {
 
@@ -27,6 +32,55 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
+  // As find() for each of many texts: memory is asked for ahead, so that one text does not wait for the other. kNone: it is not there.
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  template <typename TextAt>
+  void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions, const TextAt& text_at) const {
+    if (slots_.empty()) {
+      std::ranges::fill(positions, kNone);
+      return;
+    }
+    std::array<std::uint32_t, kAtOnce> tags;
+    for (; !texts.empty(); texts = texts.subspan(std::min(kAtOnce, texts.size())), positions = positions.subspan(std::min(kAtOnce, positions.size()))) {
+      const std::size_t count = std::min(kAtOnce, texts.size());
+      for (std::size_t i = 0; i < count; ++i) {
+        tags[i] = hash(texts[i]);
+        __builtin_prefetch(&slots_[tags[i] & (slots_.size() - 1)]);
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        const Slot& slot = slots_[tags[i] & (slots_.size() - 1)];
+        if (!slot.is_free() && slot.tag() == tags[i]) __builtin_prefetch(text_at(slot.position()).data());
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        const Slot& slot = slots_[place(tags[i], texts[i], text_at)];
+        positions[i] = slot.is_free() ? kNone : slot.position();
+      }
+    }
+  }
+
+  // Puts in the positions from 0 to count, each for its text; calls twin(position, first) where the text is there already.
+  template <typename TextAt, typename Twin>
+  void insert_all(std::uint32_t count, const TextAt& text_at, Twin&& twin) {
+    reserve(size_ + count);
+    std::array<std::uint32_t, kAtOnce> tags;
+    for (std::uint32_t begin = 0; begin < count; begin += kAtOnce) {
+      const auto block = static_cast<std::uint32_t>(std::min<std::size_t>(kAtOnce, count - begin));
+      for (std::uint32_t i = 0; i < block; ++i) {
+        tags[i] = hash(text_at(begin + i));
+        __builtin_prefetch(&slots_[tags[i] & (slots_.size() - 1)], 1);
+      }
+      for (std::uint32_t i = 0; i < block; ++i) {
+        Slot& slot = slots_[place(tags[i], text_at(begin + i), text_at)];
+        if (!slot.is_free()) {
+          twin(begin + i, slot.position());
+          continue;
+        }
+        slot = Slot(tags[i], begin + i);
+        ++size_;
+      }
+    }
+  }
+
   // Puts `position` in for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
@@ -40,6 +94,8 @@ class TextTable {
   }
 
  private:
+  static constexpr std::size_t kAtOnce = 32;
+
   class Slot {
    public:
     Slot() = default;
@@ -64,7 +120,7 @@ class TextTable {
     return at;
   }
 
-  std::vector<Slot> slots_;  // a power of two of them, at most four fifths of them taken
+  std::vector<Slot, HugePages<Slot>> slots_;  // a power of two of them, at most four fifths of them taken
   std::size_t size_ = 0;
 };
 

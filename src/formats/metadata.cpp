@@ -210,7 +210,7 @@ class VocabularyReader {
       ++count;
     });
     if (!list || count != parts.size()) fail(model_, kVocabulary, "merges: expected pairs of texts");
-    vocabulary_.merges.emplace_back(std::move(parts[0]), std::move(parts[1]));
+    vocabulary_.merges.emplace_back(parts[0], parts[1]);
   }
 
   const Model& model_;

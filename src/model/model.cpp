@@ -8,6 +8,11 @@
 #include "model/limits.hpp"
 
 namespace poise {
+namespace {
+
+constexpr std::size_t kMaxArena = UINT32_MAX;  // bytes of text: places in it have 32 bits
+
+}  // namespace
 
 std::string_view to_string(TokenType type) {
   switch (type) {
@@ -24,6 +29,24 @@ std::string_view to_string(TokenType type) {
   return "normal";
 }
 
+MergeList::MergeList(std::initializer_list<value_type> pairs) {
+  for (const auto& [left, right] : pairs) emplace_back(left, right);
+}
+
+void MergeList::reserve(std::size_t merges, std::size_t bytes) {
+  ends_.reserve(merges);
+  arena_.reserve(bytes);
+}
+
+void MergeList::emplace_back(std::string_view left, std::string_view right) {
+  const std::size_t left_over = kMaxArena - arena_.size();
+  if (left.size() > left_over || right.size() > left_over - left.size()) throw Error(ErrorKind::unsupported, "the merges have more than 4 GiB of text");
+  arena_ += left;
+  const auto middle = static_cast<std::uint32_t>(arena_.size());
+  arena_ += right;
+  ends_.push_back({middle, static_cast<std::uint32_t>(arena_.size())});
+}
+
 void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
   tokens_.reserve(tokens);
   arena_.reserve(bytes);
@@ -31,15 +54,10 @@ void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
 
 void Vocabulary::add(std::string_view text, float score, TokenType type) {
   if (tokens_.size() == kMaxTokens) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} tokens", kMaxTokens));
-  constexpr std::size_t kMaxArena = UINT32_MAX;
   if (text.size() > kMaxArena - arena_.size()) throw Error(ErrorKind::unsupported, "the vocabulary has more than 4 GiB of text");
   tokens_.push_back({static_cast<std::uint32_t>(arena_.size()), static_cast<std::uint32_t>(text.size()), score, type});
   arena_ += text;
-}
-
-std::string_view Vocabulary::text(std::size_t id) const {
-  const Token& token = tokens_[id];
-  return std::string_view(arena_).substr(token.begin, token.length);
+  texts_.table = nullptr;
 }
 
 const Tensor& Model::add(Tensor tensor) {

@@ -257,7 +257,15 @@ class JsonParser {
     if (text.size() <= kLargeTextBytes) return;
     const std::uint64_t most = text.size() / kLeastBytesPerItem;
     const auto is_item = [](char c) { return c == ',' || c == '[' || c == '{'; };
-    if (static_cast<std::uint64_t>(std::ranges::count_if(text, is_item)) <= most) return;
+    // Blocks of one size are counted in vectors.
+    constexpr std::size_t kBlock = 128;
+    std::uint64_t count = 0;
+    for (std::size_t begin = 0; begin + kBlock <= text.size(); begin += kBlock) {
+      std::uint8_t items = 0;
+      for (std::size_t i = 0; i < kBlock; ++i) items = static_cast<std::uint8_t>(items + (is_item(text[begin + i]) ? 1 : 0));
+      count += items;
+    }
+    if (count + text.size() % kBlock <= most) return;
     std::uint64_t items = 0;
     bool quoted = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -563,9 +571,12 @@ bool JsonValue::items(TakeItem take) {
   return true;
 }
 
-bool JsonValue::members(TakeMember take) {
+bool JsonValue::members(TakeMember take) { return walk_members(true, take); }
+bool JsonValue::members_unchecked(TakeMember take) { return walk_members(false, take); }
+
+bool JsonValue::walk_members(bool unique, TakeMember take) {
   if (!token_.starts_with('{')) return false;
-  parser_.members(parser_.source_of(*this), depth_, token_.data(), true, [&](std::string_view key, JsonValue& met) {
+  parser_.members(parser_.source_of(*this), depth_, token_.data(), unique, [&](std::string_view key, JsonValue& met) {
     take(key, met);
     parser_.pass(met);
   });

@@ -55,11 +55,14 @@ class JsonValue {
   bool items(TakeItem take);
   // Refuses a key that comes twice.
   bool members(TakeMember take);
+  // The same, but a key that comes twice is for `take` to find.
+  bool members_unchecked(TakeMember take);
   // The whole of it.
   Value tree();
 
  private:
   friend class JsonParser;
+  bool walk_members(bool unique, TakeMember take);
   JsonValue(JsonParser& parser, void* source, std::string_view token, std::size_t depth, std::uint64_t position)
       : parser_(parser), source_(source), token_(token), depth_(depth), position_(position) {}
 

@@ -42,8 +42,7 @@ class BytePairDecoder final : public TextDecoder {
 
 class BytePair final : public PlainScheme {
  public:
-  explicit BytePair(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary) {
-    for (std::size_t id = 0; id < vocabulary.size(); ++id) ids_.add(static_cast<TokenId>(id));
+  explicit BytePair(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary, {}) {
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }

@@ -121,11 +121,11 @@ class VocabularyReader {
   TextTable ids_;
 };
 
-std::vector<std::pair<std::string, std::string>> read_merges(const Source& source) {
-  std::vector<std::pair<std::string, std::string>> merges;
+MergeList read_merges(const Source& source) {
+  MergeList merges;
   Lines lines(source);
   std::string_view line;
-  merges.reserve(std::min(lines.count(), kMaxMerges));
+  merges.reserve(std::min(lines.count(), kMaxMerges), 0);
   while (lines.next(line)) {
     if (line.starts_with("#version")) continue;
     if (merges.size() == kMaxMerges) lines.fail(fmt::format("more than {} merges", kMaxMerges));

@@ -247,20 +247,18 @@ class Former {
 
   // A token's score is the rank of the first merge that makes it; other ways to make it merge, too.
   void rank_by_merges() {
-    TokenIndex ids(vocabulary_);
-    for (std::size_t id = 0; id < vocabulary_.size(); ++id) ids.add(static_cast<TokenId>(id));
+    const TokenIndex ids(vocabulary_, {});
     constexpr float kNever = -1e9F;
     std::ranges::fill(gguf_.scores, kNever);
     std::unordered_set<std::uint64_t> pairs;
     pairs.reserve(vocabulary_.merges.size());
-    std::string both;
     std::int32_t last = -1;
     bool in_order = true;
     for (std::size_t rank = 0; rank < vocabulary_.merges.size(); ++rank) {
-      const auto& [left, right] = vocabulary_.merges[rank];
+      const auto [left, right] = vocabulary_.merges[rank];
       const auto left_id = ids.find(left);
       const auto right_id = ids.find(right);
-      const auto merged = ids.find((both = left) += right);
+      const auto merged = ids.find(vocabulary_.merges.joined(rank));
       if (!left_id || !right_id || !merged) continue;
       pairs.insert(static_cast<std::uint64_t>(*left_id) << 32 | static_cast<std::uint32_t>(*right_id));
       float& score = gguf_.scores[static_cast<std::size_t>(*merged)];

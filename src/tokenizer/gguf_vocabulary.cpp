@@ -126,10 +126,10 @@ class Maker {
 
   void read_merges() {
     if (gguf_.merges.size() > kMaxMerges) refuse(ErrorKind::invalid_file, fmt::format("merges: more than {}", kMaxMerges));
-    merges_.reserve(gguf_.merges.size());
-    for (const std::string& merge : gguf_.merges) {
+    merges_.reserve(gguf_.merges.size(), 0);
+    for (const std::string_view merge : gguf_.merges) {
       const std::size_t space = merge.find(' ', 1);
-      if (space == std::string::npos) refuse(ErrorKind::invalid_file, fmt::format("merges: \"{}\" has no space", merge));
+      if (space == std::string_view::npos) refuse(ErrorKind::invalid_file, fmt::format("merges: \"{}\" has no space", merge));
       merges_.emplace_back(merge.substr(0, space), merge.substr(space + 1));
     }
   }
@@ -175,7 +175,7 @@ class Maker {
   Attributes model_;
   Attributes post_processor_;
   Attributes decoder_;
-  std::vector<std::pair<std::string, std::string>> merges_;
+  MergeList merges_;
 };
 
 struct Algorithm {

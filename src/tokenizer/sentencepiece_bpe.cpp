@@ -3,14 +3,19 @@
 //   1. Cut into characters; user-defined tokens are cut out whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
 //   3. Split what ended as an unused token into the two it was last merged from, and so on down.
+//
+// A text is cut at seams (seams.hpp) first, where the vocabulary has no tokens that depend on more than the run.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/merge.hpp"
+#include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/seams.hpp"
 #include "tokenizer/sentencepiece_encoder.hpp"
 
 namespace poise {
@@ -18,10 +23,52 @@ namespace {
 
 class SentencePieceBpe final : public SentencePieceEncoder {
  public:
-  using SentencePieceEncoder::SentencePieceEncoder;
+  explicit SentencePieceBpe(const Vocabulary& vocabulary) : SentencePieceEncoder(vocabulary), seams_(Seams::Of::characters) {
+    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+      const auto token = static_cast<TokenId>(id);
+      if (is_piece(type(token))) seams_.add(vocabulary.text(id));
+      // How an unused token is split depends on where else it is in the text; one that is no UTF-8 may end inside a character.
+      whole_ = whole_ || type(token) == TokenType::unused || (is_piece(type(token)) && !is_utf8(vocabulary.text(id)));
+    }
+  }
 
  private:
   void cut(std::string_view normalized, Output& output) const override {
+    if (whole_ || !is_utf8(normalized)) return merge(normalized, output);
+    constexpr std::size_t kFew = 4096;  // bytes of a text that do not pay for the cache
+    std::optional<WordCache> cache;
+    if (normalized.size() > kFew) cache.emplace();
+    std::vector<TokenId> ids;
+    seams_.for_each(normalized, [&](std::string_view word) {
+      const bool cached = cache && word.size() <= WordCache::kLongestWord;
+      if (cached) {
+        if (const auto known = cache->find(word); !known.empty()) {
+          for (const TokenId id : known) output.add_whole(id);
+          return;
+        }
+      }
+      ids.clear();
+      bool all_known = true;
+      for (const std::string_view piece : merged(word)) {
+        const TokenId id = find(piece);
+        all_known = all_known && id != vocabulary_.unk_id;
+        output.add(piece, id);
+        ids.push_back(id);
+      }
+      if (cached && all_known) cache->keep(word, ids);
+    });
+  }
+
+  std::vector<std::string_view> merged(std::string_view word) const {
+    return merge_symbols(symbols(word), [this](std::string_view left, std::string_view right) -> std::optional<double> {
+      const std::string_view both(left.data(), left.size() + right.size());
+      if (both.size() > longest_piece()) return std::nullopt;
+      const auto found = pieces().find(both);
+      return found ? std::optional(score(*found)) : std::nullopt;
+    });
+  }
+
+  void merge(std::string_view normalized, Output& output) const {
     // The two tokens that an unused one was last merged from, as the length of the left one.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
@@ -69,6 +116,9 @@ class SentencePieceBpe final : public SentencePieceEncoder {
       }
     }
   }
+
+  Seams seams_;
+  bool whole_ = false;  // are texts encoded as a whole?
 };
 
 }  // namespace

@@ -4,13 +4,15 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "bytes/text_table.hpp"
+#include "bytes/key_set.hpp"
+#include "io/source_range.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
@@ -28,12 +30,12 @@ class Reader {
  public:
   explicit Reader(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
-    text_ = read_text(source, source.size());
+    text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
 
   Vocabulary read() {
     std::vector<Attributes::Entry> root;
-    walk_json_object(JsonText(text_), name_, 0, [&](std::string_view key, JsonValue& value) {
+    walk_json_object(*text_, name_, 0, [&](std::string_view key, JsonValue& value) {
       if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end()) fail_repeated_key(key, name_, value.position());
       if (root.size() == kMaxKeys) fail("too many keys", value.position());
       root.emplace_back(key, Value());
@@ -55,14 +57,7 @@ class Reader {
 
   // As read_vocab_and_merges() has it.
   Vocabulary read_with_merges(const std::string& merges, const Gpt2Options& options) {
-    TextTable texts;
-    const auto text_at = [this](std::uint32_t at) -> std::string_view { return tokens_[at].text; };
-    walk_json_object(JsonText(text_), name_, 0, [&](std::string_view text, JsonValue& item) {
-      const auto id = item.unsigned_integer();
-      if (!id) fail("expected a token and its id", item.position());
-      add_token(text, *id, 0, item.position());
-      if (texts.insert(text, static_cast<std::uint32_t>(tokens_.size() - 1), text_at)) fail_repeated_key(text, name_, item.position());
-    });
+    walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) { take_token(text, item, "expected a token and its id"); });
     take_merge_lines(merges);
     Value::Array added;
     const auto add = [&](std::string_view text, std::uint64_t id, bool special) {
@@ -72,9 +67,12 @@ class Reader {
     for (const auto& [text, id] : options.added) {
       if (const auto* number = id.get_if<std::uint64_t>()) add(text, *number, is_special(text));
     }
+    std::map<std::string_view, std::uint32_t> ids;  // of special tokens
+    for (const Token& token : tokens_) {
+      if (const std::string_view text = text_of(token); is_special(text)) ids.emplace(text, token.id);
+    }
     for (const std::string& text : options.special) {
-      const auto at = texts.find(text, text_at);
-      if (at && options.added.find(text) == nullptr) add(text, tokens_[*at].id, true);
+      if (const auto found = ids.find(text); found != ids.end() && options.added.find(text) == nullptr) add(text, found->second, true);
     }
     const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", options.add_prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
     vocabulary_.kind = VocabularyKind::pipeline;
@@ -106,10 +104,13 @@ class Reader {
   }
 
   struct Token {
-    std::string text;
-    std::uint64_t id;
-    double score;
+    std::uint32_t begin;  // of its text, in texts_
+    std::uint32_t length;
+    std::uint32_t id;
+    std::uint32_t position;  // in the file
   };
+  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // instead of a place in tokens_
+  std::string_view text_of(const Token& token) const { return std::string_view(texts_).substr(token.begin, token.length); }
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset) const {
     throw Error(ErrorKind::invalid_file, fmt::format("tokenizer.json: {}", problem), name_, offset);
@@ -125,11 +126,8 @@ class Reader {
   // {"token": id}, or [["token", score]]
   void take_vocab(JsonValue& value) {
     has_vocab_ = true;
-    const bool by_id = value.members([this](std::string_view text, JsonValue& item) {
-      const auto id = item.unsigned_integer();
-      if (!id) fail("model.vocab: expected a token and its id", item.position());
-      add_token(text, *id, 0, item.position());
-    });
+    const bool by_id =
+        value.members_unchecked([this](std::string_view text, JsonValue& item) { take_token(text, item, "model.vocab: expected a token and its id"); });
     if (by_id) return;
     scored_ = value.items([this](JsonValue& item) {
       const std::uint64_t position = item.position();
@@ -142,15 +140,28 @@ class Reader {
         ++count;
       });
       if (!pair || count != 2 || !text || !score) fail("model.vocab: expected a token and its score", position);
-      add_token(*text, tokens_.size(), *score, position);
+      add_token(*text, tokens_.size(), position);
+      scores_.push_back(*score);
     });
     if (!scored_) fail("model.vocab: expected the tokens", value.position());
   }
 
-  void add_token(std::string_view text, std::uint64_t id, double score, std::uint64_t position) {
-    if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
-    tokens_.push_back({std::string(text), id, score});
+  void take_token(std::string_view text, JsonValue& item, std::string_view problem) {
+    const auto id = item.unsigned_integer();
+    if (!id) fail(problem, item.position());
+    add_token(text, *id, item.position());
   }
+
+  void add_token(std::string_view text, std::uint64_t id, std::uint64_t position) {
+    static_assert(kMaxFileBytes <= UINT32_MAX && kMaxTokens <= UINT32_MAX);
+    if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
+    if (id >= kMaxTokens) fail_id(id);
+    tokens_.push_back({static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(id),
+                       static_cast<std::uint32_t>(position)});
+    texts_ += text;
+  }
+
+  [[noreturn]] void fail_id(std::uint64_t id) const { fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0); }
 
   static std::optional<double> number(const Value& value) {
     if (const auto* real = value.get_if<double>()) return *real;
@@ -165,8 +176,8 @@ class Reader {
     const std::uint64_t position = item.position();
     if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
     if (const auto line = item.text()) {
-      const std::size_t space = line->find(' ');
-      if (space == std::string_view::npos || line->find(' ', space + 1) != std::string_view::npos) {
+      const std::size_t space = std::min(line->find(' '), line->size());
+      if (space == line->size() || line->find(' ', space + 1) != std::string_view::npos) {
         fail("model.merges: expected two tokens with a space between them", position);
       }
       merges.emplace_back(line->substr(0, space), line->substr(space + 1));
@@ -228,18 +239,18 @@ class Reader {
   void settle_tokens() {
     const std::vector<Added> added = added_tokens();
     std::uint64_t size = 0;
-    for (const Token& token : tokens_) size = std::max(size, token.id == UINT64_MAX ? token.id : token.id + 1);
-    for (const Added& token : added) size = std::max(size, token.id == UINT64_MAX ? token.id : token.id + 1);
-    if (size > kMaxTokens) fail(fmt::format("an id is {}, at most {} tokens are allowed", size - 1, kMaxTokens), 0);
+    for (const Token& token : tokens_) size = std::max<std::uint64_t>(size, token.id + 1);
+    for (const Added& token : added) {
+      if (token.id >= kMaxTokens) fail_id(token.id);
+      size = std::max(size, token.id + 1);
+    }
     if (size > 16 * (tokens_.size() + added.size()) + kSpareIds) fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
-    constexpr std::uint32_t kNone = UINT32_MAX;
-    std::vector<std::uint32_t> by_id(size, kNone);
-    std::size_t bytes = 0;
+    std::vector<std::uint32_t> by_id(size, kAddedOnly);
+    std::size_t bytes = texts_.size();
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       std::uint32_t& place = by_id[tokens_[i].id];
-      if (place != kNone) fail(fmt::format("model.vocab: two tokens have the id {}", tokens_[i].id), 0);
+      if (place != kAddedOnly) fail(fmt::format("model.vocab: two tokens have the id {}", tokens_[i].id), 0);
       place = static_cast<std::uint32_t>(i);
-      bytes += tokens_[i].text.size();
     }
     std::vector<const Added*> added_by_id(size);
     for (const Added& token : added) {
@@ -252,18 +263,34 @@ class Reader {
     for (std::uint64_t id = 0; id < size; ++id) {
       const Added* also = added_by_id[id];
       const TokenType type = also == nullptr ? TokenType::normal : also->special ? TokenType::control : TokenType::user_defined;
-      if (by_id[id] != kNone) {
-        const Token& token = tokens_[by_id[id]];
-        const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(token.text);
-        vocabulary_.add(token.text, static_cast<float>(token.score), byte ? TokenType::byte : type);
+      if (by_id[id] != kAddedOnly) {
+        const std::string_view text = text_of(tokens_[by_id[id]]);
+        const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(text);
+        vocabulary_.add(text, scored_ ? static_cast<float>(scores_[by_id[id]]) : 0.0F, byte ? TokenType::byte : type);
         continue;
       }
       vocabulary_.add(also == nullptr ? std::string_view() : also->text, 0, also == nullptr ? TokenType::unused : type);
       added_only.emplace_back(id);
     }
+    index_texts(by_id);
     if (!added_only.empty()) model_.set("added_only", std::move(added_only));
     settle_scores();
     settle_unknown();
+  }
+
+  // The table that finds keys which come twice is what a tokenizer looks tokens up in.
+  void index_texts(const std::vector<std::uint32_t>& by_id) {
+    auto texts = std::make_shared<const TokenTexts>(vocabulary_);
+    KeySet behind;  // texts of the model's tokens that an added token has, too
+    for (const auto& [id, first] : texts->twins()) {
+      if (scored_) break;  // a list may have them
+      const std::uint32_t here = by_id[static_cast<std::size_t>(id)];
+      const std::uint32_t before = by_id[static_cast<std::size_t>(first)];
+      const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
+      if (here == kAddedOnly || (before == kAddedOnly && behind.insert(text))) continue;
+      fail_repeated_key(text, name_, tokens_[before == kAddedOnly ? here : std::max(here, before)].position);
+    }
+    vocabulary_.share_texts(std::move(texts));
   }
 
   bool flag(std::string_view key) const {
@@ -274,10 +301,10 @@ class Reader {
 
   // A vocabulary has scores of 32 bits.
   void settle_scores() {
-    const auto fits = [](const Token& token) { return static_cast<double>(static_cast<float>(token.score)) == token.score; };
-    if (std::ranges::all_of(tokens_, fits)) return;
+    const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
+    if (std::ranges::all_of(scores_, fits)) return;
     Value::Array scores;
-    for (const Token& token : tokens_) scores.emplace_back(token.score);
+    for (const double score : scores_) scores.emplace_back(score);
     model_.set("scores", std::move(scores));
   }
 
@@ -289,14 +316,14 @@ class Reader {
     const Value* unknown = model_.find("unk_token");
     const auto* text = unknown == nullptr ? nullptr : unknown->get_if<std::string>();
     if (text == nullptr) return;
-    for (std::size_t id = 0; id < vocabulary_.size() && vocabulary_.unk_id < 0; ++id) {
-      if (vocabulary_.text(id) == *text) vocabulary_.unk_id = static_cast<std::int32_t>(id);
-    }
+    if (vocabulary_.unk_id < 0) vocabulary_.unk_id = vocabulary_.texts()->find(vocabulary_, *text).value_or(-1);
   }
 
   std::string name_;
-  std::string text_;
+  std::optional<JsonText> text_;
+  std::string texts_;  // of the tokens, in their order in the file
   std::vector<Token> tokens_;
+  std::vector<double> scores_;  // where they are listed with scores
   bool has_vocab_ = false;
   bool has_merges_ = false;
   bool scored_ = false;  // are tokens listed with scores?

@@ -128,7 +128,7 @@ class Writer {
     out += to_json(text);
   }
 
-  bool is_known(std::size_t id) const { return ids_.find(vocabulary_.text(id)) == static_cast<TokenId>(id); }
+  bool is_known(std::size_t id) const { return ids_.finds(static_cast<TokenId>(id)); }
 
   void append_tokens(std::string& out) {
     std::size_t repeated = 0;

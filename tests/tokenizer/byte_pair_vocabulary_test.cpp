@@ -51,7 +51,7 @@ TEST(BytePairVocabulary, MergesKeepTheirOrder) {
   const Vocabulary vocabulary = read_byte_pair_vocabulary(*text("", "vocab.txt"), *text("#version: 0.2\nt h\nth e\n# #\n", "merges.txt"));
   EXPECT_EQ(vocabulary.kind, VocabularyKind::byte_pair);
   EXPECT_EQ(vocabulary.eos_id, 3);
-  using Merge = std::pair<std::string, std::string>;
+  using Merge = MergeList::value_type;
   EXPECT_THAT(vocabulary.merges, ElementsAre(Merge("t", "h"), Merge("th", "e"), Merge("#", "#")));
 }
 

@@ -132,7 +132,7 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_EQ(all.tokenizer->model, "llama");
   EXPECT_EQ(all.tokenizer->add_space_prefix, false);
   EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
-  vocabulary.merges.pop_back();
+  vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
 }
 

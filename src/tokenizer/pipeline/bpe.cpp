@@ -6,15 +6,20 @@
 // Merges come from the list, or from the tokens' scores where "merge_by_score" says so (GGUF, tekken.json): then two tokens merge whose texts
 // together are a token's, the one of the highest score first.
 //
-// Where a file has no pre-tokenizer that cuts at words (Gemma), a piece is a whole text. It is cut between characters that no merge ever puts
-// together, which changes nothing, and makes words of it that the cache knows.
+// Pieces may be long: a whole text where a file has no pre-tokenizer that cuts at words (Gemma), or a sentence of a script without spaces. They
+// are cut at seams (seams.hpp), which changes nothing, and makes words of them that the cache knows.
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <queue>
+#include <span>
 #include <string>
+#include <tuple>
 
 #include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
 
 #include <poise/error.hpp>
 
@@ -23,33 +28,12 @@
 #include "tokenizer/pipeline/score_merges.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/seams.hpp"
 
 namespace poise {
 namespace {
 
 constexpr TokenId kNoToken = -1;
-
-// Pairs of characters that are neighbours in some token. May say yes to others, too.
-class Neighbours {
- public:
-  void add(std::string_view text) {
-    char32_t before = 0;
-    bool first = true;
-    unicode::for_each(text, [&](char32_t code, std::string_view) {
-      if (!first) bits_[place(before, code) / 64] |= std::uint64_t{1} << place(before, code) % 64;
-      before = code;
-      first = false;
-    });
-  }
-  bool contains(char32_t left, char32_t right) const { return (bits_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0; }
-
- private:
-  static constexpr unsigned kLogBits = 22;
-  static std::size_t place(char32_t left, char32_t right) {
-    return static_cast<std::size_t>((std::uint64_t{left} << 21 | right) * 0x9E3779B97F4A7C15U >> (64 - kLogBits));
-  }
-  std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>((std::size_t{1} << kLogBits) / 64);
-};
 
 class Bpe final : public PieceModel {
  public:
@@ -70,12 +54,15 @@ class Bpe final : public PieceModel {
     bytes_.fill(kNoToken);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
     read_characters();
-    if (fields.boolean("merge_by_score", false)) {
-      merge_by_score();
-    } else {
-      read_merges(fields);
+    if (byte_fallback_) {
+      is_byte_.resize(vocabulary_.size());
+      for (const TokenId id : bytes_) {
+        if (id != kNoToken) is_byte_[static_cast<std::size_t>(id)] = true;
+      }
     }
-    find_neighbours();
+    cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all_texts());
+    tbb::parallel_invoke([&] { fields.boolean("merge_by_score", false) ? merge_by_score() : read_merges(fields); }, [&] { find_seams(); });
+    cuts_ = cuts_ && !bytes_merge_;
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -104,24 +91,69 @@ class Bpe final : public PieceModel {
 
   // GGUF files list merges of texts that are no tokens; "skip_unknown_merges" passes over them.
   void read_merges(const Fields& fields) {
+    const MergeList& merges = vocabulary_.merges;
     const bool skip_unknown = fields.boolean("skip_unknown_merges", false);
-    merges_.reserve(vocabulary_.merges.size());
-    std::string both;
-    std::uint32_t rank = 0;
-    for (const auto& [left, right] : vocabulary_.merges) {
-      if (right.size() < prefix_.size()) fields.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
-      (both = left).append(right, prefix_.size());
-      const auto left_id = ids_.find(left);
-      const auto right_id = ids_.find(right);
-      const auto merged = ids_.find(both);
-      if (skip_unknown && (!left_id || !right_id || !merged)) {
-        ++rank;
+    std::vector<Merge> known(merges.size());
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, merges.size(), kMergesAtOnce),
+                      [&](const auto& range) { find_tokens(std::span(known).subspan(range.begin(), range.size()), range.begin()); });
+    merges_.reserve(merges.size());
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t rank = 0; rank < known.size(); ++rank) {
+      if (rank + kAhead < known.size()) merges_.prefetch(known[rank + kAhead].left, known[rank + kAhead].right);
+      const auto& [left, right, merged] = known[rank];
+      if (left == kNoToken || right == kNoToken || merged == kNoToken) {
+        if (!skip_unknown) refuse_merge(fields, merges[rank], known[rank]);
         continue;
       }
-      if (!left_id || !right_id || !merged) fields.fail("merges", fmt::format("\"{}\" is no token", !left_id ? left : !right_id ? right : both));
-      merges_.set(*left_id, *right_id, {rank++, *merged});
-      note_merge(*left_id, *right_id);
+      merges_.set(left, right, {static_cast<std::uint32_t>(rank), merged});
+      note_merge(left, right);
     }
+  }
+
+  struct Merge {
+    TokenId left;
+    TokenId right;
+    TokenId merged;
+  };
+  static constexpr std::size_t kMergesAtOnce = 4096;
+
+  // Fills in the tokens of merges from `rank` on.
+  void find_tokens(std::span<Merge> merges, std::size_t rank) const {
+    constexpr std::size_t kAtOnce = 16;
+    std::array<std::string_view, 2 * kAtOnce> texts;
+    std::array<TokenId, 2 * kAtOnce> ids;
+    TokenId last = kNoToken;
+    for (; !merges.empty(); merges = merges.subspan(std::min(kAtOnce, merges.size()))) {
+      const std::size_t count = std::min(kAtOnce, merges.size());
+      for (std::size_t i = 0; i < count; ++i) std::tie(texts[2 * i], texts[2 * i + 1]) = vocabulary_.merges[rank + i];
+      ids_.find_many(std::span(texts).first(2 * count), std::span(ids).first(2 * count));
+      for (std::size_t i = 0; i < count; ++i) {
+        last = merged_token(rank + i, last);
+        merges[i] = {ids[2 * i], ids[2 * i + 1], last};
+      }
+      rank += count;
+    }
+  }
+
+  // Most files list tokens in the order in which merges make them: what made one token before makes it again, or the next.
+  TokenId merged_token(std::size_t rank, TokenId last) const {
+    if (!prefix_.empty()) {
+      const auto [left, right] = vocabulary_.merges[rank];
+      if (right.size() < prefix_.size()) return kNoToken;
+      return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
+    }
+    const std::string_view text = vocabulary_.merges.joined(rank);
+    for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size(); ++id) {
+      if (vocabulary_.text(static_cast<std::size_t>(id)) == text && ids_.finds(id)) return id;
+    }
+    return ids_.find(text).value_or(kNoToken);
+  }
+
+  [[noreturn]] void refuse_merge(const Fields& fields, MergeList::value_type texts, const Merge& found) const {
+    const auto& [left, right] = texts;
+    if (right.size() < prefix_.size()) fields.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
+    const std::string both = std::string(left).append(right, prefix_.size());
+    fields.fail("merges", fmt::format("\"{}\" is no token", found.left == kNoToken ? left : found.right == kNoToken ? right : both));
   }
 
   void merge_by_score() {
@@ -132,21 +164,36 @@ class Bpe final : public PieceModel {
   }
 
   void note_merge(TokenId left, TokenId right) {
-    if (!byte_fallback_) return;
-    const auto is_byte = [&](TokenId id) {
-      return vocabulary_.text(static_cast<std::size_t>(id)).starts_with("<0x") && std::ranges::find(bytes_, id) != bytes_.end();
-    };
-    bytes_merge_ = bytes_merge_ || is_byte(left) || is_byte(right);
+    if (byte_fallback_) bytes_merge_ = bytes_merge_ || is_byte_[static_cast<std::size_t>(left)] || is_byte_[static_cast<std::size_t>(right)];
+  }
+
+  // Does every character become tokens, its own or those of its bytes? A byte below 0x80 is a character, too.
+  bool knows_all_texts() const {
+    for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
+      if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
+    }
+    return true;
+  }
+
+  // Are tokens spelled in the alphabet of bytes? Whatever the answer, seams are right; with the wrong one there are few. Large vocabularies of
+  // characters have all letters of the alphabet, too.
+  bool is_byte_level() const {
+    constexpr std::size_t kStep = 16;
+    std::size_t spelled = 0;
+    std::size_t others = 0;
+    for (std::size_t id = 0; id < vocabulary_.size(); id += kStep) {
+      if (vocabulary_.type(id) == TokenType::normal) ++(Seams::is_spelled_in_bytes(vocabulary_.text(id)) ? spelled : others);
+    }
+    return spelled > others;
   }
 
   // Where a piece may be cut: nothing may depend on what is on the other side.
-  void find_neighbours() {
-    const bool all_bytes = std::ranges::find(bytes_, kNoToken) == bytes_.end();
-    cuts_ = prefix_.empty() && suffix_.empty() && !bytes_merge_ && !ignore_merges_ && (all_bytes || !unknown_named_ || !fuse_unknown_);
+  void find_seams() {
     if (!cuts_) return;
+    seams_.emplace(is_byte_level() ? Seams::Of::bytes : Seams::Of::characters);
     for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
       const std::string_view text = vocabulary_.text(id);
-      if (text.size() > 1 && ids_.find(text) == static_cast<TokenId>(id)) neighbours_.add(text);
+      if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) seams_->add(text);
     }
   }
 
@@ -161,11 +208,12 @@ class Bpe final : public PieceModel {
   TokenId unknown_ = kNoToken;
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
+  std::vector<bool> is_byte_;  // by id, with byte_fallback
   std::array<TokenId, 0x800> characters_{};
   MergeTable merges_;
   bool bytes_merge_ = false;  // do tokens of bytes merge?
   bool cuts_ = false;
-  Neighbours neighbours_;
+  std::optional<Seams> seams_;  // where cuts_
 };
 
 class Bpe::AtWork final : public PieceEncoder {
@@ -175,42 +223,33 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
-    if (piece.size() > WordCache::kLongestWord && of_.cuts_) return cut(piece, tokens);
-    encode_word(piece, tokens);
+    if (piece.size() <= kWord || !of_.cuts_) return encode_word(piece, of_.ignore_merges_, cache_, tokens);
+    if (of_.ignore_merges_) {
+      if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
+    }
+    of_.seams_->for_each(piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
  private:
-  // Between characters that never become one token.
-  void cut(std::string_view piece, std::vector<TokenId>& tokens) {
-    std::size_t begin = 0;
-    char32_t before = unicode::at(piece, 0).code;
-    for (std::size_t at = unicode::at(piece, 0).bytes; at < piece.size();) {
-      const auto next = unicode::at(piece, at);
-      if (!of_.neighbours_.contains(before, next.code)) {
-        encode_word(piece.substr(begin, at - begin), tokens);
-        begin = at;
-      }
-      before = next.code;
-      at += next.bytes;
-    }
-    encode_word(piece.substr(begin), tokens);
-  }
+  // Few pieces of so many bytes have seams.
+  static constexpr std::size_t kWord = 24;
 
-  void encode_word(std::string_view word, std::vector<TokenId>& tokens) {
+  // `whole`: a word that is a token is that token, whatever merges make of it.
+  void encode_word(std::string_view word, bool whole, WordCache& cache, std::vector<TokenId>& tokens) {
     const bool short_word = word.size() <= WordCache::kLongestWord;
     if (short_word) {
-      if (const auto known = cache_.find(word); !known.empty()) {
+      if (const auto known = cache.find(word); !known.empty()) {
         tokens.insert(tokens.end(), known.begin(), known.end());
         return;
       }
     }
     const std::size_t before = tokens.size();
-    merge(word, tokens);
-    if (short_word) cache_.keep(word, std::span(tokens).subspan(before));
+    merge(word, whole, tokens);
+    if (short_word) cache.keep(word, std::span(tokens).subspan(before));
   }
 
-  void merge(std::string_view word, std::vector<TokenId>& tokens) {
-    if (of_.ignore_merges_) {
+  void merge(std::string_view word, bool whole, std::vector<TokenId>& tokens) {
+    if (whole) {
       if (const auto id = of_.ids_.find(word)) return tokens.push_back(*id);
     }
     symbols_.clear();
@@ -269,6 +308,7 @@ class Bpe::AtWork final : public PieceEncoder {
   void merge_few() {
     std::array<MergeTable::Merge, kFew> pairs;
     std::size_t size = symbols_.size();
+    for (std::size_t i = 0; i + 1 < size; ++i) of_.merges_.prefetch(symbols_[i], symbols_[i + 1]);
     for (std::size_t i = 0; i + 1 < size; ++i) pairs[i] = of_.merges_.find(symbols_[i], symbols_[i + 1]);
     while (size > 1) {
       std::size_t best = 0;
@@ -336,6 +376,7 @@ class Bpe::AtWork final : public PieceEncoder {
 
   const Bpe& of_;
   WordCache cache_;
+  WordCache parts_;  // what is between seams, where whole words have other tokens
   std::vector<TokenId> symbols_;
   std::vector<Node> nodes_;
   std::vector<std::uint64_t> heap_;

@@ -9,7 +9,7 @@ namespace poise {
 void MergeTable::reserve(std::size_t merges) {
   const std::size_t wanted = std::bit_ceil(std::max<std::size_t>(merges + merges / 2, 16));
   if (wanted <= slots_.size()) return;
-  const auto before = std::exchange(slots_, std::vector<Slot>(wanted));
+  const auto before = std::exchange(slots_, decltype(slots_)(wanted));
   mask_ = wanted - 1;
   for (const Slot& slot : before) {
     if (slot.key == kFree) continue;

@@ -7,6 +7,7 @@
 
 #include <poise/tokenizer.hpp>
 
+#include "bytes/huge_pages.hpp"
 #include "bytes/text_table.hpp"
 
 namespace poise {
@@ -23,6 +24,9 @@ class MergeTable {
 
   // A pair that is there already keeps its place and gets the new rank.
   void set(TokenId left, TokenId right, Merge merge);
+
+  // Asks for the memory that set() or find() will look at.
+  void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_], 1); }
 
   Merge find(TokenId left, TokenId right) const {
     const std::uint64_t key = key_of(left, right);
@@ -48,7 +52,7 @@ class MergeTable {
   }
 
   std::uint64_t seed_ = hash_seed();
-  std::vector<Slot> slots_ = std::vector<Slot>(16);
+  std::vector<Slot, HugePages<Slot>> slots_ = decltype(slots_)(16);
   std::size_t mask_ = 15;
   std::size_t size_ = 0;
 };

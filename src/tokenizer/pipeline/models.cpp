@@ -22,7 +22,7 @@ constexpr std::array kRows = std::to_array<Row>({
 }  // namespace
 
 TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
-  std::vector<bool> unknown(vocabulary.size());
+  std::vector<bool> hidden;
   const auto model = Fields(vocabulary.pipeline, "").map("model");
   if (const Value* list = model ? model->find("added_only") : nullptr) {
     const auto* ids = list->get_if<Value::Array>();
@@ -30,15 +30,11 @@ TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
     for (const Value& item : *ids) {
       const auto* id = item.get_if<std::uint64_t>();
       if (id == nullptr || *id >= vocabulary.size()) model->fail("added_only", "expected ids of tokens");
-      unknown[*id] = true;
+      hidden.resize(vocabulary.size());
+      hidden[*id] = true;
     }
   }
-  TokenIndex index(vocabulary);
-  index.reserve(vocabulary.size());
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (!unknown[id]) index.add(static_cast<TokenId>(id));
-  }
-  return index;
+  return TokenIndex(vocabulary, std::move(hidden));
 }
 
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) { return row_of(kRows, fields).make(fields, context); }

@@ -20,11 +20,16 @@ utf8proc_category_t category(char32_t code) { return utf8proc_category(static_ca
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-// No normal form changes these, and nothing before or after them combines with them.
+// No normal form changes such a character by itself, and it never combines with what is before it. Not all of them, but most that texts have.
 bool is_inert(char32_t code, Form form) {
-  if (code < 0x80) return true;
-  if (form == Form::nfc) return code < 0x300 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF) || is_between(code, 0x3001, 0x3040);
-  return is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF);
+  if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
+  if (form != Form::nfc) return false;
+  return code < 0x300 ||                                                                                              // Latin
+         is_between(code, 0x400, 0x482) ||                                                                            // Cyrillic
+         is_between(code, 0x2010, 0x2027) ||                                                                          // punctuation
+         is_between(code, 0x3001, 0x3029) || is_between(code, 0x3030, 0x3096) || is_between(code, 0x309B, 0x30FF) ||  // punctuation and kana
+         is_between(code, 0xAC00, 0xD7A3) ||                                                                          // Hangul
+         is_between(code, 0xFF01, 0xFF5E);                                                                            // wide forms
 }
 
 class Normalizer {
@@ -192,9 +197,21 @@ std::string lower_case(std::string_view text) {
 }
 
 std::string normal_form(std::string_view text, Form form) {
-  bool inert = true;
-  for_each(text, [&](char32_t code, std::string_view) { inert = inert && is_inert(code, form); });
-  return inert ? std::string(text) : Normalizer(form).normalize(text);
+  std::string result;
+  std::size_t done = 0;
+  std::size_t before = 0;  // where the last character begins: what follows may combine with it
+  for (std::size_t i = 0; i < text.size();) {
+    const Character next = at(text, i);
+    if (is_inert(next.code, form)) {
+      before = i;
+      i += next.bytes;
+      continue;
+    }
+    while (i < text.size() && !is_inert(at(text, i).code, form)) i += at(text, i).bytes;
+    result.append(text.substr(done, before - done)).append(Normalizer(form).normalize(text.substr(before, i - before)));
+    done = before = i;
+  }
+  return result.append(text.substr(done));
 }
 
 std::size_t grapheme_length(std::string_view text) {

@@ -26,7 +26,7 @@ class Unigram final : public PieceModel {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       const std::string_view text = vocabulary.text(id);
-      if (text.empty() || context.ids.find(text) != static_cast<TokenId>(id)) continue;
+      if (text.empty() || !context.ids.finds(static_cast<TokenId>(id))) continue;
       tokens_.add(text, static_cast<TokenId>(id));
       least = std::min(least, scores_[id]);
     }

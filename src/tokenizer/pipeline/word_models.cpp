@@ -18,8 +18,7 @@ class WordPiece final : public PieceModel {
         most_characters_(fields.number("max_input_chars_per_word", 100)),
         unknown_(token_named(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
     for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
-      const std::string_view text = context.vocabulary.text(id);
-      if (context.ids.find(text) == static_cast<TokenId>(id)) tokens_.add(text, static_cast<TokenId>(id));
+      if (context.ids.finds(static_cast<TokenId>(id))) tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));
     }
     inside_ = tokens_.walk(PrefixTrie::kRoot, prefix_);
   }

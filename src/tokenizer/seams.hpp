@@ -1,0 +1,119 @@
+// Seams: where a text may be cut because no token reaches over the place. Byte pair encoding gives the same tokens for the runs between seams
+// as for the text as a whole: whatever merges becomes a token.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/pipeline/byte_level.hpp"
+#include "tokenizer/pipeline/unicode.hpp"
+
+namespace poise {
+
+class Seams {
+ public:
+  // What tokens and texts are made of: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a part of a character.
+  enum class Of { characters, bytes };
+  explicit Seams(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
+
+  // Is a token one of the alphabet? "a" may be of either.
+  static bool is_spelled_in_bytes(std::string_view token);
+
+  // A text that is no UTF-8, or not in the alphabet, is no token that a text can become.
+  void add(std::string_view token) { of_ == Of::bytes ? add_bytes(token) : add_characters(token); }
+
+  // Calls visit(run) for the runs of a text, from front to back. Of a text of bytes that are not in the alphabet, or no UTF-8, there is one.
+  // Requires: well-formed UTF-8.
+  template <typename Visit>
+  void for_each(std::string_view text, Visit&& visit) const {
+    if (of_ == Of::bytes) {
+      if (!runs_of_bytes(text, visit)) visit(text);
+      return;
+    }
+    std::size_t begin = 0;
+    char32_t before = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const auto next = unicode::at(text, at);
+      if (at > 0 && !has(before, next.code)) {
+        visit(text.substr(begin, at - begin));
+        begin = at;
+      }
+      before = next.code;
+      at += next.bytes;
+    }
+    if (begin < text.size()) visit(text.substr(begin));
+  }
+
+ private:
+  static constexpr unsigned kLogBits = 22;
+
+  // A character's bytes, or some at its front or end, as a number that tells how many they are.
+  using Part = std::uint64_t;
+  static Part part_of(std::string_view bytes) {
+    Part part = 1;
+    for (const char byte : bytes) part = part << 8 | static_cast<unsigned char>(byte);
+    return part;
+  }
+  static bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+  static std::size_t place(std::uint64_t left, std::uint64_t right) {
+    std::uint64_t key = left * 0x9E3779B97F4A7C15U;
+    key = (key ^ key >> 29 ^ right) * 0xD6E8FEB86659FD93U;
+    return static_cast<std::size_t>(key >> (64 - kLogBits));
+  }
+  bool has(std::uint64_t left, std::uint64_t right) const { return (pairs_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0; }
+  void put(std::uint64_t left, std::uint64_t right) { pairs_[place(left, right) / 64] |= std::uint64_t{1} << place(left, right) % 64; }
+
+  static std::size_t part_place(Part part) { return static_cast<std::size_t>(part * 0x9E3779B97F4A7C15U >> 50); }
+  bool is_part(Part part) const { return (parts_[part_place(part) / 64] >> part_place(part) % 64 & 1) != 0; }
+  void put_part(Part part) { parts_[part_place(part) / 64] |= std::uint64_t{1} << part_place(part) % 64; }
+
+  // Nothing for a text that is not in the alphabet.
+  static std::optional<std::string> bytes_of(std::string_view token);
+  void add_characters(std::string_view token);
+  void add_bytes(std::string_view token);
+  // Does a token reach from one character into the next?
+  bool reaches(std::string_view left, std::string_view right) const;
+
+  // A character of a text in the alphabet.
+  struct Unit {
+    std::array<char, 4> bytes;
+    std::size_t size = 0;
+    std::string_view view() const { return {bytes.data(), size}; }
+  };
+  // Reads the character at `at` and moves on; false: none is there.
+  static bool read_unit(std::string_view text, std::size_t& at, Unit& unit);
+
+  template <typename Visit>
+  bool runs_of_bytes(std::string_view text, Visit&& visit) const {
+    Unit before;
+    Unit now;
+    // All of it first: what was visited cannot be taken back.
+    for (std::size_t at = 0; at < text.size();) {
+      if (!read_unit(text, at, now)) return false;
+    }
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t here = at;
+      read_unit(text, at, now);
+      if (here > 0 && !reaches(before.view(), now.view())) {
+        visit(text.substr(begin, here - begin));
+        begin = here;
+      }
+      before = now;
+    }
+    if (begin < text.size()) visit(text.substr(begin));
+    return true;
+  }
+
+  Of of_;
+  std::vector<std::uint64_t> pairs_;        // bits: of what is left and right of a place inside a token. May say yes to others, too
+  std::array<std::uint64_t, 256> parts_{};  // the same of parts of characters that tokens begin or end with
+};
+
+}  // namespace poise
