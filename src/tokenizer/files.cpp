@@ -11,6 +11,7 @@
 #include "io/source_text.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/tekken.hpp"
 #include "tokenizer/tokenizer_json.hpp"
 
@@ -54,21 +55,35 @@ class Files {
 };
 
 // What is beside the tokens: tokenizer_config.json, and newer models' chat_template.jinja.
-void take_config(Vocabulary& vocabulary, const Files& files) {
-  take_tokenizer_config(vocabulary, files.object("tokenizer_config.json"));
+void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config) {
+  take_tokenizer_config(vocabulary, config);
   if (files.has("chat_template.jinja")) vocabulary.chat_template = files.text("chat_template.jinja");
+}
+
+constexpr std::string_view kConfig = "tokenizer_config.json";
+
+// Which of BOS and EOS go around texts, where the file has no steps that say it. Nothing of it is said: the usual.
+void take_special_around(Vocabulary& vocabulary, const Attributes& config) {
+  const auto flag = [&](std::string_view key, bool usual) {
+    const Value* value = config.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    return found == nullptr ? usual : *found;
+  };
+  set_special_around(vocabulary, flag("add_bos_token", true), flag("add_eos_token", false));
 }
 
 Vocabulary sentencepiece(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
-  take_added_tokens(vocabulary, files.object("tokenizer_config.json"));
-  take_config(vocabulary, files);
+  const Attributes config = files.object(kConfig);
+  take_added_tokens(vocabulary, config);
+  take_config(vocabulary, files, config);
+  take_special_around(vocabulary, config);
   return vocabulary;
 }
 
 Vocabulary tokenizer_json(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files);
+  take_config(vocabulary, files, files.object(kConfig));
   return vocabulary;
 }
 
@@ -77,7 +92,7 @@ Vocabulary tekken(const Files& files, std::string_view name) { return read_tekke
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
 Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
   Gpt2Options options{.special = {"<|endoftext|>"}, .added = files.object("added_tokens.json")};
-  const Attributes config = files.object("tokenizer_config.json");
+  const Attributes config = files.object(kConfig);
   if (const Value* prefix = config.find("add_prefix_space")) {
     const auto* flag = prefix->get_if<bool>();
     options.add_prefix_space = flag != nullptr && *flag;
@@ -89,7 +104,7 @@ Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
     if (text != nullptr && std::ranges::find(options.special, *text) == options.special.end()) options.special.push_back(*text);
   }
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
-  take_config(vocabulary, files);
+  take_config(vocabulary, files, config);
   return vocabulary;
 }
 

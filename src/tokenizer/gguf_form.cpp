@@ -12,10 +12,10 @@
 #include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/post_processors.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
 namespace poise {
@@ -103,8 +103,7 @@ class Former {
     take_tokens();
     gguf_.add_space_prefix = vocabulary_.add_dummy_prefix;
     if (vocabulary_.remove_extra_whitespaces) gguf_.remove_extra_whitespaces = true;
-    gguf_.add_bos_token = vocabulary_.bos_id >= 0;
-    gguf_.add_eos_token = false;
+    take_special_tokens();
     if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", vocabulary_.normalizer));
     check_added_tokens();
     held_ = true;
@@ -286,12 +285,7 @@ class Former {
   }
 
   void take_special_tokens() {
-    constexpr TokenId kText = -1;
-    std::vector<TokenId> around = {kText};
-    if (const auto post = pipeline_.map("post_processor")) around = make_post_processor(*post, vocabulary_.size())->apply(std::move(around));
-    const auto text = std::ranges::find(around, kText);
-    const std::vector<TokenId> before(around.begin(), text);
-    const std::vector<TokenId> after(text == around.end() ? text : text + 1, around.end());
+    const SpecialAround around = special_around(vocabulary_);
     const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag, std::string_view where) {
       flag = !tokens.empty();
       if (tokens.empty()) return;
@@ -300,8 +294,8 @@ class Former {
       flag = false;
       lose(fmt::format("gguf does not hold the special tokens {} texts: {}", where, fmt::join(tokens, ", ")));
     };
-    take(before, gguf_.bos_token_id, gguf_.add_bos_token, "in front of");
-    take(after, gguf_.eos_token_id, gguf_.add_eos_token, "after");
+    take(around.before, gguf_.bos_token_id, gguf_.add_bos_token, "in front of");
+    take(around.after, gguf_.eos_token_id, gguf_.add_eos_token, "after");
   }
 
   // Which of them take white space the name says, or nothing.

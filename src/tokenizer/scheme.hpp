@@ -8,6 +8,8 @@
 
 #include <poise/tokenizer.hpp>
 
+#include "tokenizer/special_around.hpp"
+
 namespace poise {
 
 // Decodes one text, token by token.
@@ -27,7 +29,7 @@ class TokenScheme {
 
   // As Tokenizer::encode() has it.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
-  // A text's tokens with the special ones around them: with BOS in front, unless the kind says otherwise.
+  // A text's tokens with the special ones around them (special_around.hpp).
   virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
   // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
   virtual std::string_view piece(TokenId token) const = 0;
@@ -35,19 +37,23 @@ class TokenScheme {
   virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
 };
 
-// A scheme whose special tokens are BOS alone.
+// What most kinds have in common.
 class PlainScheme : public TokenScheme {
  public:
-  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
 
   std::vector<TokenId> with_special(std::vector<TokenId> tokens) const final {
-    if (vocabulary_.bos_id >= 0) tokens.insert(tokens.begin(), vocabulary_.bos_id);
+    tokens.insert(tokens.begin(), around_.before.begin(), around_.before.end());
+    tokens.insert(tokens.end(), around_.after.begin(), around_.after.end());
     return tokens;
   }
   std::string_view piece(TokenId token) const final { return vocabulary_.text(static_cast<std::size_t>(token)); }
 
  protected:
   const Vocabulary& vocabulary_;
+
+ private:
+  SpecialAround around_;
 };
 
 // Throws unsupported when a text has to be changed before it is cut into tokens.

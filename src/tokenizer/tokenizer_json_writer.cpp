@@ -13,8 +13,8 @@
 #include "model/limits.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/post_processors.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
+#include "tokenizer/special_around.hpp"
 
 namespace poise {
 namespace {
@@ -202,15 +202,9 @@ std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::
 std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_view tokenizer_class) {
   Attributes config{{"tokenizer_class", tokenizer_class}};
   const Fields pipeline(vocabulary.pipeline, "");
-  bool adds_bos = vocabulary.kind != VocabularyKind::pipeline && vocabulary.bos_id >= 0;
-  bool adds_eos = false;
-  if (const auto post = pipeline.map("post_processor")) {
-    const std::vector<TokenId> around = make_post_processor(*post, vocabulary.size())->apply({});
-    adds_bos = vocabulary.bos_id >= 0 && !around.empty() && around.front() == vocabulary.bos_id;
-    adds_eos = vocabulary.eos_id >= 0 && !around.empty() && around.back() == vocabulary.eos_id && (!adds_bos || around.size() > 1);
-  }
-  config.set("add_bos_token", adds_bos);
-  config.set("add_eos_token", adds_eos);
+  const SpecialAround around = special_around(vocabulary);
+  config.set("add_bos_token", vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
+  config.set("add_eos_token", vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
   std::vector<Attributes::Entry> added;
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {

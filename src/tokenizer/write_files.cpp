@@ -9,6 +9,7 @@
 
 #include "tokenizer/gguf_form.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
 
 namespace poise {
@@ -55,6 +56,11 @@ class Writer {
     bool types = again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
     for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
     if (!types) lose("tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control tokens, or take theirs");
+    const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) { return tokens.empty() || tokens == std::vector{id}; };
+    const SpecialAround around = special_around(vocabulary_);
+    if (!is_none_or(around.before, vocabulary_.bos_id) || !is_none_or(around.after, vocabulary_.eos_id)) {
+      lose("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
+    }
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 

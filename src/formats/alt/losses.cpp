@@ -10,6 +10,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/metadata.hpp"
+#include "tokenizer/special_around.hpp"
 
 namespace poise::alt {
 namespace {
@@ -60,6 +61,8 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
   losses.note_if(vocabulary.kind == VocabularyKind::pipeline,
                  "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
+  losses.note_if(vocabulary.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(vocabulary),
+                 "which special tokens go around a text: readers will put BOS in front and nothing after it");
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
 }
 

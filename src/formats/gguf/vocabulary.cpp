@@ -11,6 +11,7 @@
 #include "formats/gguf/limits.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/gguf_form.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
 namespace poise::gguf {
@@ -135,8 +136,13 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
     if (const Value* value = metadata.find(key); value != nullptr && *value == usual) metadata.take(key);
   };
   take_usual("pre", "default");
-  take_usual("add_bos_token", vocabulary.bos_id >= 0);
-  take_usual("add_eos_token", false);
+  // Of a token that the file does not name nothing is known here; what it says of it stays an attribute.
+  const auto take_around = [&](std::string_view name, std::int32_t id, bool usual) {
+    const std::string key = std::string(kTokenizer) + std::string(name);
+    return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual : take_flag(name, usual);
+  };
+  const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
+  set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
   if (auto chat_template = metadata.take_text(kChatTemplate)) vocabulary.chat_template = *std::move(chat_template);
   Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
 #include <poise/format.hpp>
 
 #include "formats/gguf/gguf_file.hpp"
@@ -180,6 +181,22 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   ASSERT_EQ(added->size(), 3U);
   EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("content"), Value("u"));
   EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("special"), Value(false));
+}
+
+TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
+  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
+                                    array_entry("tokenizer.ggml.tokens", kText, {text("<unk>"), text("<s>"), text("</s>"), text("\xe2\x96\x81t")}),
+                                    array_entry("tokenizer.ggml.token_type", kI32, {number(2, 4), number(3, 4), number(3, 4), number(1, 4)}),
+                                    u32_entry("tokenizer.ggml.bos_token_id", 1),
+                                    u32_entry("tokenizer.ggml.eos_token_id", 2),
+                                    u32_entry("tokenizer.ggml.unknown_token_id", 0),
+                                    {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')},
+                                    {"tokenizer.ggml.add_eos_token", kBool, "\x01"}},
+                                   {})
+                               .bytes());
+  ASSERT_TRUE(model.vocabulary);
+  EXPECT_THAT(Tokenizer(*model.vocabulary).encode_with_special("t"), ElementsAre(3, 2));
+  EXPECT_EQ(model.attributes.size(), 0U);
 }
 
 // Version 1 counts in 32 bits.
