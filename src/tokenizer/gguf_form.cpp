@@ -11,10 +11,12 @@
 
 #include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/base64.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
@@ -69,8 +71,8 @@ class Former {
   GgufForm form() {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe: sentencepiece(); break;
+      case VocabularyKind::sentencepiece_unigram: sentencepiece_unigram(); break;
       case VocabularyKind::pipeline: pipeline(); break;
-      case VocabularyKind::sentencepiece_unigram:
       case VocabularyKind::byte_pair: return none("of this kind");
     }
     if (!held_) return none(why_not_);
@@ -105,15 +107,140 @@ class Former {
     if (vocabulary_.remove_extra_whitespaces) gguf_.remove_extra_whitespaces = true;
     take_special_tokens();
     if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", vocabulary_.normalizer));
+    check_spaces();
     check_added_tokens();
+    held_ = true;
+  }
+
+  void check_spaces() {
+    const NormalizerRules rules = normalizer_of(vocabulary_);
+    if (!rules.escape_whitespaces) lose("gguf does not say that tokens have spaces instead of U+2581: texts get other tokens");
+    if (rules.treat_whitespace_as_suffix) lose("gguf does not say that the space that is added goes behind a text: texts get other tokens");
+    if (denormalizer_of(vocabulary_)) lose("gguf does not hold the vocabulary's denormalizer");
+  }
+
+  void sentencepiece_unigram() {
+    gguf_.model = "t5";
+    gguf_.pre = "default";
+    take_tokens();
+    gguf_.add_space_prefix = vocabulary_.add_dummy_prefix;
+    gguf_.remove_extra_whitespaces = vocabulary_.remove_extra_whitespaces;
+    gguf_.precompiled_charsmap = normalizer_of(vocabulary_).charsmap;
+    check_spaces();
+    take_special_tokens();
+    if (gguf_.precompiled_charsmap.empty() && vocabulary_.normalizer != Vocabulary().normalizer) {
+      lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", vocabulary_.normalizer));
+    }
+    check_unigram();
+    check_added_tokens();
+    held_ = true;
+  }
+
+  // What llama.cpp does in another way than SentencePiece.
+  void check_unigram() {
+    const auto has = [&](TokenType type) { return std::ranges::find(gguf_.token_type, token_type_number(type)) != gguf_.token_type.end(); };
+    if (has(TokenType::byte)) lose("llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+    if (has(TokenType::unused)) lose("llama.cpp takes the unused tokens of such a vocabulary, too: some words get other tokens");
+    if (gguf_.remove_extra_whitespaces.value_or(false) && !gguf_.add_space_prefix.value_or(true)) {
+      lose("llama.cpp puts a space in front of texts where it removes extra white space");
+    }
+  }
+
+  // Unigram of tokenizer.json, in the steps that llama.cpp does.
+  void t5(const Fields& model) {
+    if (model.find("unk_id") == nullptr) {
+      why_not_ = "of the model Unigram without an unknown token";
+      return;
+    }
+    gguf_.model = "t5";
+    gguf_.pre = "default";
+    gguf_.add_space_prefix = false;
+    gguf_.remove_extra_whitespaces = false;
+    gguf_.unknown_token_id = static_cast<std::int32_t>(std::min<std::uint64_t>(model.number("unk_id", 0), vocabulary_.size()));
+    if (static_cast<std::size_t>(*gguf_.unknown_token_id) >= vocabulary_.size()) model.fail("unk_id", "is the id of no token");
+    gguf_.token_type[static_cast<std::size_t>(*gguf_.unknown_token_id)] = token_type_number(TokenType::unknown);
+    bool stripped = false;
+    for (const Fields& step : steps_of(pipeline_, "normalizer", "normalizers")) {
+      const std::string type = step.text("type", "");
+      if (type == "Precompiled" && gguf_.precompiled_charsmap.empty()) {
+        if (const auto rules = base64_decoded(step.required_text("precompiled_charsmap"))) gguf_.precompiled_charsmap = *rules;
+      } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
+        stripped = true;
+      } else if (type == "Replace" && pattern_of(step, "Regex") == " {2,}") {
+        gguf_.remove_extra_whitespaces = true;
+      } else {
+        lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+      }
+    }
+    bool escaped = false;
+    for (const Fields& step : steps_of(pipeline_, "pre_tokenizer", "pretokenizers")) {
+      const std::string type = step.text("type", "");
+      if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
+        escaped = true;
+        gguf_.add_space_prefix = step.text("prepend_scheme", step.boolean("add_prefix_space", true) ? "always" : "never") != "never";
+      } else if (type == "WhitespaceSplit") {
+        gguf_.remove_extra_whitespaces = stripped = true;
+      } else {
+        lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+      }
+    }
+    if (!escaped) {
+      why_not_ = "of the model Unigram whose steps are not SentencePiece's";
+      return;
+    }
+    if (stripped != *gguf_.remove_extra_whitespaces)
+      lose("llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
+    if (model.find("scores") != nullptr) lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
+    if (model.boolean("byte_fallback", false))
+      lose("llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+    check_unigram();
+    held_ = true;
+  }
+
+  // WordPiece as BERT has it. GGUF marks the tokens that begin a word, tokenizer.json those that do not.
+  void bert(const Fields& model, const std::vector<Fields>& cuts) {
+    const std::string prefix = model.text("continuing_subword_prefix", "##");
+    const auto normalizer = pipeline_.map("normalizer");
+    const bool berts =
+        normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 && cuts.front().text("type", "") == "BertPreTokenizer";
+    if (prefix.empty() || !berts) {
+      why_not_ = "of the model WordPiece whose steps are not BERT's";
+      return;
+    }
+    gguf_.model = "bert";
+    gguf_.pre = "default";
+    gguf_.scores.clear();
+    const bool lowercase = normalizer->boolean("lowercase", true);
+    if (!lowercase) gguf_.lowercase = false;
+    if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
+        normalizer->boolean("strip_accents", lowercase) != lowercase) {
+      lose("llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: some texts get other tokens");
+    }
+    for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
+      std::string& token = gguf_.tokens[id];
+      if (vocabulary_.type(id) == TokenType::control) continue;
+      token.starts_with(prefix) ? token.erase(0, prefix.size()) : token.insert(0, kSpaceSymbol);
+    }
+    const TokenIndex ids = tokens_of_model(vocabulary_);
+    gguf_.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {vocabulary_, ids});
     held_ = true;
   }
 
   void pipeline() {
     const auto model = pipeline_.map("model");
     const std::string type = model ? model->text("type", "") : "";
+    if (type == "Unigram" || type == "WordPiece") {
+      take_tokens();
+      name_unused_tokens();
+      type == "Unigram" ? t5(*model) : bert(*model, steps_of(pipeline_, "pre_tokenizer", "pretokenizers"));
+      if (!held_) return;
+      take_special_tokens();
+      if (type == "WordPiece") take_separator();
+      check_added_tokens();
+      return;
+    }
     if (type != "BPE") {
-      why_not_ = fmt::format("of the model {} yet", type.empty() ? "that is missing" : type);
+      why_not_ = fmt::format("of the model {}", type.empty() ? "that is missing" : type);
       return;
     }
     if (!model->text("continuing_subword_prefix", "").empty() || !model->text("end_of_word_suffix", "").empty()) {
@@ -296,6 +423,14 @@ class Former {
     };
     take(around.before, gguf_.bos_token_id, gguf_.add_bos_token, "in front of");
     take(around.after, gguf_.eos_token_id, gguf_.add_eos_token, "after");
+  }
+
+  // llama.cpp puts BOS and the separator around the texts of such a vocabulary, whatever else a file says.
+  void take_separator() {
+    const SpecialAround around = special_around(vocabulary_);
+    if (around.after.size() == 1) gguf_.seperator_token_id = around.after.front();
+    if (around.before.size() == 1 && around.after.size() == 1) return;
+    lose("llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does not");
   }
 
   // Which of them take white space the name says, or nothing.

@@ -11,7 +11,8 @@
 
 #include "model/limits.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
-#include "tokenizer/pipeline/base64.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
 namespace poise {
@@ -65,13 +66,19 @@ class Maker {
   void gemma4() { bpe("gemma4"); }
 
   void bert() {
-    normalizer_ = {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true}, {"strip_accents", nullptr}, {"lowercase", true}};
+    normalizer_ = {{"type", "BertNormalizer"},
+                   {"clean_text", true},
+                   {"handle_chinese_chars", true},
+                   {"strip_accents", nullptr},
+                   {"lowercase", gguf_.lowercase.value_or(true)}};
     pre_tokenizer_ = {{"type", "BertPreTokenizer"}};
     // GGUF marks the tokens that begin a word, tokenizer.json those that do not.
-    for (std::string& token : gguf_.tokens) {
+    for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
+      std::string& token = gguf_.tokens[id];
+      const bool control = id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
       if (token.starts_with(kSpace)) {
         token.erase(0, kSpace.size());
-      } else if (!token.starts_with('[') || !token.ends_with(']')) {
+      } else if (!control && (!token.starts_with('[') || !token.ends_with(']'))) {
         token.insert(0, "##");
       }
     }
@@ -82,20 +89,11 @@ class Maker {
     around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)), gguf_.seperator_token_id.value_or(kBertSep));
   }
 
+  // SentencePiece's own.
   void t5() {
-    const bool prefix = gguf_.add_space_prefix.value_or(true);
-    Value::Array steps;
-    if (!gguf_.precompiled_charsmap.empty()) {
-      steps.emplace_back(Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(gguf_.precompiled_charsmap)}});
-    }
-    if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
-    normalizer_ = sequence("normalizers", std::move(steps));
-    const char* scheme = prefix ? "always" : "never";
-    pre_tokenizer_ = {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", scheme}, {"split", true}};
-    model_ = {{"type", "Unigram"}, {"unk_id", std::int64_t{gguf_.unknown_token_id.value_or(kT5Unknown)}}, {"byte_fallback", false}};
-    decoder_ = {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", scheme}, {"split", true}};
-    around(gguf_.add_bos_token.value_or(false) ? gguf_.bos_token_id : std::nullopt,
-           gguf_.add_eos_token.value_or(true) ? std::optional(gguf_.eos_token_id.value_or(kT5Eos)) : std::nullopt);
+    kind_ = VocabularyKind::sentencepiece_unigram;
+    if (!gguf_.eos_token_id && kT5Eos < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.eos_token_id = kT5Eos;
+    if (!gguf_.unknown_token_id && kT5Unknown < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.unknown_token_id = kT5Unknown;
   }
 
  private:
@@ -169,7 +167,10 @@ class Maker {
     }
   }
 
+  Vocabulary finish_sentencepiece(Vocabulary vocabulary) const;
+
   GgufTokenizer& gguf_;
+  VocabularyKind kind_ = VocabularyKind::pipeline;
   Attributes normalizer_;
   Attributes pre_tokenizer_;
   Attributes model_;
@@ -191,7 +192,7 @@ Vocabulary Maker::make() {
   if (algorithm == kAlgorithms.end()) refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
   (this->*algorithm->describe)();
   Vocabulary vocabulary;
-  vocabulary.kind = VocabularyKind::pipeline;
+  vocabulary.kind = kind_;
   vocabulary.add_dummy_prefix = false;
   vocabulary.bos_id = gguf_.bos_token_id.value_or(-1);
   vocabulary.eos_id = gguf_.eos_token_id.value_or(-1);
@@ -201,13 +202,28 @@ Vocabulary Maker::make() {
   vocabulary.chat_template = std::move(gguf_.chat_template);
   vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
-    const auto type = gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
-    vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id], type.value_or(TokenType::normal));
+    const auto numbered = gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
+    const TokenType type = numbered.value_or(TokenType::normal);
+    vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id],
+                   kind_ == VocabularyKind::pipeline ? type : special_type(type, vocabulary, id));
   }
   Value::Array added = gguf_added_tokens(vocabulary, gguf_.general_name);
+  if (kind_ != VocabularyKind::pipeline) {
+    if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
+    return finish_sentencepiece(std::move(vocabulary));
+  }
   const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
   vocabulary.pipeline = {{"added_tokens", std::move(added)},        {"normalizer", part(normalizer_)}, {"pre_tokenizer", part(pre_tokenizer_)},
                          {"post_processor", part(post_processor_)}, {"decoder", part(decoder_)},       {"model", std::move(model_)}};
+  return vocabulary;
+}
+
+Vocabulary Maker::finish_sentencepiece(Vocabulary vocabulary) const {
+  if (!gguf_.precompiled_charsmap.empty()) vocabulary.normalizer = "precompiled";
+  set_normalizer(vocabulary, {.charsmap = gguf_.precompiled_charsmap,
+                              .add_dummy_prefix = gguf_.add_space_prefix.value_or(true),
+                              .remove_extra_whitespaces = gguf_.remove_extra_whitespaces.value_or(false)});
+  set_special_around(vocabulary, gguf_.add_bos_token.value_or(false), gguf_.add_eos_token.value_or(true));
   return vocabulary;
 }
 
@@ -310,12 +326,13 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   gguf.add_eos_token = flag("add_eos_token");
   gguf.add_space_prefix = flag("add_space_prefix");
   gguf.remove_extra_whitespaces = flag("remove_extra_whitespaces");
+  gguf.lowercase = flag("normalizer.lowercase");
   if (const Value* chat_template = attributes.find("tokenizer.chat_template")) gguf.chat_template = *chat_template;
   return gguf;
 }
 
 bool is_gguf_tokenizer_key(std::string_view key) {
-  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.chat_template",
+  constexpr std::array<std::string_view, 20> kKeys = {"tokenizer.chat_template",
                                                       "tokenizer.ggml.model",
                                                       "tokenizer.ggml.pre",
                                                       "tokenizer.ggml.tokens",
@@ -333,6 +350,7 @@ bool is_gguf_tokenizer_key(std::string_view key) {
                                                       "tokenizer.ggml.add_space_prefix",
                                                       "tokenizer.ggml.precompiled_charsmap",
                                                       "tokenizer.ggml.remove_extra_whitespaces",
+                                                      "tokenizer.ggml.normalizer.lowercase",
                                                       "poise.longest_sequence"};
   return std::ranges::find(kKeys, key) != kKeys.end();
 }

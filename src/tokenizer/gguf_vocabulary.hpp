@@ -31,6 +31,7 @@ struct GgufTokenizer {
   std::optional<bool> add_eos_token = {};
   std::optional<bool> add_space_prefix = {};
   std::optional<bool> remove_extra_whitespaces = {};
+  std::optional<bool> lowercase = {};     // "normalizer.lowercase"; of bert
   std::string precompiled_charsmap = {};  // bytes; of t5
   Value chat_template = {};
 };

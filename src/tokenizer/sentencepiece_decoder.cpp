@@ -1,6 +1,7 @@
 #include "tokenizer/sentencepiece_decoder.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/byte_piece.hpp"
@@ -89,9 +90,29 @@ class SentencePieceDecoder final : public TextDecoder {
   bool space_taken_ = false;  // the last token lost it
 };
 
+// What another decoder makes, changed as a whole: what a text becomes may depend on all that comes later.
+class DenormalizingDecoder final : public TextDecoder {
+ public:
+  DenormalizingDecoder(std::unique_ptr<TextDecoder> decoder, const SentencePieceNormalizer& denormalizer)
+      : decoder_(std::move(decoder)), denormalizer_(denormalizer) {}
+
+  void add(TokenId token, std::string&) override { decoder_->add(token, held_); }
+  void finish(std::string& text) override {
+    decoder_->finish(held_);
+    text += denormalizer_.normalize(held_);
+    held_.clear();
+  }
+
+ private:
+  std::unique_ptr<TextDecoder> decoder_;
+  const SentencePieceNormalizer& denormalizer_;
+  std::string held_;
+};
+
 }  // namespace
 
 SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)) {
+  if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -103,7 +124,9 @@ SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : PlainSc
 }
 
 std::unique_ptr<TextDecoder> SentencePieceScheme::decoder(SpecialTokens special) const {
-  return std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_, special);
+  auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_, special);
+  if (!denormalizer_) return decoder;
+  return std::make_unique<DenormalizingDecoder>(std::move(decoder), *denormalizer_);
 }
 
 }  // namespace poise

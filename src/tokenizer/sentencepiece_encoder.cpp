@@ -23,41 +23,20 @@ std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-void PrefixMatcher::finish() {
-  std::sort(sorted_.begin(), sorted_.end());
-  sorted_.erase(std::unique(sorted_.begin(), sorted_.end()), sorted_.end());
-}
-
-std::size_t PrefixMatcher::match(std::string_view text) const {
-  std::size_t longest = 0;
-  auto first = sorted_.begin();
-  auto last = sorted_.end();
-  for (std::size_t depth = 0; depth < text.size() && first != last; ++depth) {
-    const auto byte = static_cast<unsigned char>(text[depth]);
-    // In [first, last) all begin with text[0, depth); the one that ends there sorts first and is done.
-    if (first->size() == depth) ++first;
-    const auto at = [depth](std::string_view candidate) { return static_cast<unsigned char>(candidate[depth]); };
-    first = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) < byte; });
-    last = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) == byte; });
-    if (first != last && first->size() == depth + 1) longest = depth + 1;
-  }
-  return longest;
-}
-
 SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
     : SentencePieceScheme(vocabulary),
-      charsmap_(normalizer_rules(vocabulary)),
       pieces_(vocabulary),
       reserved_(vocabulary),
       added_(added_to(vocabulary)),
-      finder_(added_, false, nullptr) {
+      finder_(added_, false, nullptr),
+      normalizer_(normalizer_of(vocabulary), &user_defined_) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
   user_defined_.finish();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
-  if (charsmap_.empty()) require_identity(vocabulary_);
+  if (!normalizer_.replaces()) require_identity(vocabulary_);
   Output output(*this);
   if (added_.empty()) {
     encode_run(text, output);
@@ -68,7 +47,7 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
 }
 
 void SentencePieceEncoder::encode_run(std::string_view text, Output& output) const {
-  const std::string normalized = normalize(text);
+  const std::string normalized = normalizer_.normalize(text);
   if (!normalized.empty()) cut(normalized, output);
 }
 
@@ -106,46 +85,6 @@ void SentencePieceEncoder::add(TokenId id) {
     if (TokenId& byte = bytes_[*byte_of_piece(text)]; byte < 0) byte = id;
   }
   reserved_.add(id);
-}
-
-SentencePieceEncoder::Chunk SentencePieceEncoder::first_chunk(std::string_view text) const {
-  if (const std::size_t length = user_defined_.match(text); length > 0) return {length, text.substr(0, length)};
-  if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
-  const std::size_t length = character_length(text);
-  return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
-}
-
-std::string SentencePieceEncoder::normalize(std::string_view text) const {
-  std::string out;
-  while (vocabulary_.remove_extra_whitespaces && !text.empty()) {
-    const Chunk chunk = first_chunk(text);
-    if (chunk.text != " ") break;
-    text.remove_prefix(chunk.length);
-  }
-  if (text.empty()) return out;
-  out.reserve(text.size() + text.size() / 4);
-  if (vocabulary_.add_dummy_prefix) out += kSpaceSymbol;
-  bool after_space = vocabulary_.remove_extra_whitespaces;
-  while (!text.empty()) {
-    const Chunk chunk = first_chunk(text);
-    append_chunk(chunk.text, after_space, out);
-    text.remove_prefix(chunk.length);
-  }
-  while (vocabulary_.remove_extra_whitespaces && out.ends_with(kSpaceSymbol)) out.resize(out.size() - kSpaceSymbol.size());
-  return out;
-}
-
-void SentencePieceEncoder::append_chunk(std::string_view chunk, bool& after_space, std::string& out) const {
-  while (after_space && chunk.starts_with(' ')) chunk.remove_prefix(1);
-  if (chunk.empty()) return;
-  for (const char byte : chunk) {
-    if (byte == ' ') {
-      out += kSpaceSymbol;
-    } else {
-      out += byte;
-    }
-  }
-  after_space = vocabulary_.remove_extra_whitespaces && chunk.ends_with(' ');
 }
 
 }  // namespace poise

@@ -1,7 +1,7 @@
 // What SentencePiece's algorithms share when they encode:
 //
-//   1. Normalize: what the charsmap lists is replaced, the longest front first; malformed bytes become U+FFFD, spaces U+2581, one more U+2581
-//      goes in front; superfluous spaces are removed if the vocabulary says so. User-defined tokens stay as they are.
+//   1. Normalize (sentencepiece_normalizer.hpp): what the charsmap lists is replaced, the longest front first; malformed bytes become U+FFFD,
+//      spaces U+2581, one more U+2581 goes in front; superfluous spaces are removed if the vocabulary says so. User-defined tokens stay as they are.
 //   2. Cut the text into pieces: the algorithm's part.
 //   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
 //
@@ -15,28 +15,11 @@
 #include <vector>
 
 #include "tokenizer/pipeline/added_tokens.hpp"
-#include "tokenizer/pipeline/charsmap.hpp"
 #include "tokenizer/sentencepiece_decoder.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
-
-// Finds the longest of some texts that another text starts with.
-class PrefixMatcher {
- public:
-  // Requires: the text outlives this.
-  void add(std::string_view text) {
-    if (!text.empty()) sorted_.push_back(text);
-  }
-  // Call it once all are added.
-  void finish();
-
-  // Its length, 0 for none.
-  std::size_t match(std::string_view text) const;
-
- private:
-  std::vector<std::string_view> sorted_;
-};
 
 class SentencePieceEncoder : public SentencePieceScheme {
  public:
@@ -80,24 +63,16 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
  private:
   void add(TokenId id);
-  std::string normalize(std::string_view text) const;
-  // What the text begins with, and what becomes of it.
-  struct Chunk {
-    std::size_t length;
-    std::string_view text;
-  };
-  Chunk first_chunk(std::string_view text) const;
-  void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
   void encode_run(std::string_view text, Output& output) const;
   bool has_bytes_of(std::string_view piece) const;
 
-  CharsMap charsmap_;
   TokenIndex pieces_;
   TokenIndex reserved_;  // what is never matched in text
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
   PrefixMatcher user_defined_;
+  SentencePieceNormalizer normalizer_;
   std::array<TokenId, 256> bytes_{};
 };
 

@@ -193,15 +193,17 @@ class Reader {
 
   // What is between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
   void settle_normalizer(Vocabulary& result) const {
-    std::string& name = result.normalizer;
-    if (!normalizer_.charsmap.empty()) name = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
-    std::string others;
-    if (!normalizer_.escape_whitespaces) others += ", spaces not escaped";
-    if (trainer_.space_as_suffix) others += ", space as suffix";
-    if (!denormalizer_.charsmap.empty()) others += ", with a denormalizer";
-    name += others;
-    if (normalizer_.charsmap.empty() || !others.empty()) return;
-    set_normalizer_rules(result, normalizer_.charsmap);
+    if (!normalizer_.charsmap.empty()) result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
+    set_normalizer(result, rules_of(normalizer_, trainer_.space_as_suffix));
+    if (!denormalizer_.charsmap.empty()) set_denormalizer(result, rules_of(denormalizer_, false));
+  }
+
+  static NormalizerRules rules_of(const Normalizer& normalizer, bool space_as_suffix) {
+    return {.charsmap = normalizer.charsmap,
+            .add_dummy_prefix = normalizer.add_dummy_prefix,
+            .remove_extra_whitespaces = normalizer.remove_extra_whitespaces,
+            .escape_whitespaces = normalizer.escape_whitespaces,
+            .treat_whitespace_as_suffix = space_as_suffix};
   }
 
   Vocabulary vocabulary() {
@@ -211,8 +213,6 @@ class Reader {
     result.bos_id = special(trainer_.bos, TokenType::bos);
     result.eos_id = special(trainer_.eos, TokenType::eos);
     result.pad_id = special(trainer_.pad, TokenType::pad);
-    result.add_dummy_prefix = normalizer_.add_dummy_prefix;
-    result.remove_extra_whitespaces = normalizer_.remove_extra_whitespaces;
     settle_normalizer(result);
     std::size_t bytes = 0;
     for (const Piece& piece : pieces_) bytes += piece.text.size();
@@ -239,6 +239,20 @@ Vocabulary read_sentencepiece(const Source& source) {
   return Reader(*Source::from_memory(std::move(bytes), source.name())).read();
 }
 
+namespace {
+
+protobuf::MessageWriter message_of(std::string_view name, const NormalizerRules& rules) {
+  protobuf::MessageWriter message;
+  if (!name.empty()) message.text(1, name);
+  if (!rules.charsmap.empty()) message.text(2, rules.charsmap);
+  message.boolean(3, rules.add_dummy_prefix);
+  message.boolean(4, rules.remove_extra_whitespaces);
+  message.boolean(5, rules.escape_whitespaces);
+  return message;
+}
+
+}  // namespace
+
 std::string write_sentencepiece(const Vocabulary& vocabulary) {
   protobuf::MessageWriter model;
   bool bytes = false;
@@ -253,6 +267,8 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
   protobuf::MessageWriter trainer;
   trainer.integer(3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram : Trainer::Type::bpe));
   trainer.integer(4, vocabulary.size());
+  const NormalizerRules rules = normalizer_of(vocabulary);
+  if (rules.treat_whitespace_as_suffix) trainer.boolean(24, true);
   trainer.boolean(35, bytes);
   struct Special {
     std::uint64_t id_field;
@@ -265,13 +281,8 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
     if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
   }
   model.message(2, trainer);
-  protobuf::MessageWriter normalizer;
-  normalizer.text(1, vocabulary.normalizer);
-  if (const std::string rules = normalizer_rules(vocabulary); !rules.empty()) normalizer.text(2, rules);
-  normalizer.boolean(3, vocabulary.add_dummy_prefix);
-  normalizer.boolean(4, vocabulary.remove_extra_whitespaces);
-  normalizer.boolean(5, true);
-  model.message(3, normalizer);
+  model.message(3, message_of(vocabulary.normalizer, rules));
+  if (const auto denormalizer = denormalizer_of(vocabulary)) model.message(5, message_of("", *denormalizer));
   return model.take();
 }
 

@@ -1,7 +1,10 @@
 #include "tokenizer/sentencepiece_normalizer.hpp"
 
+#include <algorithm>
+
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/base64.hpp"
 #include "tokenizer/pipeline/fields.hpp"
 
@@ -9,21 +12,123 @@ namespace poise {
 namespace {
 
 constexpr const char* kType = "Precompiled";
-constexpr const char* kRules = "precompiled_charsmap";
+constexpr const char* kCharsmap = "precompiled_charsmap";
+constexpr const char* kNormalizer = "normalizer";
+constexpr const char* kDenormalizer = "denormalizer";
+constexpr const char* kEscape = "escape_whitespaces";
+constexpr const char* kSuffix = "treat_whitespace_as_suffix";
+constexpr const char* kPrefix = "add_dummy_prefix";
+constexpr const char* kRemove = "remove_extra_whitespaces";
 
-}  // namespace
-
-std::string normalizer_rules(const Vocabulary& vocabulary) {
-  const auto normalizer = Fields(vocabulary.pipeline, "").map("normalizer");
-  if (!normalizer) return {};
-  if (const std::string type = normalizer->required_text("type"); type != kType) throw_unknown_type(*normalizer, type);
-  const auto rules = base64_decoded(normalizer->required_text(kRules));
+std::string charsmap_of(const Fields& normalizer) {
+  if (const std::string type = normalizer.required_text("type"); type != kType) throw_unknown_type(normalizer, type);
+  const auto rules = base64_decoded(normalizer.required_text(kCharsmap));
   if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: no base64");
   return *rules;
 }
 
-void set_normalizer_rules(Vocabulary& vocabulary, std::string_view rules) {
-  vocabulary.pipeline.set("normalizer", Attributes{{"type", kType}, {kRules, to_base64(rules)}});
+}  // namespace
+
+void PrefixMatcher::finish() {
+  std::sort(sorted_.begin(), sorted_.end());
+  sorted_.erase(std::unique(sorted_.begin(), sorted_.end()), sorted_.end());
+}
+
+std::size_t PrefixMatcher::match(std::string_view text) const {
+  std::size_t longest = 0;
+  auto first = sorted_.begin();
+  auto last = sorted_.end();
+  for (std::size_t depth = 0; depth < text.size() && first != last; ++depth) {
+    const auto byte = static_cast<unsigned char>(text[depth]);
+    // In [first, last) all begin with text[0, depth); the one that ends there sorts first and is done.
+    if (first->size() == depth) ++first;
+    const auto at = [depth](std::string_view candidate) { return static_cast<unsigned char>(candidate[depth]); };
+    first = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) < byte; });
+    last = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) == byte; });
+    if (first != last && first->size() == depth + 1) longest = depth + 1;
+  }
+  return longest;
+}
+
+NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
+  const Fields pipeline(vocabulary.pipeline, "");
+  const auto normalizer = pipeline.map(kNormalizer);
+  return {.charsmap = normalizer ? charsmap_of(*normalizer) : std::string(),
+          .add_dummy_prefix = vocabulary.add_dummy_prefix,
+          .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
+          .escape_whitespaces = pipeline.boolean(kEscape, true),
+          .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false)};
+}
+
+std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
+  const auto rules = Fields(vocabulary.pipeline, "").map(kDenormalizer);
+  if (!rules) return std::nullopt;
+  return NormalizerRules{.charsmap = charsmap_of(*rules),
+                         .add_dummy_prefix = rules->boolean(kPrefix, true),
+                         .remove_extra_whitespaces = rules->boolean(kRemove, true),
+                         .escape_whitespaces = rules->boolean(kEscape, true)};
+}
+
+void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
+  vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
+  vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
+  if (!rules.charsmap.empty()) vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
+  if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
+  if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
+}
+
+void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
+  vocabulary.pipeline.set(kDenormalizer, Attributes{{"type", kType},
+                                                    {kCharsmap, to_base64(rules.charsmap)},
+                                                    {kPrefix, rules.add_dummy_prefix},
+                                                    {kRemove, rules.remove_extra_whitespaces},
+                                                    {kEscape, rules.escape_whitespaces}});
+}
+
+bool has_space_rules(const NormalizerRules& rules) { return !rules.escape_whitespaces || rules.treat_whitespace_as_suffix; }
+
+SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, const PrefixMatcher* kept)
+    : charsmap_(rules.charsmap), rules_(rules), space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")), kept_(kept) {}
+
+SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_view text) const {
+  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->match(text); length > 0) return {length, text.substr(0, length)};
+  if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
+  const std::size_t length = character_length(text);
+  return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
+}
+
+std::string SentencePieceNormalizer::normalize(std::string_view text) const {
+  std::string out;
+  while (rules_.remove_extra_whitespaces && !text.empty()) {
+    const Chunk chunk = first_chunk(text);
+    if (chunk.text != " ") break;
+    text.remove_prefix(chunk.length);
+  }
+  if (text.empty()) return out;
+  out.reserve(text.size() + text.size() / 4);
+  if (rules_.add_dummy_prefix && !rules_.treat_whitespace_as_suffix) out += space_;
+  bool after_space = rules_.remove_extra_whitespaces;
+  while (!text.empty()) {
+    const Chunk chunk = first_chunk(text);
+    append_chunk(chunk.text, after_space, out);
+    text.remove_prefix(chunk.length);
+  }
+  while (rules_.remove_extra_whitespaces && out.ends_with(space_)) out.resize(out.size() - space_.size());
+  if (rules_.add_dummy_prefix && rules_.treat_whitespace_as_suffix) out += space_;
+  return out;
+}
+
+void SentencePieceNormalizer::append_chunk(std::string_view chunk, bool& after_space, std::string& out) const {
+  while (after_space && chunk.starts_with(' ')) chunk.remove_prefix(1);
+  if (chunk.empty()) return;
+  for (const char byte : chunk) {
+    if (byte == ' ') {
+      out += space_;
+    } else {
+      out += byte;
+    }
+  }
+  after_space = rules_.remove_extra_whitespaces && chunk.ends_with(' ');
 }
 
 }  // namespace poise

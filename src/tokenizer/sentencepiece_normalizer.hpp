@@ -1,17 +1,88 @@
-// The rules of SentencePiece's normalizer, which a vocabulary keeps in its pipeline: {"normalizer": {"type": "Precompiled",
-// "precompiled_charsmap": base64}}.
+// SentencePiece's normalizer, and its denormalizer, which is another one after decoding.
+//
+// A vocabulary has add_dummy_prefix and remove_extra_whitespaces as fields, and the rest in its pipeline:
+//
+//   "normalizer"                  {"type": "Precompiled", "precompiled_charsmap": base64}: what is replaced
+//   "escape_whitespaces"          false: tokens have spaces, not U+2581
+//   "treat_whitespace_as_suffix"  true: the space that is added goes behind the text
+//   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and "remove_extra_whitespaces"
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/model.hpp>
 
+#include "tokenizer/pipeline/charsmap.hpp"
+
 namespace poise {
 
-// The bytes of the charsmap; empty: there are none. Throws unsupported for another normalizer, and invalid_file for what is no base64.
-std::string normalizer_rules(const Vocabulary& vocabulary);
-// Requires: rules are not empty.
-void set_normalizer_rules(Vocabulary& vocabulary, std::string_view rules);
+// U+2581: a space in SentencePiece's tokens.
+inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
+
+// Finds the longest of some texts that another text starts with.
+class PrefixMatcher {
+ public:
+  // Requires: the text outlives this.
+  void add(std::string_view text) {
+    if (!text.empty()) sorted_.push_back(text);
+  }
+  // Call it once all are added.
+  void finish();
+
+  // Its length, 0 for none.
+  std::size_t match(std::string_view text) const;
+
+ private:
+  std::vector<std::string_view> sorted_;
+};
+
+// What a normalizer does. The defaults are SentencePiece's, but for the charsmap.
+struct NormalizerRules {
+  std::string charsmap;  // its bytes; empty: nothing is replaced
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+  bool treat_whitespace_as_suffix = false;
+
+  friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
+};
+
+// Throw unsupported for a normalizer that is none of SentencePiece's, and invalid_file for what is no base64 or has the wrong type.
+NormalizerRules normalizer_of(const Vocabulary& vocabulary);
+std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary);
+
+// Keep no more than what differs from a vocabulary that has none of it.
+void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
+// Requires: a charsmap that is not empty.
+void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
+
+// Does it anything that the fields of Vocabulary and the charsmap do not say?
+bool has_space_rules(const NormalizerRules& rules);
+
+class SentencePieceNormalizer {
+ public:
+  // `kept`: texts that stay as they are; null: none. Throws invalid_file for a charsmap that is none. Requires: `kept` outlives this.
+  SentencePieceNormalizer(const NormalizerRules& rules, const PrefixMatcher* kept);
+
+  bool replaces() const { return !charsmap_.empty(); }
+  std::string normalize(std::string_view text) const;
+
+ private:
+  // What the text begins with, and what becomes of it.
+  struct Chunk {
+    std::size_t length;
+    std::string_view text;
+  };
+  Chunk first_chunk(std::string_view text) const;
+  void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
+
+  CharsMap charsmap_;
+  NormalizerRules rules_;
+  std::string_view space_;  // what becomes of one
+  const PrefixMatcher* kept_;
+};
 
 }  // namespace poise

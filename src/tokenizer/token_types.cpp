@@ -20,4 +20,10 @@ std::int32_t token_type_number(TokenType type) {
   return static_cast<std::int32_t>(std::ranges::find(kTypes, type) - kTypes.begin()) + 1;
 }
 
+TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
+  if (type != TokenType::control) return type;
+  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
+  return is(vocabulary.bos_id) ? TokenType::bos : is(vocabulary.eos_id) ? TokenType::eos : is(vocabulary.pad_id) ? TokenType::pad : type;
+}
+
 }  // namespace poise

@@ -14,4 +14,7 @@ std::optional<TokenType> numbered_token_type(std::uint64_t number);
 // BOS, EOS and padding are control tokens.
 std::int32_t token_type_number(TokenType type);
 
+// A control token that is BOS, EOS or padding by its id has that type.
+TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
+
 }  // namespace poise

@@ -9,6 +9,7 @@
 
 #include "tokenizer/gguf_form.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
 
@@ -26,7 +27,9 @@ class Writer {
       case VocabularyKind::sentencepiece_bpe:
         sentencepiece();
         // SentencePiece's rules of normalization go by bytes, those of tokenizer.json by graphemes.
-        if (vocabulary_.normalizer == Vocabulary().normalizer) json(as_pipeline());
+        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) && !denormalizer_of(vocabulary_)) {
+          json(as_pipeline());
+        }
         break;
       case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
       case VocabularyKind::pipeline: json(vocabulary_); break;
@@ -44,7 +47,8 @@ class Writer {
 
   // What is no file of SentencePiece's is found by reading it.
   void sentencepiece() {
-    if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
+    if (vocabulary_.normalizer != Vocabulary().normalizer && normalizer_of(vocabulary_).charsmap.empty())
+      lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
     Vocabulary again;
     try {

@@ -6,6 +6,7 @@
 
 #include "support/real_tokenizers.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
 namespace poise {
@@ -110,7 +111,13 @@ TEST(GgufForm, TellsWhatIsLost) {
 TEST(GgufForm, RefusesOtherModels) {
   const GgufForm words = gguf_form(with("model", Attributes{{"type", "WordPiece"}}));
   EXPECT_FALSE(words.tokenizer);
-  EXPECT_THAT(words.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordPiece yet: it is left out"));
+  EXPECT_THAT(words.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordPiece whose steps are not BERT's: it is left out"));
+  const GgufForm sums = gguf_form(with("model", Attributes{{"type", "Unigram"}}));
+  EXPECT_FALSE(sums.tokenizer);
+  EXPECT_THAT(sums.losses, ElementsAre("gguf cannot hold a vocabulary of the model Unigram without an unknown token: it is left out"));
+  const GgufForm level = gguf_form(with("model", Attributes{{"type", "WordLevel"}}));
+  EXPECT_FALSE(level.tokenizer);
+  EXPECT_THAT(level.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordLevel: it is left out"));
   const GgufForm plain = gguf_form(with("pre_tokenizer", Attributes{{"type", "Whitespace"}}));
   EXPECT_FALSE(plain.tokenizer);
   EXPECT_THAT(plain.losses, Contains(HasSubstr("neither those of byte-level BPE nor those of SentencePiece")));
@@ -134,6 +141,93 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
+}
+
+Vocabulary sums_of_scores() {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::sentencepiece_unigram;
+  vocabulary.unk_id = 2;
+  vocabulary.eos_id = 1;
+  vocabulary.pad_id = 0;
+  vocabulary.remove_extra_whitespaces = true;
+  vocabulary.add("<pad>", 0, TokenType::pad);
+  vocabulary.add("</s>", 0, TokenType::eos);
+  vocabulary.add("<unk>", 0, TokenType::unknown);
+  for (const char* text : {"\xe2\x96\x81", "a", "b"}) vocabulary.add(text, -3, TokenType::normal);
+  vocabulary.add(
+      "\xe2\x96\x81"
+      "ab",
+      -4, TokenType::normal);
+  set_special_around(vocabulary, false, true);
+  return vocabulary;
+}
+
+// llama.cpp has SentencePiece's Unigram by the name of T5.
+TEST(GgufForm, HasSentencePiecesUnigram) {
+  const Vocabulary vocabulary = sums_of_scores();
+  const GgufForm form = gguf_form(vocabulary);
+  EXPECT_THAT(form.losses, IsEmpty());
+  ASSERT_TRUE(form.tokenizer);
+  EXPECT_EQ(form.tokenizer->model, "t5");
+  EXPECT_EQ(form.tokenizer->add_bos_token, false);
+  EXPECT_EQ(form.tokenizer->add_eos_token, true);
+  Vocabulary again = vocabulary_of(*form.tokenizer);
+  again.pipeline.erase("added_tokens");  // llama.cpp finds the texts of special tokens in a prompt
+  EXPECT_EQ(again, vocabulary);
+  EXPECT_THAT(Tokenizer(again).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
+  Vocabulary bytes = sums_of_scores();
+  bytes.add("<0x41>", 0, TokenType::byte);
+  EXPECT_THAT(gguf_form(bytes).losses, ElementsAre(HasSubstr("no bytes for characters without a token")));
+}
+
+// The same in the steps of tokenizer.json.
+TEST(GgufForm, HasUnigramOfTokenizerJson) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::pipeline;
+  vocabulary.add("<unk>", 0, TokenType::normal);
+  for (const char* text : {"\xe2\x96\x81", "a", "b"}) vocabulary.add(text, -3, TokenType::normal);
+  vocabulary.add(
+      "\xe2\x96\x81"
+      "ab",
+      -4, TokenType::normal);
+  vocabulary.pipeline = {
+      {"pre_tokenizer",
+       Attributes{{"type", "Sequence"},
+                  {"pretokenizers", Value::Array{Attributes{{"type", "WhitespaceSplit"}}, Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}}}}},
+      {"model", Attributes{{"type", "Unigram"}, {"unk_id", 0}}}};
+  const GgufForm form = gguf_form(vocabulary);
+  EXPECT_THAT(form.losses, IsEmpty());
+  ASSERT_TRUE(form.tokenizer);
+  EXPECT_EQ(form.tokenizer->remove_extra_whitespaces, true);
+  const Tokenizer before(vocabulary);
+  const Tokenizer after(vocabulary_of(*form.tokenizer));
+  for (const char* text : {"ab", " ab  ba", "xa xx b", "ba ", "a\u00e9b"}) EXPECT_EQ(after.encode_with_special(text), before.encode_with_special(text)) << text;
+  vocabulary.pipeline.set("normalizer", Attributes{{"type", "NFKC"}});
+  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("the normalizer NFKC")));
+}
+
+TEST(GgufForm, HasWordPiece) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::pipeline;
+  for (const char* text : {"[UNK]", "<s>", "[SEP]"}) vocabulary.add(text, 0, TokenType::control);
+  for (const char* text : {"un", "##able", "!", "[x]"}) vocabulary.add(text, 0, TokenType::normal);
+  const Attributes around{{"type", "BertProcessing"}, {"cls", Value::Array{"<s>", 1}}, {"sep", Value::Array{"[SEP]", 2}}};
+  vocabulary.pipeline = {{"normalizer", Attributes{{"type", "BertNormalizer"}, {"lowercase", false}}},
+                         {"pre_tokenizer", Attributes{{"type", "BertPreTokenizer"}}},
+                         {"post_processor", around},
+                         {"model", Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}}}};
+  const GgufForm form = gguf_form(vocabulary);
+  EXPECT_THAT(form.losses, IsEmpty());
+  ASSERT_TRUE(form.tokenizer);
+  EXPECT_THAT(form.tokenizer->tokens, ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
+  EXPECT_EQ(form.tokenizer->bos_token_id, 1);
+  EXPECT_EQ(form.tokenizer->seperator_token_id, 2);
+  const Vocabulary again = vocabulary_of(*form.tokenizer);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) EXPECT_EQ(again.text(id), vocabulary.text(id));
+  const Tokenizer tokenizer(again);
+  EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
+  vocabulary.pipeline.set("post_processor", nullptr);
+  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
 }
 
 TEST(TokenTypes, HaveSentencePiecesNumbers) {

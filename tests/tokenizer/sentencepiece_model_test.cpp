@@ -85,18 +85,25 @@ TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")), "nmt_nfkc");
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc")), "identity") << "without rules nothing is changed";
   EXPECT_EQ(with(bytes_field(2, "rules")), "precompiled");
-  EXPECT_EQ(with(varint_field(5, 0)), "identity, spaces not escaped");
-  EXPECT_EQ(with(bytes_field(2, "rules") + varint_field(5, 0)), "precompiled, spaces not escaped");
-  EXPECT_EQ(read(kUnknown + bytes_field(2, varint_field(3, 2) + varint_field(24, 1))).normalizer, "identity, space as suffix");
+  EXPECT_EQ(with(varint_field(5, 0)), "identity") << "what becomes of spaces is no name";
 }
 
 // base64 of "rules": cnVsZXM= (coreutils).
-TEST(SentencePieceModel, TheRulesOfTheNormalizerAreKeptWhereTheyAreAllThatItDoes) {
+TEST(SentencePieceModel, TheRulesOfTheNormalizersAreKept) {
   const auto pipeline = [](const std::string& normalizer) { return read(kUnknown + kBpe + bytes_field(3, normalizer)).pipeline; };
   EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")),
             (Attributes{{"normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", "cnVsZXM="}}}}));
   EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc")), Attributes());
-  EXPECT_EQ(pipeline(bytes_field(2, "rules") + varint_field(5, 0)), Attributes());
+  const Attributes rules{{"type", "Precompiled"}, {"precompiled_charsmap", "cnVsZXM="}};
+  EXPECT_EQ(pipeline(bytes_field(2, "rules") + varint_field(5, 0)), (Attributes{{"normalizer", rules}, {"escape_whitespaces", false}}));
+  EXPECT_EQ(read(kUnknown + bytes_field(2, varint_field(3, 2) + varint_field(24, 1))).pipeline, (Attributes{{"treat_whitespace_as_suffix", true}}));
+  Attributes denormalizer = rules;
+  denormalizer.set("add_dummy_prefix", false);
+  denormalizer.set("remove_extra_whitespaces", true);
+  denormalizer.set("escape_whitespaces", true);
+  const Vocabulary both = read(kUnknown + kBpe + bytes_field(5, bytes_field(2, "rules") + varint_field(3, 0)));
+  EXPECT_EQ(both.pipeline, (Attributes{{"denormalizer", denormalizer}}));
+  EXPECT_EQ(read(write_sentencepiece(both)), both);
 }
 
 TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {

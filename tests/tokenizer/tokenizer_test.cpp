@@ -215,6 +215,30 @@ TEST(Tokenizer, AgreesWithSentencePieceOnModelsThatItTrains) {
   }
 }
 
+TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
+  const support::TemporaryDirectory directory;
+  // "th" becomes "TH", "e" followed by a space becomes "E_", and a space in front of "a" goes.
+  std::ofstream(directory / "rules.tsv") << "74 68\t54 48\n65 20\t45 5F\n20 61\t61\n";
+  const std::string rules = fmt::format("--denormalization_rule_tsv={}", (directory / "rules.tsv").string());
+  for (const char* type : {"unigram", "bpe"}) {
+    for (const std::string& more :
+         {std::string("--treat_whitespace_as_suffix=true"), std::string("--treat_whitespace_as_suffix=true --remove_extra_whitespaces=false"),
+          std::string("--treat_whitespace_as_suffix=true --add_dummy_prefix=false"), rules, rules + " --treat_whitespace_as_suffix=true"}) {
+      const std::string options = fmt::format("--model_type={} {}", type, more);
+      SCOPED_TRACE(options);
+      const Both both(trained_model(options));
+      ASSERT_GT(both.size(), 100);
+      for (const std::string& text : corpus(300)) ASSERT_NO_FATAL_FAILURE(both.compare_encode(text));
+      std::mt19937 random(11);
+      for (int round = 0; round < 300; ++round) {
+        std::vector<int> ids(random() % 12);
+        for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(both.size()));
+        ASSERT_NO_FATAL_FAILURE(both.compare_decode(ids));
+      }
+    }
+  }
+}
+
 // A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces. Algorithm: 1 unigram, 2 bpe.
 std::string random_model(std::mt19937& random, int algorithm) {
   const std::vector<std::string> letters = {"a", "b", "c", "\u2581", "\u00e9", " "};
@@ -239,8 +263,8 @@ std::string random_model(std::mt19937& random, int algorithm) {
   }
   const bool bytes = random() % 2 == 0;
   for (int byte = 0; bytes && byte < 256; ++byte) file += piece(fmt::format("<0x{:02X}>", byte), 6, 0);
-  file += bytes_field(2, varint_field(3, algorithm) + varint_field(35, bytes ? 1 : 0));
-  return file + bytes_field(3, varint_field(3, random() % 2 == 0) + varint_field(4, random() % 2 == 0));
+  file += bytes_field(2, varint_field(3, algorithm) + varint_field(24, random() % 4 == 0) + varint_field(35, bytes ? 1 : 0));
+  return file + bytes_field(3, varint_field(3, random() % 2 == 0) + varint_field(4, random() % 2 == 0) + varint_field(5, random() % 4 != 0));
 }
 
 TEST(Tokenizer, AgreesWithSentencePieceOnRandomVocabularies) {

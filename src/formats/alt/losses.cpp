@@ -10,6 +10,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/metadata.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 
 namespace poise::alt {
@@ -59,6 +60,10 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
+  if (vocabulary.kind == VocabularyKind::sentencepiece_bpe || vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
+    losses.note_if(has_space_rules(normalizer_of(vocabulary)), "where spaces are in tokens: readers will take U+2581 in front of words for them");
+    losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
+  }
   losses.note_if(vocabulary.kind == VocabularyKind::pipeline,
                  "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(vocabulary.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(vocabulary),

@@ -55,13 +55,7 @@ void write_chat_template(const Value& chat_template, KeyValues& out) {
 
 }  // namespace
 
-TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
-  if (type != TokenType::control) return type;
-  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  return is(vocabulary.bos_id) ? TokenType::bos : is(vocabulary.eos_id) ? TokenType::eos : is(vocabulary.pad_id) ? TokenType::pad : type;
-}
-
-TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return with_special(type_of(token_type_number(vocabulary.type(id))), vocabulary, id); }
+TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return special_type(type_of(token_type_number(vocabulary.type(id))), vocabulary, id); }
 
 bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
@@ -117,7 +111,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   vocabulary.max_length = static_cast<std::int32_t>(metadata.take_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? type_of((*types_)[id]) : TokenType::normal;
-    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, with_special(type, vocabulary, id));
+    vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, special_type(type, vocabulary, id));
   }
   const auto take_flag = [&](std::string_view name, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
@@ -197,12 +191,17 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   write_id("eos_token_id", form.eos_token_id);
   write_id("unknown_token_id", form.unknown_token_id);
   write_id("padding_token_id", form.padding_token_id);
+  if (!out.has(prefix + "seperator_token_id")) write_id("seperator_token_id", form.seperator_token_id);
   const auto write_flag = [&](std::string_view name, const std::optional<bool>& flag) {
     const std::string key = prefix + std::string(name);
     if (flag && !out.has(key)) out.boolean(key, *flag);
   };
   write_flag("add_space_prefix", form.add_space_prefix);
   write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
+  write_flag("normalizer.lowercase", form.lowercase);
+  if (const std::string& rules = form.precompiled_charsmap; !rules.empty() && !out.has(prefix + "precompiled_charsmap")) {
+    out.array(prefix + "precompiled_charsmap", ValueType::u8, rules.size()).text(rules);
+  }
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);

@@ -18,9 +18,6 @@ namespace poise::gguf {
 // The keys of vocabularies begin so.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 
-// A control token that is BOS, EOS or padding by its id has that type.
-TokenType with_special(TokenType type, const Vocabulary& vocabulary, std::size_t id);
-
 // The type that a token has when a file with the vocabulary is read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
