@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include <poise/error.hpp>
-#include <poise/tokenizer.hpp>
 #include <poise/format.hpp>
+#include <poise/tokenizer.hpp>
 
 #include "formats/gguf/gguf_file.hpp"
 #include "support/bytes.hpp"
