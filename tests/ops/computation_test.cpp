@@ -162,7 +162,7 @@ bool is_same(DecoderPlan a, const DecoderPlan& b) {
 bool is_told(const std::vector<std::string>& losses, const Case& one) {
   const Value keys = parse_json(fmt::format("{{{}}}", one.keys), "keys");
   for (const auto& [key, value] : *keys.get_if<Attributes>()) {
-    if (std::ranges::any_of(losses, [&](const std::string& loss) { return loss.find(key) != std::string::npos; })) return true;
+    if (std::ranges::any_of(losses, [&name = key](const std::string& loss) { return loss.find(name) != std::string::npos; })) return true;
   }
   return false;
 }
