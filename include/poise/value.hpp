@@ -32,10 +32,10 @@ class Attributes {
   void set(std::string key, Value value);         // replaces in place, or appends
   bool erase(std::string_view key);
 
-  bool empty() const { return entries().empty(); }
-  std::size_t size() const { return entries().size(); }
-  std::vector<Entry>::const_iterator begin() const { return entries().begin(); }
-  std::vector<Entry>::const_iterator end() const { return entries().end(); }
+  bool empty() const;
+  std::size_t size() const;
+  std::vector<Entry>::const_iterator begin() const;
+  std::vector<Entry>::const_iterator end() const;
 
   friend bool operator==(const Attributes&, const Attributes&);
 
@@ -86,6 +86,11 @@ class Value {
  private:
   Storage storage_;
 };
+
+inline bool Attributes::empty() const { return entries().empty(); }
+inline std::size_t Attributes::size() const { return entries().size(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries().begin(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries().end(); }
 
 // JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex, Pairs
 // arrays of [key, value].
