@@ -25,6 +25,11 @@ class Attributes {
 
   Attributes() = default;
   Attributes(std::initializer_list<Entry> entries);
+  Attributes(const Attributes&);
+  Attributes(Attributes&&) noexcept;
+  Attributes& operator=(const Attributes&);
+  Attributes& operator=(Attributes&&) noexcept;
+  ~Attributes();
   // Takes entries over in their order. Requires: every key comes once.
   static Attributes from_unique(std::vector<Entry> entries);
 
@@ -68,6 +73,11 @@ class Value {
   Value(Array value) : storage_(std::move(value)) {}
   Value(Attributes value) : storage_(std::move(value)) {}
   Value(Pairs value) : storage_(std::move(value)) {}
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
 
   const Storage& storage() const { return storage_; }
 

@@ -4,6 +4,19 @@
 
 namespace poise {
 
+// Here, once, and not in every file that holds one: a copy of all kinds is a page of code.
+Attributes::Attributes(const Attributes&) = default;
+Attributes::Attributes(Attributes&&) noexcept = default;
+Attributes& Attributes::operator=(const Attributes&) = default;
+Attributes& Attributes::operator=(Attributes&&) noexcept = default;
+Attributes::~Attributes() = default;
+
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 Attributes::Attributes(std::initializer_list<Entry> entries) {
   for (const Entry& entry : entries) set(entry.first, entry.second);
 }
