@@ -177,7 +177,7 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
   const DecoderPlan expected = computation(model);
   std::size_t written = 0;
   for (const Format* format : all_formats()) {
-    if (format->write == nullptr) continue;
+    if (format->prepare == nullptr) continue;
     SCOPED_TRACE(fmt::format("{} with {} through {}", GetParam().model_type, GetParam().keys, format->info.name));
     const std::filesystem::path path = directory / fmt::format("{}{}", format->info.name, format->info.extension);
     std::vector<std::string> losses;
