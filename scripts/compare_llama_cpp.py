@@ -49,7 +49,7 @@ class Model:
     def __init__(self, architecture, config, head=16, layers=3, permute=False, one=False):
         self.architecture, self.head, self.layers, self.permute, self.one = architecture, head, layers, permute, one
         self.packed = False  # tensors of codes: they come back in a directory
-        self.vision = False  # the text model of a directory that sees
+        self.vision = False  # the text model of a multimodal directory
         self.config = {"hidden_size": HIDDEN, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_key_value_heads": KEYS,
                        "num_hidden_layers": layers, "max_position_embeddings": 512, "vocab_size": VOCABULARY, "rms_norm_eps": 1e-6,
                        "rope_theta": 10000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, **config}
@@ -365,7 +365,7 @@ MODELS = {"llama": llama, "llama, llama3 scaling, biases": llama_scaled, "llama,
           "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
           "gemma3, linear, layer_types": gemma3_scaled, "phi3": lambda: phi3({}), "phi3, longrope, partial": phi3_long, "gpt2": gpt2, "olmo2": olmo2,
           "smollm3": smollm3, "gpt_oss, MXFP4": lambda: gpt_oss(True), "gpt_oss": lambda: gpt_oss(False),
-          "gemma3 that sees": lambda: seeing(gemma3(), "gemma3", "language_model."),
+          "gemma3, multimodal": lambda: seeing(gemma3(), "gemma3", "language_model."),
           "mistral3": lambda: seeing(plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16), "mistral3", "language_model.")}
 
 

@@ -213,7 +213,7 @@ def random_weights(name, shape, config, random):
 
 
 def file_name(name, config):
-    """What a directory that sees calls its text model's tensors."""
+    """What a multimodal directory calls its text model's tensors."""
     if config.get("bare"):  # a decoder that was saved without its output
         return name.removeprefix("model.")
     return "language_model." + name if "text_config" in config else name
