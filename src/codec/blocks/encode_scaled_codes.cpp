@@ -152,7 +152,7 @@ void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
     return ForBlocks<18, -8>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
       const auto code = [&](std::size_t i) HWY_ATTR {
         const auto shifted = hn::Add(hn::Mul(hn::LoadU(Floats(), x + i), inverse), Set(8.5F));
-        return hn::Min(SetCode(15), hn::ConvertTo(Integers(), shifted));
+        return hn::Min(SetCode(15), Truncate(shifted));
       };
       const hn::Rebind<std::uint8_t, Floats> bytes;
       for (std::size_t i = 0; i < 16; i += hn::Lanes(Floats())) {
@@ -188,8 +188,7 @@ void EncodeQ8_0(const BlockRows& rows, std::byte* out) {
   ForBlocks<34, 127>(rows, out, [](const float* x, Numbers inverse, std::byte* to) HWY_ATTR {
     const hn::Rebind<std::int8_t, Floats> bytes;
     for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) {
-      const auto product = hn::Mul(hn::LoadU(Floats(), x + i), inverse);
-      const auto code = hn::ConvertTo(Integers(), hn::Add(product, hn::CopySign(Set(0x1.fffffep-2F), product)));  // as RoundHalvesAway()
+      const auto code = RoundHalvesAway(hn::Mul(hn::LoadU(Floats(), x + i), inverse));
       hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(Words(), code)), bytes, reinterpret_cast<std::int8_t*>(to) + i);
     }
   });
