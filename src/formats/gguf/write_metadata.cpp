@@ -61,6 +61,10 @@ bool is_same_computation(const Attributes& map, const Model& model) {
     Model other;
     take_config(other, map, {});
     if (!other.config) return true;
+    // A plan is as long as the configuration says. No layer is without tensors, so that one with more layers is not this model's.
+    for (const std::int64_t layers : {model.config->num_hidden_layers, other.config->num_hidden_layers}) {
+      if (layers < 0 || std::cmp_greater(layers, model.size())) return true;
+    }
     const ConfigView view = config_view(model);
     const Family& family = family_of(other);
     return family.plan({*other.config, family_keys(family, other.config_json), view.form}) == family_of(model).plan(view);
