@@ -249,12 +249,14 @@ void AtomicFile::replace() {
 
 void AtomicFile::commit() {
   flush();
+  const std::filesystem::path left = finished_name(target_);
+  const std::filesystem::path parent = directory_of(target_);
   is_new_ = appear();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
-  committed_ = true;
-  remove_left(finished_name(target_));
-  const FileDescriptor directory(::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  committed_ = true;  // from here on nothing fails, nor takes memory
+  remove_left(left);
+  const FileDescriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
 }
 

@@ -34,6 +34,10 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
+// With its first use simdjson chooses instructions for this processor, and ends the program if memory runs out meanwhile. So it
+// chooses before main().
+[[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
+
 // Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 200;
