@@ -4,6 +4,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
+
+#include <poise/error.hpp>
+
+#include "io/directory.hpp"
 
 namespace poise {
 namespace {
@@ -31,12 +36,13 @@ bool has_magic(const Input& input, const Archive& archive) {
   return std::string_view(there.data(), there.size()) == archive.magic;
 }
 
+// What cannot be listed has no names; opening it says why.
 MemberNames names_in_directory(const std::filesystem::path& directory) {
   MemberNames names;
-  std::error_code ignored;  // what cannot be listed has no names; opening it says why
-  for (std::filesystem::directory_iterator entry(directory, ignored), end; entry != end; entry.increment(ignored))
-    names.push_back(entry->path().filename().string());
-  std::ranges::sort(names);
+  try {
+    for (DirectoryEntry& entry : list_directory(directory)) names.push_back(std::move(entry.name));
+  } catch (const Error&) {
+  }
   return names;
 }
 

@@ -15,6 +15,7 @@
 
 #include <poise/error.hpp>
 
+#include "io/directory.hpp"
 #include "io/hidden_name.hpp"
 #include "io/system_error.hpp"
 
@@ -61,15 +62,10 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite, const Dire
   require_no_input_in(target, inputs);
   if (!overwrite) throw Error(ErrorKind::bad_argument, "the output exists already", target.string()).with({.kind = Remedy::Kind::overwrite});
   Found found{status.st_mode & 07777, {}};
-  std::error_code failure;
-  for (fs::directory_iterator entry(target, failure), end; !failure && entry != end; entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
-    if (entry->symlink_status().type() != fs::file_type::regular)
-      refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", name), target);
-    found.names.push_back(name);
+  for (DirectoryEntry& entry : list_directory(target)) {
+    if (!entry.is_file) refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", entry.name), target);
+    found.names.push_back(std::move(entry.name));
   }
-  if (failure) throw_system_error("list", target.string(), failure.value());
-  std::ranges::sort(found.names);
   if (const std::string why = found.names.empty() ? "" : why_kept(found.names); !why.empty()) refuse(why + ": it is not replaced", target);
   return found;
 }
@@ -82,17 +78,6 @@ std::string sentence(const fs::path& target, const std::optional<Found>& found) 
   for (std::size_t i = 0; i < std::min(kNamed, found->names.size()); ++i) names += (i == 0 ? "" : ", ") + found->names[i];
   return fmt::format("the directory {} is replaced with all of its {} file{}: {}{}", target.string(), found->names.size(), found->names.size() == 1 ? "" : "s",
                      names, found->names.size() > kNamed ? ", ..." : "");
-}
-
-// Removes a directory of files; one that holds anything else stays, with that.
-void remove_directory(const fs::path& directory) {
-  std::error_code ignored;
-  std::vector<fs::path> files;
-  for (fs::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
-    if (entry->symlink_status(ignored).type() == fs::file_type::regular) files.push_back(entry->path());
-  }
-  for (const fs::path& file : files) ::unlink(file.c_str());
-  ::rmdir(directory.c_str());
 }
 
 FileDescriptor locked(const fs::path& directory) {
@@ -166,20 +151,21 @@ void DirectoryOutput::replace() {
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
   // A file system without RENAME_EXCHANGE: for an instant there is none.
-  const fs::path old = temporary_name(target_);
+  fs::path old = temporary_name(target_);
   if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) {
     const int code = errno;
     ::rename(old.c_str(), target_.c_str());
     throw_system_error("put the finished directory into its place", target_.string(), code);
   }
-  hidden_ = old;
+  hidden_ = std::move(old);
 }
 
 void DirectoryOutput::commit() {
   for (AtomicFile& file : files_) file.flush();
   make_hidden();
   for (std::size_t i = 0; i < files_.size(); ++i) files_[i].commit_as(hidden_ / names_[i]);
+  const fs::path parent = directory_of(target_);
   if (mode_) ::chmod(hidden_.c_str(), *mode_);
   int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL) result = ::rename(hidden_.c_str(), target_.c_str());  // which takes the place of an empty directory at most
@@ -188,12 +174,12 @@ void DirectoryOutput::commit() {
   } else if (errno == EEXIST || errno == ENOTEMPTY) {
     replace();
     const fs::path old = std::exchange(hidden_, {});
-    sync_directory(directory_of(target_));
+    sync_directory(parent);
     remove_directory(old);
   } else {
     throw_system_error("rename the finished directory", target_.string());
   }
-  sync_directory(directory_of(target_));
+  sync_directory(parent);  // since the directory is in its place nothing fails, nor takes memory
 }
 
 }  // namespace poise

@@ -1,0 +1,80 @@
+#include "io/directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+#include "io/system_error.hpp"
+
+namespace poise {
+namespace {
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+using DirectoryPtr = std::unique_ptr<DIR, CloseDirectory>;
+
+DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
+  const int fd = ::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+  if (fd < 0) return nullptr;
+  DirectoryPtr directory(::fdopendir(fd));
+  if (directory == nullptr) {
+    const int code = errno;
+    ::close(fd);
+    errno = code;
+  }
+  return directory;
+}
+
+// Null at the end, and where errno says what is wrong.
+const dirent* next_entry(DIR* directory) {
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory);
+    if (entry == nullptr) return nullptr;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") return entry;
+  }
+}
+
+bool is_file(DIR* directory, const dirent& entry) {
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_REG;
+  struct stat status {};
+  return ::fstatat(::dirfd(directory), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
+// Returns whether there were any. A file system may pass over entries while others go.
+bool remove_files(DIR* directory) {
+  bool removed = false;
+  while (const dirent* entry = next_entry(directory)) {
+    if (is_file(directory, *entry) && ::unlinkat(::dirfd(directory), entry->d_name, 0) == 0) removed = true;
+  }
+  return removed;
+}
+
+}  // namespace
+
+std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
+  const DirectoryPtr directory = open_directory(path, 0);
+  if (directory == nullptr) throw_system_error("list", path.string());
+  std::vector<DirectoryEntry> entries;
+  while (const dirent* entry = next_entry(directory.get())) entries.push_back({entry->d_name, is_file(directory.get(), *entry)});
+  if (errno != 0) throw_system_error("list", path.string());
+  std::ranges::sort(entries, {}, &DirectoryEntry::name);
+  return entries;
+}
+
+void remove_directory(const std::filesystem::path& path) noexcept {
+  const DirectoryPtr directory = open_directory(path, O_NOFOLLOW);
+  if (directory == nullptr) return;
+  while (remove_files(directory.get())) ::rewinddir(directory.get());
+  ::rmdir(path.c_str());
+}
+
+}  // namespace poise
