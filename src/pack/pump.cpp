@@ -42,12 +42,15 @@ class ChunkMemory {
     return buffer;
   }
 
+  // Takes no memory.
   void give_back(Buffer buffer) {
     const std::scoped_lock lock(mutex_);
     if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
   }
 
  private:
+  ChunkMemory() { free_.reserve(kMostItems); }
+
   std::mutex mutex_;
   std::vector<Buffer> free_;
 };
