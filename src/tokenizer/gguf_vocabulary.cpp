@@ -254,6 +254,7 @@ Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& 
 }
 
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
+  GgufTokenizer gguf;
   const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };
   if (find("tokens") == nullptr || find("model") == nullptr) return std::nullopt;
   const auto wrong = [](std::string_view name) { refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name)); };
@@ -279,11 +280,12 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
     if (value->get_if<std::string>() == nullptr) wrong(name);
     return *value->get_if<std::string>();
   };
+  // Files name special tokens that they do not have; their reader warns.
   const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
     const Value* value = find(name);
     if (value == nullptr) return std::nullopt;
     const auto* number = value->get_if<std::uint64_t>();
-    if (number == nullptr || *number > INT32_MAX) wrong(name);
+    if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;
     return static_cast<std::int32_t>(*number);
   };
   const auto flag = [&](std::string_view name) -> std::optional<bool> {
@@ -292,7 +294,6 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
     if (value->get_if<bool>() == nullptr) wrong(name);
     return *value->get_if<bool>();
   };
-  GgufTokenizer gguf;
   gguf.model = text("model");
   gguf.pre = text("pre");
   if (const Value* name = attributes.find("general.name"); name != nullptr && name->get_if<std::string>() != nullptr)

@@ -28,6 +28,7 @@ class Entries {
 
   // The entries that remain, in their order.
   std::vector<Attributes::Entry>& rest() { return list_; }
+  const std::vector<Attributes::Entry>& rest() const { return list_; }
 
  private:
   std::vector<Attributes::Entry> list_;

@@ -87,7 +87,7 @@ void Metadata::give_to(Model& model, const RopeFactors& factors, const std::stri
   // Both follow from the tensors.
   take_number("general.file_type");
   take_number("general.quantization_version");
-  model.vocabulary = tokens_->vocabulary(*this, path);
+  model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   tokens_->give_back(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
 }

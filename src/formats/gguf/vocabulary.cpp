@@ -10,6 +10,7 @@
 
 #include "formats/gguf/limits.hpp"
 #include "model/limits.hpp"
+#include "syntax/json.hpp"
 #include "tokenizer/gguf_form.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
@@ -33,6 +34,20 @@ TokenType type_of(std::int32_t number) {
 
 [[noreturn]] void fail(std::string_view what, std::string_view problem, const std::string& path) {
   throw Error(ErrorKind::invalid_file, fmt::format("gguf: metadata: {}{}: {}", kTokenizer, what, problem), path);
+}
+
+// Is a value the id of one of `count` tokens?
+bool has_token(const Value* value, std::size_t count) {
+  const auto* id = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  return id != nullptr && *id < count;
+}
+
+// Files name special tokens that they do not have: one after the last, or -1. llama.cpp passes over these.
+void warn_of_ids(const Metadata& metadata, std::size_t count, std::vector<Finding>& warnings, const std::string& path) {
+  for (const auto& [key, value] : metadata.entries().rest()) {
+    if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count)) continue;
+    warnings.push_back({Severity::warning, fmt::format("gguf: metadata: {} is {}, there are {} tokens: it is not used", key, to_json(value), count), path, {}});
+  }
 }
 
 // Text, or a list of {"name", "template"}, of which "default" has no name in GGUF.
@@ -88,8 +103,9 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
   return true;
 }
 
-std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::string& path) {
+std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path) {
   if (!tokens_) return std::nullopt;
+  warn_of_ids(metadata, tokens_->size(), warnings, path);
   const std::size_t count = tokens_->size();
   if (scores_ && scores_->size() != count) fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), count), path);
   if (types_ && types_->size() != count) fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), count), path);
@@ -99,10 +115,9 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, const std::stri
   Vocabulary vocabulary;
   vocabulary.reserve(count, tokens_->arena.size());
   const auto take_id = [&](std::string_view name) -> std::int32_t {
-    const auto id = metadata.take_number(std::string(kTokenizer) + std::string(name));
-    if (!id) return -1;
-    if (static_cast<std::size_t>(*id) >= count) fail(name, fmt::format("{}: there are {} tokens", *id, count), path);
-    return static_cast<std::int32_t>(*id);
+    const std::string key = std::string(kTokenizer) + std::string(name);
+    if (!has_token(metadata.find(key), count)) return -1;
+    return static_cast<std::int32_t>(metadata.take_number(key).value_or(-1));
   };
   vocabulary.bos_id = take_id("bos_token_id");
   vocabulary.eos_id = take_id("eos_token_id");

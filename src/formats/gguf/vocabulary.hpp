@@ -32,8 +32,8 @@ class Tokens {
   bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
 
   // Nothing where there is none, or one of a kind that Poise does not read: then give_back() has the arrays. Takes the keys that it understands.
-  // Throws invalid_file where arrays do not fit each other or an id has no token.
-  std::optional<Vocabulary> vocabulary(Metadata& metadata, const std::string& path);
+  // Warns of ids that have no token. Throws invalid_file where arrays do not fit each other.
+  std::optional<Vocabulary> vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path);
 
   // Appends arrays that made no vocabulary as values.
   void give_back(std::vector<Attributes::Entry>& entries);

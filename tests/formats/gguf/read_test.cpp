@@ -12,6 +12,7 @@
 #include "formats/gguf/gguf_file.hpp"
 #include "support/bytes.hpp"
 #include "support/errors.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -197,6 +198,28 @@ TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
   ASSERT_TRUE(model.vocabulary);
   EXPECT_THAT(Tokenizer(*model.vocabulary).encode_with_special("t"), ElementsAre(3, 2));
   EXPECT_EQ(model.attributes.size(), 0U);
+}
+
+// llama.cpp passes over them, too: "bad special token".
+TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
+  for (const std::string_view algorithm : {"llama", "gpt2"}) {
+    SCOPED_TRACE(algorithm);
+    const Model model = read(file_of({text_entry("tokenizer.ggml.model", algorithm), text_entry("tokenizer.ggml.pre", "gpt-2"),
+                                      array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
+                                      array_entry("tokenizer.ggml.token_type", kI32, {number(3, 4), number(1, 4)}),
+                                      array_entry("tokenizer.ggml.merges", kText, {}), u32_entry("tokenizer.ggml.bos_token_id", 0),
+                                      u32_entry("tokenizer.ggml.eos_token_id", 2), u32_entry("tokenizer.ggml.padding_token_id", 0xFFFFFFFF)},
+                                     {})
+                                 .bytes());
+    ASSERT_EQ(model.warnings.size(), 2U);
+    EXPECT_EQ(model.warnings[0].message, "gguf: metadata: tokenizer.ggml.eos_token_id is 2, there are 2 tokens: it is not used");
+    EXPECT_THAT(model.warnings[1].message, HasSubstr("padding_token_id is 4294967295"));
+    const auto vocabulary = vocabulary_of(model);
+    ASSERT_TRUE(vocabulary);
+    EXPECT_EQ(vocabulary->bos_id, 0);
+    EXPECT_EQ(vocabulary->eos_id, -1);
+    EXPECT_EQ(vocabulary->pad_id, -1);
+  }
 }
 
 // Version 1 counts in 32 bits.
