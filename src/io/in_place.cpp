@@ -30,11 +30,7 @@ using Bytes = std::vector<std::byte>;
 constexpr std::array<char, 16> kMagic = {'p', 'o', 'i', 's', 'e', ' ', 'u', 'n', 'd', 'o', ' ', '1', '\n', 0, 0, 0};
 constexpr std::size_t kHeadBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 
-struct Undo {
-  std::uint64_t offset = 0;
-  Bytes old_bytes;
-  Bytes new_bytes;
-};
+constexpr std::uint64_t kChunkBytes = 1 << 20;
 
 // Empty for a name that is too long for one beside it.
 fs::path undo_file(const fs::path& path) {
@@ -51,54 +47,87 @@ bool has_undo_file(const fs::path& path) {
   return !name.empty() && fs::is_regular_file(fs::symlink_status(name, unknown));
 }
 
-void write_undo_file(const fs::path& name, const Undo& undo) {
+void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const std::byte> old_bytes, std::span<const std::byte> new_bytes) {
   AtomicFile file(name, true);
   std::array<std::byte, kHeadBytes> head{};
   std::ranges::copy(std::as_bytes(std::span(kMagic)), head.begin());
-  store_le(head.data() + kMagic.size(), undo.offset);
-  store_le(head.data() + kMagic.size() + sizeof(std::uint64_t), std::uint64_t{undo.old_bytes.size()});
+  store_le(head.data() + kMagic.size(), offset);
+  store_le(head.data() + kMagic.size() + sizeof(std::uint64_t), std::uint64_t{old_bytes.size()});
   file.write(head);
-  file.write(undo.old_bytes);
-  file.write(undo.new_bytes);
+  file.write(old_bytes);
+  file.write(new_bytes);
   file.commit();
 }
 
 // One that stays changes nothing: the bytes are all old or all new then.
 void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 
-// What an undo file says; one that says nothing of a file of `size` bytes has no bytes.
-Undo read_undo_file(const fs::path& path, std::uint64_t size) {
-  const SourcePtr source = Source::open(undo_name(path), IoMode::read);
-  std::array<std::byte, kHeadBytes> head{};
-  if (source->size() < head.size()) return {};
-  source->read(0, head);
-  if (!std::ranges::equal(std::span(head).first(kMagic.size()), std::as_bytes(std::span(kMagic)))) return {};
-  Undo undo;
-  undo.offset = load_le<std::uint64_t>(head.data() + kMagic.size());
-  const auto length = load_le<std::uint64_t>(head.data() + kMagic.size() + sizeof(std::uint64_t));
-  const std::uint64_t kept = source->size() - head.size();
-  if (length != kept / 2 || kept % 2 != 0 || undo.offset > size || length > size - undo.offset) return {};
-  undo.old_bytes.resize(static_cast<std::size_t>(length));
-  undo.new_bytes.resize(static_cast<std::size_t>(length));
-  source->read(head.size(), undo.old_bytes);
-  source->read(head.size() + length, undo.new_bytes);
-  return undo;
-}
-
-bool is_mixture(const Source& file, const Undo& undo) {
-  Bytes bytes(undo.old_bytes.size());
-  file.read(undo.offset, bytes);
-  if (bytes == undo.old_bytes || bytes == undo.new_bytes) return false;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != undo.old_bytes[i] && bytes[i] != undo.new_bytes[i]) return false;
+// An undo file, of which a chunk is in memory at a time: a stranger may have put it there.
+class Undo {
+ public:
+  // One that says nothing of a file of `size` bytes has a length of 0.
+  Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(undo_name(path), IoMode::read)) {
+    std::array<std::byte, kHeadBytes> head{};
+    if (source_->size() < head.size()) return;
+    source_->read(0, head);
+    if (!std::ranges::equal(std::span(head).first(kMagic.size()), std::as_bytes(std::span(kMagic)))) return;
+    const auto offset = load_le<std::uint64_t>(head.data() + kMagic.size());
+    const auto length = load_le<std::uint64_t>(head.data() + kMagic.size() + sizeof(std::uint64_t));
+    const std::uint64_t kept = source_->size() - head.size();
+    if (length != kept / 2 || kept % 2 != 0 || offset > size || length > size - offset) return;
+    offset_ = offset;
+    length_ = length;
   }
-  return true;
-}
+
+  // Does each byte of the file come from the old ones or the new ones, and some from either?
+  bool is_of_mixture(const Source& file) const {
+    bool all_old = true;
+    bool all_new = true;
+    bool known = true;
+    for_each_chunk([&](std::uint64_t done, std::size_t count) {
+      const Bytes old_bytes = read(*source_, kHeadBytes + done, count);
+      const Bytes new_bytes = read(*source_, kHeadBytes + length_ + done, count);
+      const Bytes bytes = read(file, offset_ + done, count);
+      all_old = all_old && bytes == old_bytes;
+      all_new = all_new && bytes == new_bytes;
+      for (std::size_t i = 0; i < count; ++i) known = known && (bytes[i] == old_bytes[i] || bytes[i] == new_bytes[i]);
+      return known;
+    });
+    return known && !all_old && !all_new;
+  }
+
+  void bring_back(const FileDescriptor& file, const std::string& name) const {
+    for_each_chunk([&](std::uint64_t done, std::size_t count) {
+      write_at(file.get(), offset_ + done, read(*source_, kHeadBytes + done, count), name);
+      return true;
+    });
+    sync_file(file.get(), name);
+  }
+
+ private:
+  static Bytes read(const Source& source, std::uint64_t offset, std::size_t count) {
+    Bytes bytes(count);
+    source.read(offset, bytes);
+    return bytes;
+  }
+
+  // Calls take(bytes before it, bytes) for one chunk at a time, until it returns false.
+  template <typename Take>
+  void for_each_chunk(const Take& take) const {
+    for (std::uint64_t done = 0; done < length_; done += kChunkBytes) {
+      if (!take(done, static_cast<std::size_t>(std::min(kChunkBytes, length_ - done)))) return;
+    }
+  }
+
+  SourcePtr source_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t length_ = 0;
+};
 
 bool is_mixture(const fs::path& path) {
   if (!has_undo_file(path)) return false;
   const SourcePtr file = Source::open(path, IoMode::read);
-  return is_mixture(*file, read_undo_file(path, file->size()));
+  return Undo(path, file->size()).is_of_mixture(*file);
 }
 
 FileDescriptor open_for_writing(const fs::path& path) {
@@ -113,14 +142,14 @@ void replace_in_place(const fs::path& path, std::uint64_t offset, std::span<cons
   const FileDescriptor file = open_for_writing(path);
   const fs::path undo_file = undo_name(path);
   const std::string name = path.string();
-  Undo undo{offset, Bytes(bytes.size()), Bytes(bytes.begin(), bytes.end())};
-  read_at(file.get(), offset, undo.old_bytes, name);
-  write_undo_file(undo_file, undo);
+  Bytes old_bytes(bytes.size());
+  read_at(file.get(), offset, old_bytes, name);
+  write_undo_file(undo_file, offset, old_bytes, bytes);
   try {
     write_at(file.get(), offset, bytes, name);
     sync_file(file.get(), name);
   } catch (...) {
-    write_at(file.get(), offset, undo.old_bytes, name);
+    write_at(file.get(), offset, old_bytes, name);
     sync_file(file.get(), name);
     remove_undo_file(undo_file);
     throw;
@@ -138,11 +167,8 @@ void bring_back(const fs::path& path) {
   if (!has_undo_file(path)) return;
   const FileDescriptor file = open_for_writing(path);
   const SourcePtr source = Source::open(path, IoMode::read);
-  const Undo undo = read_undo_file(path, source->size());
-  if (is_mixture(*source, undo)) {
-    write_at(file.get(), undo.offset, undo.old_bytes, path.string());
-    sync_file(file.get(), path.string());
-  }
+  const Undo undo(path, source->size());
+  if (undo.is_of_mixture(*source)) undo.bring_back(file, path.string());
   remove_undo_file(undo_name(path));
 }
 
