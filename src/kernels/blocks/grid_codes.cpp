@@ -59,18 +59,6 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
   return number;
 }
 
-// 0xff in each byte whose sign is minus. Signs are bits, eight a byte: those of the first eight columns are in byte kFirst, those of the others in
-// byte kSecond.
-template <std::uint8_t kFirst, std::uint8_t kSecond>
-HWY_INLINE Codes SpreadSigns(Codes signs) {
-  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
-                                                           kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond};
-  alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  const auto bits = hn::LoadDup128(CodeTag(), kBits);
-  const auto spread = hn::TableLookupBytes(signs, hn::LoadDup128(CodeTag(), kPlaces));
-  return hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits));
-}
-
 // Bytes of seven signs, with the eighth that makes the number of minuses even.
 HWY_INLINE Codes EvenSigns(Codes seven) {
   alignas(16) static constexpr std::uint8_t kEighth[16] = {0, 128, 128, 0, 128, 0, 0, 128, 128, 0, 0, 128, 0, 128, 128, 0};
@@ -156,10 +144,10 @@ struct Iq2_XxsType : SignsInWords<66> {
     for (std::size_t two = 0; two < 4; ++two) {
       const std::size_t at = 2 + 16 * two;
       const Codes signs = EvenSignsOfWords(sums.load(at));
-      const auto first = pairs(sums, points(sums, at), SpreadSigns<4, 5>(signs), 4 * two);
-      sums.finish(ByteSums::fours(hn::Add(first, pairs(sums, points(sums, at + 2), SpreadSigns<6, 7>(signs), 4 * two + 1))), 2 * two);
-      const auto second = pairs(sums, points(sums, at + 8), SpreadSigns<12, 13>(signs), 4 * two + 2);
-      sums.finish(ByteSums::fours(hn::Add(second, pairs(sums, points(sums, at + 10), SpreadSigns<14, 15>(signs), 4 * two + 3))), 2 * two + 1);
+      const auto first = pairs(sums, points(sums, at), SpreadBits<4, 5>(signs), 4 * two);
+      sums.finish(ByteSums::fours(hn::Add(first, pairs(sums, points(sums, at + 2), SpreadBits<6, 7>(signs), 4 * two + 1))), 2 * two);
+      const auto second = pairs(sums, points(sums, at + 8), SpreadBits<12, 13>(signs), 4 * two + 2);
+      sums.finish(ByteSums::fours(hn::Add(second, pairs(sums, points(sums, at + 10), SpreadBits<14, 15>(signs), 4 * two + 3))), 2 * two + 1);
     }
   }
 
@@ -169,16 +157,22 @@ struct Iq2_XxsType : SignsInWords<66> {
   }
 };
 
-struct Iq2_XsType : GridBlock<74, 16> {
+// The last eight bytes of a block are sixteen scales, in halves of bytes.
+template <std::size_t kBlockBytes>
+struct SixteenScales : GridBlock<kBlockBytes, 16> {
+  using Block = GridBlock<kBlockBytes, 16>;
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
+    for (std::size_t b = 0; b < blocks; ++b, start += kBlockBytes) {
       const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
-      const TurnedWords all(rows, start + 58);  // the scales are the last two words
-      put_odd_halves(all.words[2], factor, out, b * kScales);
-      put_odd_halves(all.words[3], factor, out, b * kScales + 8);
+      const TurnedWords last(rows, start + kBlockBytes - 16);
+      Block::put_odd_halves(last.words[2], factor, out, b * Block::kScales);
+      Block::put_odd_halves(last.words[3], factor, out, b * Block::kScales + 8);
     }
   }
+};
+
+struct Iq2_XsType : SixteenScales<74> {
   static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t quarter = 0; quarter < 4; ++quarter) {
       const std::size_t at = 2 + 16 * quarter;
@@ -196,20 +190,11 @@ struct Iq2_XsType : GridBlock<74, 16> {
   static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t at, std::size_t group) {
     const Codes points =
         GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U]; });
-    sums.finish(ByteSums::fours(pairs(sums, points, SpreadSigns<kFirst, kSecond>(signs), group)), group);
+    sums.finish(ByteSums::fours(pairs(sums, points, SpreadBits<kFirst, kSecond>(signs), group)), group);
   }
 };
 
-struct Iq2_SType : GridBlock<82, 16> {
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
-      const TurnedWords all(rows, start + 66);  // the scales are the last two words
-      put_odd_halves(all.words[2], factor, out, b * kScales);
-      put_odd_halves(all.words[3], factor, out, b * kScales + 8);
-    }
-  }
+struct Iq2_SType : SixteenScales<82> {
   static HWY_INLINE void multiply(ByteSums& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes signs = sums.load(34 + 16 * half);
@@ -233,7 +218,7 @@ struct Iq2_SType : GridBlock<82, 16> {
       const std::uint32_t high = std::uint32_t{block[66 + group / 2]} << kUp;
       return kGridIq2S[block[2 + 2 * group + i] | ((i == 0 ? high : high >> 2) & 0x300U)];
     });
-    sums.finish(ByteSums::fours(pairs(sums, points, SpreadSigns<kSigns, kSigns + 1>(signs), group)), group);
+    sums.finish(ByteSums::fours(pairs(sums, points, SpreadBits<kSigns, kSigns + 1>(signs), group)), group);
   }
 };
 
@@ -261,8 +246,8 @@ struct Iq3_XxsType : SignsInWords<98> {
  private:
   template <std::uint8_t kSigns>
   static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
-    const auto first = pairs(sums, points(sums, 2 + 8 * group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = pairs(sums, points(sums, 6 + 8 * group), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+    const auto first = pairs(sums, points(sums, 2 + 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = pairs(sums, points(sums, 6 + 8 * group), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
@@ -305,8 +290,8 @@ struct Iq3_SType : GridBlock<110, 32> {
   }
   template <std::uint8_t kSigns>
   static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
-    const auto first = pairs(sums, points(indices, 8 * group), SpreadSigns<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = pairs(sums, points(indices, 8 * group + 4), SpreadSigns<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+    const auto first = pairs(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = pairs(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {

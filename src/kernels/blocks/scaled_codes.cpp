@@ -55,15 +55,10 @@ struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
   }
 };
 
-// 16 in byte i where bit i of the two bytes from the kFirst-th on is 1.
+// The fifth bits of sixteen codes, which are those of two bytes from the kFirst-th on.
 template <std::uint8_t kFirst>
 HWY_INLINE Codes FifthBits(Codes bytes) {
-  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,
-                                                           kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1};
-  alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  const auto bits = hn::LoadDup128(CodeTag(), kBits);
-  const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
-  return hn::And(hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits)), hn::Set(CodeTag(), 16));
+  return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));
 }
 
 struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {

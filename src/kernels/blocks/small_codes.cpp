@@ -54,12 +54,7 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
   // 2 for each bit of two bytes that is 1.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
-    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,     kFirst,
-                                                             kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1};
-    alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-    const auto bits = hn::LoadDup128(CodeTag(), kBits);
-    const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
-    return hn::And(hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits)), hn::Set(CodeTag(), 2));
+    return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 2));
   }
 };
 

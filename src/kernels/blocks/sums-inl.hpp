@@ -365,6 +365,17 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   if constexpr (kBits < 0) return hn::BitCast(CodeTag(), hn::ShiftRight<-kBits>(hn::BitCast(words, bits)));
 }
 
+// 0xff in byte i of sixteen where bit i of two bytes is 1: bytes kFirst and kSecond of the sixteen of a row.
+template <std::uint8_t kFirst, std::uint8_t kSecond>
+HWY_INLINE Codes SpreadBits(Codes bytes) {
+  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
+                                                           kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond};
+  alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  const auto bits = hn::LoadDup128(CodeTag(), kBits);
+  const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
+  return hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits));
+}
+
 // Type has: Sums, which says how it takes x; kElements and kBytes of a block; kScaled, how many codes share a scale, with x of 8 bits 16 or 32;
 // kHasMins, whether something is added to codes times scale; kOffset, what is taken off codes that multiply() leaves as they are; factors(), which
 // gives a sink the factors of some blocks of four rows, and multiply(), which adds the products of a block. With kScalesApart the scales are those of
