@@ -1,4 +1,6 @@
 // What fuzzing has found in the library, one test each. Findings in files that strangers make also lie in fuzz/findings.
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +87,27 @@ TEST(Findings, AFileOf100000UnknownFieldsIsReadAtOnce) {
   const std::string index = array({map(entry)});
   const Model model = open(source(padded("ZTEN0001", 64) + index + u64le(index.size())));
   EXPECT_EQ(model.tensors()[0].attributes.size(), 100000U);
+}
+
+// GGUF's writer asked how a configuration computes that no model can have: a plan has a row for each of its layers, here 6.4 GB.
+TEST(Findings, AConfigurationOf80MillionLayersIsWrittenInLittleMemory) {
+  Model model;
+  model.card.model_type = "mistral";
+  model.config = Config{.hidden_size = 8,
+                        .intermediate_size = 8,
+                        .max_position_embeddings = 8,
+                        .num_attention_heads = 1,
+                        .num_hidden_layers = 80'000'000,
+                        .num_key_value_heads = 1,
+                        .head_dim = 8};
+  const auto kilobytes = [] {
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = kilobytes();
+  support::written(model, format_by_name("gguf"));
+  EXPECT_LT(kilobytes() - before, 100'000);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/limits.hpp"
@@ -54,20 +54,19 @@ std::optional<Config> hyperparameters_in(const Attributes& map, std::string mode
   }
 }
 
-// Does a model of that configuration compute as this one does? Where neither can be said, too.
+// Does a model of that configuration compute as this one does? True where one of them describes no model, or none that Poise runs.
 bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {
     Model other;
     take_config(other, map, {});
     if (!other.config) return true;
-    // A plan is as long as the configuration says. No layer is without tensors, so that one with more layers is not this model's.
-    for (const std::int64_t layers : {model.config->num_hidden_layers, other.config->num_hidden_layers}) {
-      if (layers < 0 || std::cmp_greater(layers, model.size())) return true;
-    }
     const ConfigView view = config_view(model);
-    const Family& family = family_of(other);
-    return family.plan({*other.config, family_keys(family, other.config_json), view.form}) == family_of(model).plan(view);
+    const Family& family = family_of(model);
+    const Family& other_family = family_of(other);
+    const ConfigView other_view(*other.config, family_keys(other_family, other.config_json), view.form);
+    if (!check_config(view, family).empty() || !check_config(other_view, other_family).empty()) return true;
+    return other_family.plan(other_view) == family.plan(view);
   } catch (const Error&) {
     return true;
   }
