@@ -23,11 +23,11 @@ constexpr auto kTypes = std::to_array<BlockType>({
     {"q5_1", 7, 32, 24, decode_q5_1, encode_q5_1, kNoByteOrder},
     {"q8_0", 8, 32, 34, decode_q8_0, encode_q8_0, kFirst},
     {"q8_1", 9, 32, 36, nullptr, nullptr, kNoByteOrder},
-    {"q2_k", 10, 256, 84, decode_q2_k, encode_q2_k, kNoByteOrder},
-    {"q3_k", 11, 256, 110, decode_q3_k, encode_q3_k, kNoByteOrder},
-    {"q4_k", 12, 256, 144, decode_q4_k, encode_q4_k, kFirstTwo},
-    {"q5_k", 13, 256, 176, decode_q5_k, encode_q5_k, kNoByteOrder},
-    {"q6_k", 14, 256, 210, decode_q6_k, encode_q6_k, kAfter208},
+    {"q2_k", 10, 256, 84, decode_q2_k, encode_q2_k, kNoByteOrder, "q4_0"},
+    {"q3_k", 11, 256, 110, decode_q3_k, encode_q3_k, kNoByteOrder, "q4_0"},
+    {"q4_k", 12, 256, 144, decode_q4_k, encode_q4_k, kFirstTwo, "q5_0"},
+    {"q5_k", 13, 256, 176, decode_q5_k, encode_q5_k, kNoByteOrder, "q5_1"},
+    {"q6_k", 14, 256, 210, decode_q6_k, encode_q6_k, kAfter208, "q8_0"},
     {"q8_k", 15, 256, 292, decode_q8_k, nullptr, kNoByteOrder},
     {"iq2_xxs", 16, 256, 66, decode_iq2_xxs, nullptr, kNoByteOrder},
     {"iq2_xs", 17, 256, 74, decode_iq2_xs, nullptr, kNoByteOrder},
@@ -36,10 +36,10 @@ constexpr auto kTypes = std::to_array<BlockType>({
     {"iq4_nl", 20, 32, 18, decode_iq4_nl, encode_iq4_nl, kNoByteOrder},
     {"iq3_s", 21, 256, 110, decode_iq3_s, nullptr, kNoByteOrder},
     {"iq2_s", 22, 256, 82, decode_iq2_s, nullptr, kNoByteOrder},
-    {"iq4_xs", 23, 256, 136, decode_iq4_xs, encode_iq4_xs, kNoByteOrder},
+    {"iq4_xs", 23, 256, 136, decode_iq4_xs, encode_iq4_xs, kNoByteOrder, "iq4_nl"},
     {"iq1_m", 29, 256, 56, decode_iq1_m, nullptr, kNoByteOrder},
-    {"tq1_0", 34, 256, 54, decode_tq1_0, encode_tq1_0, kNoByteOrder},
-    {"tq2_0", 35, 256, 66, decode_tq2_0, encode_tq2_0, kAfter64},
+    {"tq1_0", 34, 256, 54, decode_tq1_0, encode_tq1_0, kNoByteOrder, "q4_0"},
+    {"tq2_0", 35, 256, 66, decode_tq2_0, encode_tq2_0, kAfter64, "q4_0"},
     {"mxfp4", 39, 32, 17, decode_mxfp4, encode_mxfp4, kBytesOnly},
     {"nvfp4", 40, 64, 36, decode_nvfp4, nullptr, kBytesOnly},
     {"q1_0", 41, 128, 18, decode_q1_0, nullptr, kFirst},
@@ -57,6 +57,12 @@ const BlockType* find(Field field, const Value& value) {
 std::span<const BlockType> block_types() { return kTypes; }
 const BlockType* block_type_named(std::string_view name) { return find(&BlockType::name, name); }
 const BlockType* block_type_numbered(std::uint32_t number) { return find(&BlockType::number, number); }
+
+const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {
+  if (row % type.elements == 0) return &type;
+  const BlockType* instead = type.fallback.empty() ? nullptr : block_type_named(type.fallback);
+  return instead != nullptr && row % instead->elements == 0 ? instead : nullptr;
+}
 
 void swap_blocks(const BlockType& type, std::span<std::byte> blocks) {
   if (type.swapped->empty()) return;

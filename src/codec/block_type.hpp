@@ -34,6 +34,9 @@ struct BlockType {
 
   // The offsets of 16-bit numbers in a block, which big-endian files hold in their byte order. None: ggml defines no byte order for the type.
   std::optional<std::span<const std::uint16_t>> swapped;
+
+  // What llama-quantize takes for rows that are no whole blocks (src/llama-quant.cpp, v0.5.0): the name of a type with smaller blocks. Empty: float16.
+  std::string_view fallback = {};
 };
 
 // By their numbers.
@@ -42,6 +45,9 @@ std::span<const BlockType> block_types();
 // Null: there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
+
+// What rows of that length become: the type itself where they are whole blocks, or its fallback where they are blocks of that. Null: float16.
+const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Blocks of a big-endian file, in place. Requires: type.swapped, whole blocks.
 void swap_blocks(const BlockType& type, std::span<std::byte> blocks);

@@ -1,7 +1,6 @@
 #include "views/block_quantize.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -141,22 +140,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   Importance importance_;
 };
 
-struct Fallback {
-  std::string_view type;
-  std::string_view instead;
-};
-// llama-quantize's (src/llama-quant.cpp, v0.5.0), for rows that are no multiple of 256.
-constexpr std::array kFallbacks = std::to_array<Fallback>(
-    {{"tq1_0", "q4_0"}, {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"}, {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"}, {"q5_k", "q5_1"}, {"q6_k", "q8_0"}});
-
 }  // namespace
-
-const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {
-  if (row % type.elements == 0) return &type;
-  const auto* fallback = std::ranges::find(kFallbacks, type.name, &Fallback::type);
-  const BlockType* instead = fallback == kFallbacks.end() ? nullptr : block_type_named(fallback->instead);
-  return instead != nullptr && row % instead->elements == 0 ? instead : nullptr;
-}
 
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance) {
   return make_blocks(tensor.name, tensor.shape, type, BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));

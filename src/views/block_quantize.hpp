@@ -14,12 +14,8 @@ namespace poise {
 using Importance = std::shared_ptr<const std::vector<float>>;
 
 // The same elements in blocks. Reading throws unsupported, naming tensor and index, for an element that is not finite. `importance` is null, or has a
-// finite weight of 0 or more for each element of a row. The blocks are a
-// LossyBlob<QuantizationError>.
+// finite weight of 0 or more for each element of a row. The blocks are a LossyBlob<QuantizationError>.
 // Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance);
-
-// What llama-quantize takes for rows that are no whole blocks of the type; the type itself for those that are. Null: float16.
-const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 }  // namespace poise

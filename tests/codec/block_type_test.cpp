@@ -12,10 +12,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "codec/blocks/half.hpp"
 #include "numeric/float_formats.hpp"
 #include "pack/digest.hpp"
 #include "support/bytes.hpp"
+#include "support/directories.hpp"
 #include "support/instruction_set.hpp"
 
 namespace poise {
@@ -157,6 +160,35 @@ TEST(BlockTypes, AreFoundByNameAndNumber) {
   EXPECT_EQ(block_type_named("Q4_0"), nullptr);
   EXPECT_EQ(block_type_named("f32"), nullptr);
   for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU}) EXPECT_EQ(block_type_numbered(number), nullptr) << number;
+}
+
+// docs/formats/gguf.md has a table of them.
+TEST(BlockTypes, HaveARowInTheDocs) {
+  const std::string page = support::contents(source_directory() / "docs/formats/gguf.md");
+  for (const BlockType& type : block_types()) {
+    const std::string row = fmt::format("\n| `{}` | {} | {} | {} | ", type.name, type.number, type.elements, type.bytes);
+    const std::size_t at = page.find(row);
+    ASSERT_NE(at, std::string::npos) << "the table of block types in docs/formats/gguf.md needs a row that begins with" << row;
+    const std::string line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
+    EXPECT_TRUE(line.ends_with(type.encode == nullptr ? "| no |" : "| yes |")) << line;
+  }
+}
+
+// tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
+TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
+  const std::map<std::string_view, std::string_view> fallbacks = {{"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
+                                                                  {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
+  for (const BlockType& type : block_types()) {
+    EXPECT_EQ(block_type_for_rows(type, 3 * type.elements), &type) << type.name;
+    EXPECT_EQ(block_type_for_rows(type, 3 * type.elements + 1), nullptr) << type.name;
+    const auto fallback = fallbacks.find(type.name);
+    const BlockType* const expected = fallback == fallbacks.end() ? nullptr : block_type_named(fallback->second);
+    EXPECT_EQ(expected == nullptr, fallback == fallbacks.end());
+    EXPECT_EQ(type.fallback, expected == nullptr ? "" : expected->name) << type.name;
+    if (expected == nullptr) continue;
+    EXPECT_EQ(block_type_for_rows(type, type.elements + expected->elements), expected) << type.name;
+    EXPECT_TRUE(expected->encode != nullptr && expected->elements < type.elements) << type.name;
+  }
 }
 
 // Offsets as gguf-py/gguf/scripts/gguf_convert_endian.py swaps them.
