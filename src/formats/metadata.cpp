@@ -259,14 +259,6 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
   return std::move(json).take<Attributes>();
 }
 
-std::string config_text(const Model& model) {
-  const Attributes config = whole_config(model);
-  require_finite(config);
-  std::string text = to_json(config);
-  require_readable(reading_cost(config), text.size());
-  return text;
-}
-
 }  // namespace
 
 // JSON would make null of them, which means the default.
@@ -307,6 +299,14 @@ std::string listed(const std::vector<std::string>& names) {
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   if (cost <= max_value_bytes(text_bytes)) return;
   throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
+}
+
+std::string config_text(const Model& model) {
+  const Attributes config = whole_config(model);
+  require_finite(config);
+  std::string text = to_json(config);
+  require_readable(reading_cost(config), text.size());
+  return text;
 }
 
 Attributes metadata_attributes(const Model& model) {

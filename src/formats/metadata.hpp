@@ -27,6 +27,9 @@ std::string listed(const std::vector<std::string>& names);
 // Those three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 
+// "poise.config" alone, as JSON. Throws unsupported where JSON cannot hold it, or readers would not take it.
+std::string config_text(const Model& model);
+
 // "poise.card" alone, as JSON; nothing for an empty card.
 std::optional<std::string> card_text(const Card& card);
 // The reverse: takes it out of model.attributes. Throws invalid_file.

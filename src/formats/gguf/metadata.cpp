@@ -64,25 +64,25 @@ void Metadata::take_card(Card& card) {
   take(kRepository);
 }
 
-// The keys of config.json that the metadata stands for.
-Attributes Metadata::config(const Model& model, const RopeFactors& factors, const std::string& path) {
-  Attributes map = config_in(entries_, *architecture_, model, factors);
-  if (const auto rest = take_text(kConfigKey)) {
-    const Value json = parse_json(*rest, path);
-    const auto* more = json.get_if<Attributes>();
-    if (more == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("gguf: {}: expected a JSON object", kConfigKey), path);
-    for (const auto& [key, value] : *more) map.set(key, value);
-  }
-  return map;
+std::optional<Attributes> Metadata::take_rest(const std::string& path) {
+  const auto text = take_text(kConfigKey);
+  if (!text) return std::nullopt;
+  Value json = parse_json(*text, path);
+  if (json.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("gguf: {}: expected a JSON object", kConfigKey), path);
+  return std::move(json).take<Attributes>();
 }
 
 void Metadata::give_to(Model& model, const RopeFactors& factors, const std::string& path) {
   take_card(model.card);
+  const std::optional<Attributes> rest = take_rest(path);
   if (architecture_ != nullptr) {
     take(kArchitecture);
-    take_config(model, config(model, factors, path), path);
+    Attributes config = config_in(entries_, *architecture_, model, factors);
+    for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
+    take_config(model, std::move(config), path);
   } else {
     model.card.model_type = take_text(kArchitecture).value_or("");
+    if (rest) take_config(model, *rest, path);
   }
   // Both follow from the tensors.
   take_number("general.file_type");

@@ -19,7 +19,7 @@ namespace poise::gguf {
 
 class Tokens;
 
-// Configuration that GGUF has no key for, as JSON text: keys of config.json.
+// Configuration that GGUF has no key for, as JSON text: keys of config.json. All of them where llama.cpp has no name for the architecture.
 inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // of the vocabulary, in tokens
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
@@ -53,7 +53,8 @@ class Metadata {
   void give_to(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
-  Attributes config(const Model& model, const RopeFactors& factors, const std::string& path);
+  // What a file that Poise wrote says beside GGUF's own keys.
+  std::optional<Attributes> take_rest(const std::string& path);
   void take_card(Card& card);
 
   std::uint64_t alignment_ = kUsualAlignment;

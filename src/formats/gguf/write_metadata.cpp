@@ -72,8 +72,8 @@ bool is_same_computation(const Attributes& map, const Model& model) {
   }
 }
 
-// Keys of config.json that a reader of the entries would not find again.
-Attributes rest_of(const Model& model, const Architecture& architecture, const Hyperparameters& hyperparameters) {
+// The keys of config.json that a reader of the entries would not find again.
+Attributes keys_beside_entries(const Model& model, const Architecture& architecture, const Hyperparameters& hyperparameters) {
   Entries entries;
   for (const auto& [key, value] : hyperparameters.entries) entries.add(key, value);
   Attributes said = config_in(entries, *architecture_in(entries, architecture.name), model, hyperparameters.factors);
@@ -103,6 +103,13 @@ Attributes rest_of(const Model& model, const Architecture& architecture, const H
   return rest;
 }
 
+// The same as JSON text; all keys where the entries have none. Empty: there are none.
+std::string rest_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
+  if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
+  const Attributes rest = keys_beside_entries(model, *architecture, hyperparameters);
+  return rest.empty() ? std::string() : to_json(rest);
+}
+
 // The rows of the embedding; 0: not known.
 std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
   constexpr std::string_view kEmbedding = "token_embd.weight";
@@ -118,7 +125,6 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
     losses.push_back(model.card.model_type.empty()
                          ? std::string("llama.cpp will not run the file: the model does not say what it is")
                          : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
-    if (model.config || !model.config_json.empty()) losses.emplace_back("gguf cannot hold the configuration of a family that is not known");
   }
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
@@ -146,17 +152,19 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   }
   out.u32("general.file_type", file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
-  // Whatever a file that was read said beside; what Poise says anew, it says for the model as it is.
+  const std::string rest = rest_of(model, architecture, hyperparameters);
+  // What the model's own file said and Poise does not say anew.
   for (const auto& [key, value] : model.attributes) {
-    if (is_writable_key(key) && !out.has(key) && key != kAlignmentKey) out.value(key, value);
+    const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());
+    if (is_writable_key(key) && !out.has(key) && !is_said) out.value(key, value);
   }
   write_card(model.card, out);
   if (architecture != nullptr) {
     for (const auto& [key, value] : hyperparameters.entries) {
       if (!out.has(key)) out.value(key, value);  // an attribute says it for each layer
     }
-    if (const Attributes rest = rest_of(model, *architecture, hyperparameters); !rest.empty()) out.text(kConfigKey, to_json(rest));
   }
+  if (!rest.empty()) out.text(kConfigKey, rest);
   written.losses = hyperparameters.differences;
   if (model.vocabulary) {
     KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;

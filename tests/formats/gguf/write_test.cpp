@@ -20,6 +20,7 @@ namespace poise {
 namespace {
 
 using namespace gguf_test;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 Tensor tensor(std::string name, Shape shape, DType dtype, std::size_t bytes, char fill = '\0') {
@@ -69,6 +70,27 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
   }
   // And from there to the same file.
   EXPECT_EQ(support::written(again, kGguf).size(), support::written(open(support::source(text_of(support::written(again, kGguf)), "x.gguf")), kGguf).size());
+}
+
+// Poise runs it again; llama.cpp does not.
+TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson) {
+  for (const std::string_view type : {"tiny_llama", "frobnicator"}) {
+    Model original;
+    original.card.model_type = type;
+    original.config_json = Attributes{{"model_type", type}, {"frobs", Value::Array{1, Value()}}};
+    original.add(tensor("x", {4}, DType::f32, 16));
+    if (type == "tiny_llama") {
+      original.config = Config{.hidden_act = "relu", .hidden_size = 8, .intermediate_size = 8, .max_position_embeddings = 8, .num_attention_heads = 2};
+    }
+    const std::vector<std::byte> file = support::written(original, kGguf);
+    const Model again = open(support::source(text_of(file), "frob.gguf"));
+    EXPECT_EQ(again.card.model_type, type);
+    EXPECT_EQ(again.config.has_value(), original.config.has_value());
+    EXPECT_EQ(*again.config_json.find("frobs"), *original.config_json.find("frobs"));
+    EXPECT_EQ(again.attributes.find("poise.config"), nullptr);
+    EXPECT_EQ(support::written(again, kGguf), file);
+    EXPECT_THAT(losses_of(original, kGguf, {}), ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
+  }
 }
 
 TEST(GgufWriter, WhatItCannotHoldIsRefused) {
