@@ -41,8 +41,9 @@ struct Reformed {
 };
 
 struct Family {
-  std::string_view model_type;  // in config.json
-  std::string_view title;       // for people: "a {title} model"
+  std::string_view model_type;               // in config.json
+  std::string_view transformers_class = {};  // in its "architectures"; empty: transformers does not have it
+  std::string_view title;                    // for people: "a {title} model"
 
   // Its configuration.
   std::string_view hidden_act = {};  // by default

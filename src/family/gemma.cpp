@@ -164,6 +164,7 @@ constexpr std::array<std::string_view, 11> kFollowedByGemma3 = {"hidden_act",
 }  // namespace
 
 constexpr Family kGemmaFamily = decoder_family({.model_type = "gemma",
+                                                .transformers_class = "GemmaForCausalLM",
                                                 .title = "Gemma",
                                                 .hidden_act = kGelu,
                                                 .read_config = read_gemma,
@@ -171,6 +172,7 @@ constexpr Family kGemmaFamily = decoder_family({.model_type = "gemma",
                                                 .followed = kFollowedByGemma,
                                                 .tensors = decoder_table(kGemmaLayer)});
 constexpr Family kGemma2Family = decoder_family({.model_type = "gemma2",
+                                                 .transformers_class = "Gemma2ForCausalLM",
                                                  .title = "Gemma 2",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma2,
@@ -178,6 +180,7 @@ constexpr Family kGemma2Family = decoder_family({.model_type = "gemma2",
                                                  .followed = kFollowedByGemma2,
                                                  .tensors = decoder_table(kGemma2Layer)});
 constexpr Family kGemma3TextFamily = decoder_family({.model_type = "gemma3_text",
+                                                     .transformers_class = "Gemma3ForCausalLM",
                                                      .title = "Gemma 3",
                                                      .hidden_act = kGelu,
                                                      .read_config = read_gemma3,
@@ -185,6 +188,7 @@ constexpr Family kGemma3TextFamily = decoder_family({.model_type = "gemma3_text"
                                                      .followed = kFollowedByGemma3,
                                                      .tensors = decoder_table(kGemma3Layer)});
 constexpr Family kGemma3Family = decoder_family({.model_type = "gemma3",
+                                                 .transformers_class = "Gemma3ForConditionalGeneration",
                                                  .title = "Gemma 3",
                                                  .hidden_act = kGelu,
                                                  .read_config = read_gemma3,

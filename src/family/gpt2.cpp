@@ -96,6 +96,7 @@ constexpr std::array<ComputedTensor, 2> kComputed = {{{".attn.bias", "n_position
 
 constexpr Family kGpt2Family = {
     .model_type = "gpt2",
+    .transformers_class = "GPT2LMHeadModel",
     .title = "GPT-2",
     .hidden_act = "gelu_new",
     .read_config = read_config,

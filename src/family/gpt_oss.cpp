@@ -107,6 +107,7 @@ constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_par
 }  // namespace
 
 constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
+                                                 .transformers_class = "GptOssForCausalLM",
                                                  .title = "gpt-oss",
                                                  .read_config = read_config,
                                                  .faults = faults,

@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 2> kFollowedByMistral = {"rope_scaling", 
 }  // namespace
 
 constexpr Family kLlamaFamily = decoder_family({.model_type = "llama",
+                                                .transformers_class = "LlamaForCausalLM",
                                                 .title = "Mistral or Llama",
                                                 .read_config = read_llama,
                                                 .plan = plan,
@@ -33,6 +34,7 @@ constexpr Family kLlamaFamily = decoder_family({.model_type = "llama",
                                                 .tensors = decoder_table(kLlamaLayer)});
 
 constexpr Family kMistralFamily = decoder_family({.model_type = "mistral",
+                                                  .transformers_class = "MistralForCausalLM",
                                                   .title = "Mistral or Llama",
                                                   .read_config = read_mistral,
                                                   .plan = plan,
@@ -40,6 +42,7 @@ constexpr Family kMistralFamily = decoder_family({.model_type = "mistral",
                                                   .tensors = decoder_table(kMistralLayer)});
 
 constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
+                                                   .transformers_class = "Mistral3ForConditionalGeneration",
                                                    .title = "Mistral or Llama",
                                                    .read_config = read_mistral,
                                                    .nested = kTextConfig,

@@ -47,6 +47,7 @@ constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_par
 }  // namespace
 
 constexpr Family kMixtralFamily = decoder_family({.model_type = "mixtral",
+                                                  .transformers_class = "MixtralForCausalLM",
                                                   .title = "Mixtral",
                                                   .read_config = read_config,
                                                   .faults = faults,

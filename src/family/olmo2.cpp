@@ -34,7 +34,12 @@ constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_par
 
 }  // namespace
 
-constexpr Family kOlmo2Family = decoder_family(
-    {.model_type = "olmo2", .title = "OLMo 2", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
+constexpr Family kOlmo2Family = decoder_family({.model_type = "olmo2",
+                                                .transformers_class = "Olmo2ForCausalLM",
+                                                .title = "OLMo 2",
+                                                .read_config = read_config,
+                                                .plan = plan,
+                                                .followed = kFollowed,
+                                                .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

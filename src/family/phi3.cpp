@@ -36,7 +36,12 @@ constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_par
 
 }  // namespace
 
-constexpr Family kPhi3Family =
-    decoder_family({.model_type = "phi3", .title = "Phi-3", .read_config = read_config, .plan = plan, .followed = kFollowed, .tensors = decoder_table(kLayer)});
+constexpr Family kPhi3Family = decoder_family({.model_type = "phi3",
+                                               .transformers_class = "Phi3ForCausalLM",
+                                               .title = "Phi-3",
+                                               .read_config = read_config,
+                                               .plan = plan,
+                                               .followed = kFollowed,
+                                               .tensors = decoder_table(kLayer)});
 
 }  // namespace poise

@@ -115,6 +115,7 @@ constexpr std::array<std::string_view, 5> kFollowedByQwen3Moe = {"rope_scaling",
 }  // namespace
 
 constexpr Family kQwen2Family = decoder_family({.model_type = "qwen2",
+                                                .transformers_class = "Qwen2ForCausalLM",
                                                 .title = "Qwen2",
                                                 .read_config = read_qwen2,
                                                 .plan = plan_qwen2,
@@ -122,6 +123,7 @@ constexpr Family kQwen2Family = decoder_family({.model_type = "qwen2",
                                                 .window_switch = "use_sliding_window",
                                                 .tensors = decoder_table(kQwen2Layer)});
 constexpr Family kQwen3Family = decoder_family({.model_type = "qwen3",
+                                                .transformers_class = "Qwen3ForCausalLM",
                                                 .title = "Qwen3",
                                                 .read_config = read_qwen3,
                                                 .plan = plan_qwen3,
@@ -129,6 +131,7 @@ constexpr Family kQwen3Family = decoder_family({.model_type = "qwen3",
                                                 .window_switch = "use_sliding_window",
                                                 .tensors = decoder_table(kQwen3Layer)});
 constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
+                                                   .transformers_class = "Qwen3MoeForCausalLM",
                                                    .title = "Qwen3 MoE",
                                                    .read_config = read_qwen3_moe,
                                                    .faults = moe_faults,

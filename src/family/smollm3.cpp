@@ -56,6 +56,7 @@ constexpr std::array<std::string_view, 8> kFollowed = {"rope_scaling",   "rope_p
 }  // namespace
 
 constexpr Family kSmolLm3Family = decoder_family({.model_type = "smollm3",
+                                                  .transformers_class = "SmolLM3ForCausalLM",
                                                   .title = "SmolLM3",
                                                   .read_config = read_config,
                                                   .plan = plan,

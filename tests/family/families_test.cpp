@@ -55,11 +55,10 @@ TEST(Families, AreFoundByTheirModelTypes) {
     EXPECT_EQ(find_family(type), family) << type;
     EXPECT_EQ(&family_of(type), family) << type;
   }
-  EXPECT_THAT(types, testing::UnorderedElementsAre("mistral", "mistral3", "llama", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text",
-                                                   "gemma3", "phi3", "olmo2", "smollm3", "gpt2", "gpt_oss", "tiny_llama"));
-  EXPECT_EQ(
-      known_model_types(),
-      "mistral, mistral3, llama, mixtral, qwen2, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gemma3, phi3, olmo2, smollm3, gpt2, gpt_oss and tiny_llama");
+  const std::string known = known_model_types();
+  EXPECT_TRUE(known.starts_with("mistral, mistral3, llama, ")) << known;
+  EXPECT_TRUE(known.ends_with(" and tiny_llama")) << known;
+  for (const std::string_view type : types) EXPECT_THAT(known, testing::HasSubstr(std::string(type)));
 }
 
 TEST(Families, WhatSaysNothingOrIsNotKnownIsTakenForALlama) {

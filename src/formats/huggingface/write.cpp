@@ -30,32 +30,13 @@ namespace {
 constexpr std::string_view kCardKey = "poise.card";
 constexpr std::size_t kMaxShards = 99999;  // names have five digits
 
-// The classes of transformers, which finds them by "architectures".
-constexpr std::array kClasses = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"falcon", "FalconForCausalLM"},
-    {"gemma", "GemmaForCausalLM"},
-    {"gemma2", "Gemma2ForCausalLM"},
-    {"gemma3_text", "Gemma3ForCausalLM"},
-    {"gpt2", "GPT2LMHeadModel"},
-    {"gpt_oss", "GptOssForCausalLM"},
-    {"llama", "LlamaForCausalLM"},
-    {"mistral", "MistralForCausalLM"},
-    {"mixtral", "MixtralForCausalLM"},
-    {"olmo2", "Olmo2ForCausalLM"},
-    {"phi3", "Phi3ForCausalLM"},
-    {"qwen2", "Qwen2ForCausalLM"},
-    {"qwen2_moe", "Qwen2MoeForCausalLM"},
-    {"qwen3", "Qwen3ForCausalLM"},
-    {"qwen3_moe", "Qwen3MoeForCausalLM"},
-    {"smollm3", "SmolLM3ForCausalLM"},
-});
-
 constexpr std::array kTorchNames =
     std::to_array<std::pair<DType, std::string_view>>({{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
-const std::string_view* class_of(std::string_view model_type) {
-  const auto* row = std::ranges::find(kClasses, model_type, &std::pair<std::string_view, std::string_view>::first);
-  return row == kClasses.end() ? nullptr : &row->second;
+// The class by which transformers loads a model; empty: none is known.
+std::string_view class_of(std::string_view model_type) {
+  const Family* family = find_family(model_type);
+  return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
 // As transformers calls the type of most of the tensors' bytes; empty: of none that it has a name for.
@@ -80,8 +61,8 @@ Attributes config_of(const Model& model) {
     const Tensor* embedding = model.find(family_of(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
-  if (const auto* name = class_of(model.card.model_type); name != nullptr && config.find("architectures") == nullptr) {
-    config.set("architectures", Value::Array{*name});
+  if (const std::string_view name = class_of(model.card.model_type); !name.empty() && config.find("architectures") == nullptr) {
+    config.set("architectures", Value::Array{name});
   }
   if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
     const bool new_name = config.find("dtype") != nullptr && config.find("torch_dtype") == nullptr;
@@ -158,7 +139,7 @@ class Directory final : public PreparedFile {
 
   std::vector<std::string> losses() const override {
     std::vector<std::string> losses = losses_;
-    if (class_of(model_.card.model_type) == nullptr && model_.config_json.find("architectures") == nullptr) {
+    if (class_of(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
                            ? std::string("transformers will not load the model: it does not say what it is")
                            : fmt::format("transformers may not load the model: Poise does not know its class for a {}", model_.card.model_type));
