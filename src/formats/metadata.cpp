@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "syntax/limits.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/kinds.hpp"
 
 namespace poise {
@@ -276,9 +278,36 @@ Attributes text_attributes(const Attributes& attributes) {
   return Attributes::from_unique(std::move(entries));
 }
 
+DescribedVocabulary described_vocabulary(const Model& model) {
+  DescribedVocabulary described{std::nullopt, model.attributes, {}};
+  if (model.vocabulary) return described;
+  try {
+    described.made = vocabulary_of(model);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    described.problem = error.message();
+  }
+  if (!described.made) return described;
+  if (model.config) described.made->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  std::vector<Attributes::Entry> entries;
+  std::ranges::copy_if(model.attributes, std::back_inserter(entries), [](const Attributes::Entry& entry) { return !is_gguf_tokenizer_key(entry.first); });
+  described.attributes = Attributes::from_unique(std::move(entries));
+  return described;
+}
+
+std::string text_loss(const DescribedVocabulary& described, std::string_view format) {
+  if (!described.problem.empty()) {
+    return fmt::format("{} holds text attributes only: what describes the vocabulary becomes text that no tokenizer is made of ({})", format,
+                       described.problem);
+  }
+  return described.made ? fmt::format("{} holds text attributes only: what describes the vocabulary becomes {}", format, kVocabulary) : std::string();
+}
+
 Attributes text_attributes(const Model& model) {
-  Attributes result = text_attributes(model.attributes);
+  const DescribedVocabulary described = described_vocabulary(model);
+  Attributes result = text_attributes(described.attributes);
   for (const auto& [key, value] : metadata_attributes(model)) result.set(key, value);
+  if (described.made) result.set(std::string(kVocabulary), to_json(vocabulary_to_attributes(*described.made)));
   return result;
 }
 

@@ -15,16 +15,27 @@ namespace poise {
 // Every value as text: JSON text where it was none.
 Attributes text_attributes(const Attributes& attributes);
 
-// The model's attributes so, and after them the three of Poise for what the model has.
+// A vocabulary that a model's attributes describe as GGUF has it. Nothing where the model has its own, or none.
+struct DescribedVocabulary {
+  std::optional<Vocabulary> made;
+  Attributes attributes;  // the model's, without those that it was made of
+  std::string problem;    // why attributes that are there make none; empty: they do, or there are none
+};
+DescribedVocabulary described_vocabulary(const Model& model);
+
+// The model's attributes so, and after them the three of Poise for what the model has, or its attributes describe.
 Attributes text_attributes(const Model& model);
 
 // The names of the attributes that text_attributes() makes JSON text of.
 std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes);
 
+// What text_attributes() makes of a vocabulary that attributes describe, in a sentence for people. Empty: there is none.
+std::string text_loss(const DescribedVocabulary& described, std::string_view format);
+
 // "a, b, c, d, e, ...": the first few, for a message.
 std::string listed(const std::vector<std::string>& names);
 
-// Those three alone, for formats whose attributes need not be text.
+// The three alone, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 
 // "poise.config" alone, as JSON. Throws unsupported where JSON cannot hold it, or readers would not take it.

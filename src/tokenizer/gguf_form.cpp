@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -27,6 +28,17 @@ constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
 std::optional<std::int32_t> id_of(std::int32_t id) { return id < 0 ? std::nullopt : std::optional(id); }
+
+std::string replace_step(std::string_view pattern, std::string_view content) { return fmt::format("Replace \"{}\" \"{}\"", pattern, content); }
+std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop) { return fmt::format("Strip \"{}\" {} {}", content, start, stop); }
+std::string metaspace_step(std::string_view replacement, bool prefixed) { return fmt::format("Metaspace \"{}\" {}", replacement, prefixed); }
+std::string word_piece_step(std::string_view prefix, bool cleanup) { return fmt::format("WordPiece \"{}\" {}", prefix, cleanup); }
+
+// Where Metaspace puts U+2581 in front: "always", "first" (of a text), "never".
+std::string prepend_scheme(const Fields& metaspace) {
+  return metaspace.text("prepend_scheme", metaspace.boolean("add_prefix_space", true) ? "always" : "never");
+}
+bool prepends(const Fields& metaspace) { return prepend_scheme(metaspace) != "never"; }
 
 // The steps of a part that may be a Sequence of others, in their order.
 void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
@@ -60,6 +72,31 @@ std::string with_characters(std::string_view expression) {
 std::optional<std::string> pattern_of(const Fields& step, std::string_view kind) {
   const auto pattern = step.map("pattern");
   return pattern ? pattern->optional_text(kind) : std::nullopt;
+}
+
+// What a decoder does, step by step: its type, and the fields that change texts.
+std::vector<std::string> decoder_steps(const Fields& pipeline) {
+  std::vector<std::string> steps;
+  for (const Fields& step : steps_of(pipeline, "decoder", "decoders")) {
+    std::string& text = steps.emplace_back(step.text("type", ""));
+    if (text == "Replace") {
+      text = replace_step(pattern_of(step, "String").value_or(""), step.text("content", ""));
+    } else if (text == "Strip") {
+      text = strip_step(step.text("content", " "), step.number("start", 0), step.number("stop", 0));
+    } else if (text == "Metaspace") {
+      text = metaspace_step(step.text("replacement", kSpaceSymbol), prepends(step));
+    } else if (text == "WordPiece") {
+      text = word_piece_step(step.text("prefix", "##"), step.boolean("cleanup", true));
+    }
+  }
+  return steps;
+}
+
+// A few of many names.
+std::string listed(const std::vector<std::string_view>& names) {
+  constexpr std::size_t kMost = 5;
+  const auto shown = std::span(names).first(std::min(names.size(), kMost));
+  return fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < names.size() ? ", ..." : "");
 }
 
 class Former {
@@ -177,7 +214,7 @@ class Former {
       const std::string type = step.text("type", "");
       if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
         escaped = true;
-        gguf_.add_space_prefix = step.text("prepend_scheme", step.boolean("add_prefix_space", true) ? "always" : "never") != "never";
+        take_prefix(step);
       } else if (type == "WhitespaceSplit") {
         gguf_.remove_extra_whitespaces = stripped = true;
       } else {
@@ -190,11 +227,27 @@ class Former {
     }
     if (stripped != *gguf_.remove_extra_whitespaces)
       lose("llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
+    check_decoder({metaspace_step(kSpaceSymbol, *gguf_.add_space_prefix)});
     if (model.find("scores") != nullptr) lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
     if (model.boolean("byte_fallback", false))
       lose("llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
     check_unigram();
     held_ = true;
+  }
+
+  // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does not where one is there already.
+  void take_prefix(const Fields& metaspace) {
+    const std::string scheme = prepend_scheme(metaspace);
+    gguf_.add_space_prefix = scheme != "never";
+    if (scheme == "first") lose("llama.cpp puts a space in front of runs after added tokens, too");
+    if (scheme != "never" && !gguf_.remove_extra_whitespaces.value_or(false)) lose("llama.cpp puts a space in front of texts that begin with one, too");
+  }
+
+  void check_decoder(const std::vector<std::string>& same) {
+    if (decoder_steps(pipeline_) == same) return;
+    const auto decoder = pipeline_.map("decoder");
+    lose(fmt::format("gguf does not hold {}: tokens may become another text",
+                     decoder ? "the decoder " + decoder->text("type", "") : "that there is no decoder"));
   }
 
   // WordPiece as BERT has it. GGUF marks the tokens that begin a word, tokenizer.json those that do not.
@@ -223,6 +276,11 @@ class Former {
     }
     const TokenIndex ids = tokens_of_model(vocabulary_);
     gguf_.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {vocabulary_, ids});
+    constexpr std::uint64_t kLongestWord = 100;
+    if (const std::uint64_t longest = model.number("max_input_chars_per_word", kLongestWord); longest != kLongestWord) {
+      lose(fmt::format("gguf does not say that words of more than {} characters are unknown", longest));
+    }
+    check_decoder({word_piece_step(prefix, true)});
     held_ = true;
   }
 
@@ -272,6 +330,7 @@ class Former {
     if (const auto normalizer = pipeline_.map("normalizer")) {
       lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", normalizer->text("type", "")));
     }
+    check_decoder({"ByteLevel"});
     held_ = true;
   }
 
@@ -362,12 +421,16 @@ class Former {
       const std::string type = step.text("type", "");
       if (type == "Metaspace") {
         escaped = true;
-        prefix = step.text("prepend_scheme", step.boolean("add_prefix_space", true) ? "always" : "never") != "never";
+        take_prefix(step);
+        prefix = *gguf_.add_space_prefix;
       } else if (type != "Split" || pattern_of(step, "String") != " " || !escaped) {  // once they are replaced there is no space to cut at
         lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
       }
     }
     gguf_.add_space_prefix = prefix;
+    std::vector<std::string> same = {replace_step(kSpaceSymbol, " "), "ByteFallback", "Fuse"};
+    if (prefix) same.push_back(strip_step(" ", 1, 0));
+    if (escaped) check_decoder(same);
     return escaped;
   }
 
@@ -433,18 +496,33 @@ class Former {
     lose("llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does not");
   }
 
-  // Which of them take white space the name says, or nothing.
+  // llama.cpp finds tokens in a prompt by their types; which of them take white space the name says, or nothing.
   void check_added_tokens() {
-    const Attributes known{{"added_tokens", gguf_added_tokens(vocabulary_, gguf_.general_name)}};
-    std::unordered_set<TokenId> taking;
-    for (const AddedToken& token : read_added_tokens(Fields(known, ""), vocabulary_.size())) {
-      if (token.rstrip) taking.insert(token.id);
+    const auto is_found = [&](std::size_t id) { return gguf_finds(numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]))); };
+    const bool normalizes = vocabulary_.kind == VocabularyKind::pipeline && pipeline_.map("normalizer");
+    std::vector<bool> is_listed(vocabulary_.size());
+    std::vector<std::string_view> more;
+    std::vector<std::string_view> fewer;
+    std::size_t others = 0;
+    const std::vector<AddedToken> added = read_added_tokens(pipeline_, vocabulary_.size());
+    for (const AddedToken& token : added) {
+      if (token.content.empty()) continue;
+      const auto id = static_cast<std::size_t>(token.id);
+      is_listed[id] = true;
+      if (!is_found(id) || token.content != vocabulary_.text(id)) {
+        fewer.push_back(token.content);
+      } else if (token.lstrip || token.single_word || (token.normalized && normalizes) || token.rstrip != gguf_takes_space(token.content, gguf_.general_name)) {
+        ++others;
+      }
     }
-    std::size_t count = 0;
-    for (const AddedToken& token : read_added_tokens(pipeline_, vocabulary_.size())) {
-      count += token.lstrip || token.single_word || token.rstrip != taking.contains(token.id) ? 1 : 0;
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (!is_listed[id] && is_found(id) && !vocabulary_.text(id).empty()) more.push_back(vocabulary_.text(id));
     }
-    if (count > 0) lose(fmt::format("gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", count));
+    if (!more.empty()) {
+      lose(fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}", more.size(), listed(more)));
+    }
+    if (!fewer.empty()) lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(), listed(fewer)));
+    if (others > 0) lose(fmt::format("gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", others));
   }
 
   const Vocabulary& vocabulary_;

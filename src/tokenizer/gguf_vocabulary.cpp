@@ -227,36 +227,44 @@ Vocabulary Maker::finish_sentencepiece(Vocabulary vocabulary) const {
   return vocabulary;
 }
 
-// GGUF does not say which tokens take the white space to their right; Phi-3's do, but for a few.
-bool take_space(std::string name) {
+bool is_phi3(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 
 }  // namespace
 
+bool gguf_finds(std::optional<TokenType> type) { return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte; }
+
+bool gguf_takes_space(std::string_view text, const std::string& general_name) {
+  return is_phi3(general_name) && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name) {
-  const bool spaces = take_space(general_name);
   Value::Array added;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const std::string_view text = vocabulary.text(id);
     const TokenType type = vocabulary.type(id);
-    if (text.empty() || type == TokenType::normal || type == TokenType::unused || type == TokenType::byte) continue;
+    if (text.empty() || !gguf_finds(type)) continue;
     added.emplace_back(Attributes{{"id", std::uint64_t{id}},
                                   {"content", text},
                                   {"single_word", false},
                                   {"lstrip", false},
-                                  {"rstrip", spaces && text != "<unk>" && text != "<s>" && text != "<|endoftext|>"},
+                                  {"rstrip", gguf_takes_space(text, general_name)},
                                   {"normalized", false},
                                   {"special", type != TokenType::user_defined}});
   }
   return added;
 }
 
+bool has_gguf_tokenizer(const Attributes& attributes) {
+  return attributes.find("tokenizer.ggml.tokens") != nullptr && attributes.find("tokenizer.ggml.model") != nullptr;
+}
+
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
+  if (!has_gguf_tokenizer(attributes)) return std::nullopt;
   GgufTokenizer gguf;
   const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };
-  if (find("tokens") == nullptr || find("model") == nullptr) return std::nullopt;
   const auto wrong = [](std::string_view name) { refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name)); };
   const auto list = [&](std::string_view name, auto&& take) {
     const Value* value = find(name);

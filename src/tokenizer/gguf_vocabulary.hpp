@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -39,12 +40,18 @@ struct GgufTokenizer {
 // The facts in a model's attributes, where a GGUF file's metadata are that makes no vocabulary of its own. Nothing where there are none. Throws
 // invalid_file for one of the wrong type.
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
+bool has_gguf_tokenizer(const Attributes& attributes);
 
 // Is it an attribute that gguf_tokenizer() reads, or the longest sequence, which files of Poise have beside these?
 bool is_gguf_tokenizer_key(std::string_view key);
 
-// The tokens of a vocabulary that llama.cpp finds in a text wherever they are (control, user-defined and unknown ones), as tokenizer.json lists
-// "added_tokens". `general_name`: see above.
+// Does llama.cpp find the texts of such tokens in a prompt, wherever they are? Of control, user-defined and unknown ones. Nothing: no type, as normal.
+bool gguf_finds(std::optional<TokenType> type);
+
+// Does such a token take the white space to its right? GGUF does not say it; `general_name` does: Phi-3's take it, but for a few.
+bool gguf_takes_space(std::string_view text, const std::string& general_name);
+
+// The tokens of a vocabulary that gguf_finds() is true of, as tokenizer.json lists "added_tokens". `general_name`: see above.
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
 // The vocabulary of a model: its own, or what its attributes describe. Nothing where it has none.

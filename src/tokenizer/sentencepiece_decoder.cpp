@@ -5,6 +5,7 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/byte_piece.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -113,6 +114,11 @@ class DenormalizingDecoder final : public TextDecoder {
 
 SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)) {
   if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
+  // An unknown token that is found in texts is its text again, as other added tokens are.
+  for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size())) {
+    Surface& surface = surfaces_[static_cast<std::size_t>(token.id)];
+    if (surface == Surface::unknown) surface = token.special ? Surface::invisible : Surface::text;
+  }
   // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {

@@ -87,6 +87,7 @@ Vocabulary with(const char* key, const Value& part) {
   return vocabulary;
 }
 
+constexpr const char* kSpace = "\u2581";
 const Attributes kBytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
 
 TEST(GgufForm, TellsWhatIsLost) {
@@ -131,7 +132,12 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;
   for (const char* text : {"a", "b", "c", "ab", "bc", "abc"}) vocabulary.add(text, 0, TokenType::normal);
-  vocabulary.pipeline = {{"normalizer", Attributes{{"type", "Replace"}, {"pattern", Attributes{{"String", " "}}}, {"content", "\xe2\x96\x81"}}},
+  const auto replace = [](const char* text, const char* by) {
+    return Attributes{{"type", "Replace"}, {"pattern", Attributes{{"String", text}}}, {"content", by}};
+  };
+  const Value::Array decoders{replace(kSpace, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
+  vocabulary.pipeline = {{"normalizer", replace(" ", kSpace)},
+                         {"decoder", Attributes{{"type", "Sequence"}, {"decoders", decoders}}},
                          {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}, {"a", "bc"}};
   const GgufForm all = gguf_form(vocabulary);
@@ -143,6 +149,14 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
 }
 
+void add_pieces(Vocabulary& vocabulary) {
+  for (const char* text : {"\u2581", "a", "b"}) vocabulary.add(text, -3, TokenType::normal);
+  vocabulary.add("\u2581ab", -4, TokenType::normal);
+}
+
+// Those that llama.cpp finds in a prompt.
+void find_special_tokens(Vocabulary& vocabulary) { vocabulary.pipeline.set("added_tokens", gguf_added_tokens(vocabulary, {})); }
+
 Vocabulary sums_of_scores() {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::sentencepiece_unigram;
@@ -153,11 +167,8 @@ Vocabulary sums_of_scores() {
   vocabulary.add("<pad>", 0, TokenType::pad);
   vocabulary.add("</s>", 0, TokenType::eos);
   vocabulary.add("<unk>", 0, TokenType::unknown);
-  for (const char* text : {"\xe2\x96\x81", "a", "b"}) vocabulary.add(text, -3, TokenType::normal);
-  vocabulary.add(
-      "\xe2\x96\x81"
-      "ab",
-      -4, TokenType::normal);
+  add_pieces(vocabulary);
+  find_special_tokens(vocabulary);
   set_special_around(vocabulary, false, true);
   return vocabulary;
 }
@@ -171,13 +182,21 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
   EXPECT_EQ(form.tokenizer->model, "t5");
   EXPECT_EQ(form.tokenizer->add_bos_token, false);
   EXPECT_EQ(form.tokenizer->add_eos_token, true);
-  Vocabulary again = vocabulary_of(*form.tokenizer);
-  again.pipeline.erase("added_tokens");  // llama.cpp finds the texts of special tokens in a prompt
+  const Vocabulary again = vocabulary_of(*form.tokenizer);
   EXPECT_EQ(again, vocabulary);
   EXPECT_THAT(Tokenizer(again).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
   Vocabulary bytes = sums_of_scores();
   bytes.add("<0x41>", 0, TokenType::byte);
   EXPECT_THAT(gguf_form(bytes).losses, ElementsAre(HasSubstr("no bytes for characters without a token")));
+  Vocabulary fewer = sums_of_scores();
+  fewer.pipeline.erase("added_tokens");
+  EXPECT_THAT(gguf_form(fewer).losses,
+              ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which the vocabulary does not: <pad>, </s>, <unk>"));
+  Vocabulary more = sums_of_scores();
+  Value::Array added = *more.pipeline.find("added_tokens")->get_if<Value::Array>();
+  added.emplace_back(Attributes{{"id", 4}, {"content", "a"}});
+  more.pipeline.set("added_tokens", added);
+  EXPECT_THAT(gguf_form(more).losses, ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
 }
 
 // The same in the steps of tokenizer.json.
@@ -185,16 +204,14 @@ TEST(GgufForm, HasUnigramOfTokenizerJson) {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;
   vocabulary.add("<unk>", 0, TokenType::normal);
-  for (const char* text : {"\xe2\x96\x81", "a", "b"}) vocabulary.add(text, -3, TokenType::normal);
-  vocabulary.add(
-      "\xe2\x96\x81"
-      "ab",
-      -4, TokenType::normal);
+  add_pieces(vocabulary);
   vocabulary.pipeline = {
       {"pre_tokenizer",
        Attributes{{"type", "Sequence"},
                   {"pretokenizers", Value::Array{Attributes{{"type", "WhitespaceSplit"}}, Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}}}}},
+      {"decoder", Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}},
       {"model", Attributes{{"type", "Unigram"}, {"unk_id", 0}}}};
+  vocabulary.pipeline.set("added_tokens", Value::Array{Attributes{{"id", 0}, {"content", "<unk>"}, {"special", true}}});
   const GgufForm form = gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
@@ -215,7 +232,9 @@ TEST(GgufForm, HasWordPiece) {
   vocabulary.pipeline = {{"normalizer", Attributes{{"type", "BertNormalizer"}, {"lowercase", false}}},
                          {"pre_tokenizer", Attributes{{"type", "BertPreTokenizer"}}},
                          {"post_processor", around},
+                         {"decoder", Attributes{{"type", "WordPiece"}}},
                          {"model", Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}}}};
+  find_special_tokens(vocabulary);
   const GgufForm form = gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
@@ -228,6 +247,10 @@ TEST(GgufForm, HasWordPiece) {
   EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
   vocabulary.pipeline.set("post_processor", nullptr);
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
+  vocabulary.pipeline.set("post_processor", around);
+  vocabulary.pipeline.set("decoder", Attributes{{"type", "WordPiece"}, {"cleanup", false}});
+  vocabulary.pipeline.set("model", Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"max_input_chars_per_word", 20}});
+  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("words of more than 20 characters"), HasSubstr("the decoder WordPiece")));
 }
 
 TEST(TokenTypes, HaveSentencePiecesNumbers) {

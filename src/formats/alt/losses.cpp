@@ -10,6 +10,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/metadata.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 
@@ -45,6 +46,7 @@ void note_attributes(const Model& model, Losses& losses) {
     if (key != kFramework) names.push_back(key);
   }
   losses.note_names(names, "attribute");
+  losses.note_if(!model.vocabulary && has_gguf_tokenizer(model.attributes), "the vocabulary that attributes describe");
   names.clear();
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) names.push_back(tensor.name);
@@ -68,6 +70,10 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
                  "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(vocabulary.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(vocabulary),
                  "which special tokens go around a text: readers will put BOS in front and nothing after it");
+  const Value* added = vocabulary.pipeline.find("added_tokens");
+  const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
+  losses.note_if(vocabulary.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
+                 fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt", list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
 }
 

@@ -20,7 +20,6 @@
 #include "formats/safetensors/safetensors.hpp"
 #include "io/meter.hpp"
 #include "tokenizer/end_tokens.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/write_files.hpp"
 #include "views/dense.hpp"
 
@@ -80,22 +79,14 @@ struct Described {
 
 Described described(const Model& model) {
   Described result;
-  result.vocabulary = model.vocabulary;
-  if (!result.vocabulary) {
-    try {
-      result.vocabulary = vocabulary_of(model);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::unsupported) throw;
-      result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", error.message()));
-    }
-    if (result.vocabulary && model.config) result.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
-  }
-  const bool made = result.vocabulary && !model.vocabulary;
+  DescribedVocabulary found = described_vocabulary(model);
+  result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
+  if (!found.problem.empty()) result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
   const bool generation = !generation_config(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr) entries.emplace_back("format", "pt");  // without it transformers refuses the file
-  for (const auto& [key, value] : model.attributes) {
-    if (!(made && is_gguf_tokenizer_key(key)) && !(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
+  for (const auto& [key, value] : found.attributes) {
+    if (!(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
   return result;

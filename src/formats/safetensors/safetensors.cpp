@@ -326,7 +326,12 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   file.write(output.main(), meter);
 }
 
-std::vector<std::string> losses(const Model& model, const WriteOptions&) { return safetensors_losses(model, model.attributes); }
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  const DescribedVocabulary described = described_vocabulary(model);
+  std::vector<std::string> result = safetensors_losses(model, described.attributes);
+  if (std::string loss = text_loss(described, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
+  return result;
+}
 
 }  // namespace
 

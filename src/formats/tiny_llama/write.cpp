@@ -17,6 +17,7 @@
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 #include "views/dense.hpp"
 
 namespace poise::tiny_llama {
@@ -137,7 +138,7 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   Card rest = model.card;
   rest.model_type.clear();
   note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
-  note(model.vocabulary.has_value(), "the vocabulary: programs take it from vocab.txt and merges.txt");
+  note(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes), "the vocabulary: programs take it from vocab.txt and merges.txt");
   note(!other_config_keys(model).empty(), fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
   note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
   return result;
