@@ -37,6 +37,9 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
       bytes_.resize(columns_);
       scales_.resize(4 * columns_ / group_size_);
       sums_.resize(4 * columns_ / group_size_);
+      block_scales_.resize(columns_ / kByteBlock);
+      block_sums_.resize(columns_ / kByteBlock);
+      integers_.resize(columns_ / 16);
       return;
     }
     integers_.resize(blocks_ * kIntegerBlock);
@@ -55,7 +58,8 @@ void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
   switch (form_) {
     case Form::floats: return take_floats(x, first, last);
     case Form::words: return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
-    case Form::bytes: return take_bytes(x, columns_, group_size_, {bytes_.data(), scales_.data(), sums_.data()});
+    case Form::bytes:
+      return take_bytes(x, columns_, group_size_, {bytes_.data(), scales_.data(), sums_.data(), block_scales_.data(), block_sums_.data(), integers_.data()});
     case Form::tiles: return take_tiles(x, first, last);
   }
 }

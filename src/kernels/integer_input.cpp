@@ -134,22 +134,36 @@ HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
   return largest / kLargest;
 }
 
-float SumOfBytes(const std::int8_t* codes, std::size_t count) {
+// Of sixteen.
+std::int16_t SumOfBytes(const std::int8_t* codes) {
   std::int32_t sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += codes[i];
-  return static_cast<float>(sum);
+  for (std::size_t i = 0; i < 16; ++i) sum += codes[i];
+  return static_cast<std::int16_t>(sum);
 }
 
 void TakeBytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
   constexpr std::size_t kCount = KernelInput::kByteBlock;
+  static_assert(kCount == 32);
   float* scales = token.scales;
   float* sums = token.sums;
-  for (std::size_t begin = 0; begin < columns; begin += kCount) {
-    std::int8_t* const codes = token.integers + begin;
-    const float scale = RoundBytes(x + begin, codes);
-    for (std::size_t i = 0; i < kCount; i += group_size, scales += 4, sums += 4) {
-      std::fill_n(scales, 4, scale);
-      std::fill_n(sums, 4, scale * (group_size == 16 ? SumOfBytes(codes + i, 16) : SumOfBytes(codes + i, 32)));
+  for (std::size_t block = 0; block < columns / kCount; ++block) {
+    std::int8_t* const codes = token.integers + block * kCount;
+    const float scale = RoundBytes(x + block * kCount, codes);
+    const std::int16_t first = SumOfBytes(codes);
+    const std::int16_t second = SumOfBytes(codes + 16);
+    token.integer_sums[2 * block] = first;
+    token.integer_sums[2 * block + 1] = second;
+    token.block_scales[block] = scale;
+    token.block_sums[block] = scale * static_cast<float>(first + second);
+    const auto put = [&](float sum) {
+      scales = std::fill_n(scales, 4, scale);
+      sums = std::fill_n(sums, 4, sum);
+    };
+    if (group_size == 16) {
+      put(scale * static_cast<float>(first));
+      put(scale * static_cast<float>(second));
+    } else {
+      put(token.block_sums[block]);
     }
   }
 }

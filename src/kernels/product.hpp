@@ -75,6 +75,11 @@ class KernelInput {
   const std::int8_t* bytes() const { return bytes_.data(); }
   const float* byte_scales() const { return scales_.data(); }
   const float* byte_sums() const { return sums_.data(); }
+  // For each kByteBlock columns, once: the same two.
+  const float* block_scales() const { return block_scales_.data(); }
+  const float* block_sums() const { return block_sums_.data(); }
+  // The sums of the integers of each 16 columns.
+  const std::int16_t* integer_sums() const { return integers_.data(); }
 
   // Of words: the sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
   const float* sums() const { return sums_.data(); }
@@ -100,6 +105,8 @@ class KernelInput {
   std::vector<std::int8_t> bytes_;
   std::vector<float> scales_;
   std::vector<float> sums_;
+  std::vector<float> block_scales_;
+  std::vector<float> block_sums_;
 };
 
 // How many rows are best multiplied in one call, or a multiple of it.

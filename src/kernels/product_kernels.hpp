@@ -26,6 +26,9 @@ struct ByteToken {
   std::int8_t* integers = nullptr;
   float* scales = nullptr;
   float* sums = nullptr;
+  float* block_scales = nullptr;
+  float* block_sums = nullptr;
+  std::int16_t* integer_sums = nullptr;
 };
 
 // Requires: `columns` is a multiple of KernelInput::kByteBlock; groups are of 16 columns or of 32.

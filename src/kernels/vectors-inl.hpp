@@ -31,8 +31,8 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
 }
 
 // How many bytes ahead of a row to ask memory for while it is multiplied: some fours of rows, for memory takes its time.
+template <std::size_t kLeast = std::size_t{8} << 10>
 HWY_INLINE std::size_t BytesAhead(std::size_t row_bytes) {
-  constexpr std::size_t kLeast = 8 << 10;
   const std::size_t four = std::max<std::size_t>(1, 4 * row_bytes);
   return (kLeast + four - 1) / four * four;
 }

@@ -38,6 +38,20 @@ using FourWords = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
 
+// Asks for the rows after four while these are multiplied, as one run of memory: four runs come slower. Addresses after the last row do no harm.
+struct NextRows {
+  Bytes next;
+  std::size_t asked;
+
+  HWY_INLINE NextRows(Bytes rows, std::size_t row_bytes) : next(rows + BytesAhead<kLeast>(row_bytes)), asked(0) {}
+  HWY_INLINE void ask(std::size_t wanted) {
+    for (; asked < wanted; asked += 64) hwy::Prefetch(next + asked);
+  }
+
+ private:
+  static constexpr std::size_t kLeast = std::size_t{4} << 10;
+};
+
 // A float16 number of each row.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
   std::uint64_t halves = 0;
@@ -216,11 +230,7 @@ struct RowSums {
   }
   HWY_INLINE hn::Vec<CodeSums> sum() const { return hn::Add(sum_, before_); }
 
- private:
-  // Two sums take turns, so that none waits for the one before.
-  hn::Vec<CodeSums> sum_;
-  hn::Vec<CodeSums> before_;
-
+  // Of each row the i-th.
   HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
     if constexpr (kRowsOfVector == 1) {
       return hn::Set(CodeSums(), scales[i][vector]);
@@ -232,6 +242,11 @@ struct RowSums {
       return hn::BitCast(CodeSums(), hn::TableLookupBytes(hn::BitCast(CodeTag(), hn::LoadDup128(CodeSums(), scales[i])), places));
     }
   }
+
+ private:
+  // Two sums take turns, so that none waits for the one before.
+  hn::Vec<CodeSums> sum_;
+  hn::Vec<CodeSums> before_;
 };
 
 // With x of 15 bits.
@@ -343,6 +358,84 @@ struct ByteSums : RowSums {
   }
 };
 
+// Sums of products of neighbours: of words 0 and 1, of words 2 and 3 and so on.
+HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
+#if HWY_ARCH_X86
+  auto none = hn::Zero(CodeInts());
+  return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()), none);  // this order is that of x86 alone
+#else
+  const auto even = [](hn::Vec<CodeWords> words) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };
+  const auto odd = [](hn::Vec<CodeWords> words) HWY_ATTR { return hn::ShiftRight<16>(hn::BitCast(CodeInts(), words)); };
+  return hn::Add(hn::Mul(even(a), even(b)), hn::Mul(odd(a), odd(b)));
+#endif
+}
+
+// With x of 8 bits and scales that are integers of 8 bits times a number of the block of 256. Products are multiplied with the integer before they are
+// summed, so that 32 columns, which have one scale of x, make one sum.
+struct ScaledSums : ByteSums {
+  const float* x_scales;           // of each 32 columns of the block
+  const float* x_sums;             // and the sums of x
+  const std::int16_t* x_integers;  // the sums of x as integers, of each sixteen
+  hn::Vec<CodeWords> factors[2];   // 256 times eight each
+  hn::Vec<CodeInts> twice[4];      // each of them twice
+
+  HWY_INLINE ScaledSums() : x_scales(nullptr), x_sums(nullptr), x_integers(nullptr) {}
+
+  // From the b-th 256 columns on.
+  HWY_INLINE void begin_block(const KernelInput& in, std::size_t b) {
+    x = in.bytes() + 256 * b;
+    x_scales = in.block_scales() + 8 * b;
+    x_sums = in.block_sums() + 8 * b;
+    x_integers = in.integer_sums() + 16 * b;
+    block_[0] = block_[1] = hn::Zero(CodeSums());
+  }
+
+  // Sixteen factors of each row. What follows takes so many of them.
+  HWY_INLINE void take_factors(Codes bytes) {
+    const auto zero = hn::Zero(CodeTag());
+    const auto low = hn::BitCast(CodeWords(), hn::InterleaveLower(CodeTag(), zero, bytes));
+    const auto high = hn::BitCast(CodeWords(), hn::InterleaveUpper(CodeTag(), zero, bytes));
+    factors[0] = low;
+    factors[1] = high;
+    twice[0] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), low, low));
+    twice[1] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), low, low));
+    twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
+    twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
+  }
+  // 32 codes of the kAt-th factor, each at most 64.
+  template <std::size_t kAt>
+  HWY_INLINE void multiply32(Codes first, Codes second) {
+    add(NeighbourProducts(hn::Add(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1)), words<kAt>()), kAt);
+  }
+  // Sixteen codes of the 2 kAt-th factor and sixteen of the next, each at most 64.
+  template <std::size_t kAt>
+  HWY_INLINE void multiply_two16(Codes first, Codes second) {
+    add(hn::Add(NeighbourProducts(pairs(first, 2 * kAt), words<2 * kAt>()), NeighbourProducts(pairs(second, 2 * kAt + 1), words<2 * kAt + 1>())), kAt);
+  }
+  // Sums of x times factors, one for each sixteen columns.
+  HWY_INLINE hn::Vec<CodeSums> of_factors() const {
+    const auto sum = [&](std::size_t i) HWY_ATTR {
+      const auto products = NeighbourProducts(factors[i], hn::LoadDup128(CodeWords(), x_integers + 8 * i));
+      return hn::Mul(hn::ConvertTo(CodeSums(), products), hn::LoadDup128(CodeSums(), x_scales + 4 * i));
+    };
+    return hn::Add(sum(0), sum(1));
+  }
+  // 256 times what the block comes to but for its number.
+  HWY_INLINE hn::Vec<CodeSums> block() const { return hn::Add(block_[0], block_[1]); }
+
+ private:
+  hn::Vec<CodeSums> block_[2];
+
+  // 256 times the kAt-th factor.
+  template <std::size_t kAt>
+  HWY_INLINE hn::Vec<CodeWords> words() const {
+    return hn::BitCast(CodeWords(), hn::Broadcast<kAt % 4>(twice[kAt / 4]));
+  }
+  HWY_INLINE void add(hn::Vec<CodeInts> total, std::size_t i) {
+    block_[i % 2] = MulAdd(hn::ConvertTo(CodeSums(), total), hn::Set(CodeSums(), x_scales[i]), block_[i % 2]);
+  }
+};
+
 // Scales [first, first + count) of rows [row, row + 4), of which those from `last` on are row last - 1.
 struct ScalesApart {
   std::size_t row;
@@ -386,10 +479,10 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   static_assert(kBlock % Type::kElements == 0 && (!Sums::kBytes || KernelInput::kByteBlock % Type::kScaled == 0));
   constexpr std::size_t kScales = Type::kElements / Type::kScaled;
   const std::size_t row_bytes = matrix.columns / Type::kElements * Type::kBytes;
-  const std::size_t ahead = BytesAhead(row_bytes);
   alignas(64) float scales[kBlock / Type::kScaled][4];  // not in the sink, which is then in registers
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
+    NextRows next(four.rows[0], row_bytes);
     hn::Vec<CodeSums> total[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) total[v] = hn::Zero(CodeSums());
     FactorSink<Type> factors(scales);
@@ -405,11 +498,8 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
       }
       Sums sums[kVectors];
       for (Sums& one : sums) one.begin(in, b);
-      std::size_t asked = start;
       for (std::size_t i = 0; i < blocks; ++i) {
-        for (; asked < start + Type::kBytes; asked += 64) {
-          PrefetchAhead(four.rows[0] + asked, four.rows[1] + asked, four.rows[2] + asked, four.rows[3] + asked, ahead);
-        }
+        next.ask(4 * (start + Type::kBytes));
         HWY_UNROLL(4)
         for (std::size_t v = 0; v < kVectors; ++v) {
           Sums& one = sums[v];
@@ -440,9 +530,68 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
+// The same with ScaledSums. Type has kBytes of a block of 256; kNumber and, with kHasMins, kMin: where the float16 numbers are that its scales and
+// minimums are multiplied with; factors(), which gives sixteen bytes of each row; multiply() with these; and with kOffset or kHasMins taken(), what
+// is to be taken off.
 template <class Type>
-constexpr TypeKernels kOfBlocks = {
-    .decode = decode_blocks, .multiply_integers = &MultiplyBlocks<Type>, .integers = Type::Sums::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
+void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+  constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
+  const std::size_t blocks = matrix.columns / 256;
+  const std::size_t row_bytes = blocks * Type::kBytes;
+  alignas(64) float numbers[kAtOnce][4];
+  alignas(64) float mins[kAtOnce][4];
+  const auto put = [](auto& to) HWY_ATTR { return [&to](auto floats, std::size_t i, auto values) HWY_ATTR { hn::Store(values, floats, to[i]); }; };
+  for (std::size_t r = first; r < last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, last);
+    NextRows next(four.rows[0], row_bytes);
+    hn::Vec<CodeSums> total[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v) total[v] = hn::Zero(CodeSums());
+    std::size_t start = 0;
+    for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
+      if (b % kAtOnce == 0) {
+        ForHalves(four.rows, start + Type::kNumber, Type::kBytes, std::min(kAtOnce, blocks - b), put(numbers));
+        if constexpr (Type::kHasMins) ForHalves(four.rows, start + Type::kMin, Type::kBytes, std::min(kAtOnce, blocks - b), put(mins));
+      }
+      next.ask(4 * (start + Type::kBytes));
+      HWY_UNROLL(1)  // or compilers keep x of one vector in memory for the next
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        ScaledSums sums;
+        sums.rows = four.rows + v * kRowsOfVector;
+        sums.start = start;
+        sums.vector = v;
+        sums.begin_block(in, b);
+        sums.take_factors(Type::factors(sums));
+        Type::multiply(sums);
+        auto block = sums.block();
+        if constexpr (Type::kOffset != 0) block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.of_factors(), block);
+        sums.scales = numbers + b % kAtOnce;
+        total[v] = MulAdd(sums.scale(0), block, total[v]);
+        if constexpr (Type::kHasMins) {
+          sums.scales = mins + b % kAtOnce;
+          total[v] = hn::NegMulAdd(sums.scale(0), Type::mins(sums), total[v]);
+        }
+      }
+    }
+    alignas(64) float lanes[16];
+    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(hn::Mul(total[v], hn::Set(CodeSums(), 1.0F / 256)), CodeSums(), lanes + 4 * kRowsOfVector * v);
+    const auto row = [&](std::size_t i) HWY_ATTR { return hn::Load(FourFloats(), lanes + 4 * i); };
+    FourSums::of(FourFloats(), row(0), row(1), row(2), row(3)).store(y + r, last - r);
+  }
+}
+
+template <class Type>
+constexpr auto MultiplyBlocksOf() {
+  if constexpr (requires { Type::kNumber; }) {
+    return &MultiplySuperBlocks<Type>;
+  } else {
+    return &MultiplyBlocks<Type>;
+  }
+}
+
+template <class Type>
+constexpr TypeKernels kOfBlocks = {.decode = decode_blocks,
+                                   .multiply_integers = MultiplyBlocksOf<Type>(),
+                                   .integers = Type::Sums::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
 
 #else
 

@@ -117,89 +117,118 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
 
 // Q4_K and Q5_K have the same scales and minimums.
 template <std::size_t kBlockBytes>
-struct SixBitFactors : SuperBlock<kBlockBytes, 32, true> {
-  using Block = SuperBlock<kBlockBytes, 32, true>;
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += Block::kBytes) {
-      const TurnedWords all(rows, start);
-      const hn::Rebind<std::uint16_t, FourWords> halves;
-      const auto scale = HalvesToFloats(FourFloats(), hn::TruncateTo(halves, all.words[0]));
-      const auto min = hn::Neg(HalvesToFloats(FourFloats(), hn::TruncateTo(halves, hn::ShiftRight<16>(all.words[0]))));
-      const auto& low_scales = all.words[1];
-      const auto& low_mins = all.words[2];
-      const auto& high = all.words[3];
-      const std::size_t at = b * Block::kScales;
-      PutScales(Masked(low_scales, 0x3f3f3f3f), scale, out, at);
-      PutScales(hn::Or(Masked(high, 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_scales), 0x30303030)), scale, out, at + 4);
-      PutMins(Masked(low_mins, 0x3f3f3f3f), min, out, at);
-      PutMins(hn::Or(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), Masked(hn::ShiftRight<2>(low_mins), 0x30303030)), min, out, at + 4);
-    }
+struct SixBitFactors {
+  using Sums = ScaledSums;
+  static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr std::size_t kNumber = 0;
+  static constexpr std::size_t kMin = 2;
+  static constexpr bool kHasMins = true;
+  static constexpr float kOffset = 0;
+
+  // Eight scales and then eight minimums. Of four bytes each: those of the first scales and of the first minimums with the highest bits of the others
+  // above them, and the low halves of the others, scales in the lower.
+  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+    alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
+    alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15, 63, 63, 63, 63, 0, 0, 0, 0};
+    alignas(16) static constexpr std::uint8_t kLast[16] = {128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 12, 13, 14, 15};
+    alignas(16) static constexpr std::uint8_t kHigh[16] = {128, 128, 128, 128, 4, 5, 6, 7, 128, 128, 128, 128, 8, 9, 10, 11};
+    const auto table = [](const std::uint8_t* from) HWY_ATTR { return hn::LoadDup128(CodeTag(), from); };
+    const Codes all = sums.load(0);
+    const Codes low = hn::And(hn::TableLookupBytesOr0(all, table(kLow)), table(kLowBits));
+    const Codes last = HighHalf(hn::TableLookupBytesOr0(all, table(kLast)));
+    const Codes high = MaskedShift<-2>(hn::TableLookupBytesOr0(all, table(kHigh)), 192);
+    return hn::Or(hn::Or(low, last), high);
+  }
+  // Minimums times sums of x.
+  static HWY_INLINE hn::Vec<CodeSums> mins(const ScaledSums& sums) {
+    const auto zero = hn::Zero(CodeWords());
+    const auto first = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), sums.factors[1], zero));
+    const auto second = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), sums.factors[1], zero));
+    const auto x = [&](std::size_t i) HWY_ATTR { return hn::LoadDup128(CodeSums(), sums.x_sums + 4 * i); };
+    return MulAdd(hn::ConvertTo(CodeSums(), first), x(0), hn::Mul(hn::ConvertTo(CodeSums(), second), x(1)));
   }
 };
 
 struct Q4_KType : SixBitFactors<144> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      const Codes first = sums.load(16 + 32 * i);
-      const Codes second = sums.load(32 + 32 * i);
-      sums.multiply32(LowHalf(first), LowHalf(second), 2 * i);
-      sums.multiply32(HighHalf(first), HighHalf(second), 2 * i + 1);
-    }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    add_two<0>(sums);
+    add_two<1>(sums);
+    add_two<2>(sums);
+    add_two<3>(sums);
+  }
+
+ private:
+  // Groups 2 * kTwo and the next.
+  template <std::size_t kTwo>
+  static HWY_INLINE void add_two(ScaledSums& sums) {
+    const Codes first = sums.load(16 + 32 * kTwo);
+    const Codes second = sums.load(32 + 32 * kTwo);
+    sums.multiply32<2 * kTwo>(LowHalf(first), LowHalf(second));
+    sums.multiply32<2 * kTwo + 1>(HighHalf(first), HighHalf(second));
   }
 };
 
 struct Q5_KType : SixBitFactors<176> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  static HWY_INLINE void multiply(ScaledSums& sums) {
     const Codes first = sums.load(16);
     const Codes second = sums.load(32);
-    add_two<0>(sums, first, second);
-    add_two<1>(sums, first, second);
-    add_two<2>(sums, first, second);
-    add_two<3>(sums, first, second);
+    const Codes low[2] = {LowHalf(first), LowHalf(second)};
+    add_two<0>(sums, low);
+    add_two<1>(sums, low);
+    const Codes high[2] = {HighHalf(first), HighHalf(second)};
+    add_two<2>(sums, high);
+    add_two<3>(sums, high);
   }
 
  private:
-  // Groups 2 * kTwo and the next, whose fifth bits are these bits of the bytes.
-  template <int kTwo>
-  static HWY_INLINE void add_two(ByteSums& sums, Codes first_bits, Codes second_bits) {
+  // Groups 2 * kTwo and the next, whose fifth bits are two of the four bits in each byte.
+  template <std::size_t kTwo>
+  static HWY_INLINE void add_two(ScaledSums& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
     const Codes second = sums.load(64 + 32 * kTwo);
-    constexpr int kLow = 1 << (2 * kTwo);
-    constexpr int kHigh = 2 << (2 * kTwo);
-    sums.multiply32(hn::Or(LowHalf(first), MaskedShift<4 - 2 * kTwo>(first_bits, kLow)), hn::Or(LowHalf(second), MaskedShift<4 - 2 * kTwo>(second_bits, kLow)),
-                    2 * kTwo);
-    sums.multiply32(hn::Or(HighHalf(first), MaskedShift<3 - 2 * kTwo>(first_bits, kHigh)),
-                    hn::Or(HighHalf(second), MaskedShift<3 - 2 * kTwo>(second_bits, kHigh)), 2 * kTwo + 1);
+    constexpr int kBit = kTwo % 2 == 0 ? 1 : 4;
+    sums.multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])), hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
+    sums.multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])), hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
+  }
+  // 16 where the bit is 1.
+  template <int kBit>
+  static HWY_INLINE Codes fifth(Codes bits) {
+    struct Sixteens {
+      alignas(16) std::uint8_t of[16];
+    };
+    static constexpr Sixteens kSixteens = [] {
+      Sixteens sixteens{};
+      for (unsigned four = 0; four < 16; ++four) sixteens.of[four] = (four & kBit) != 0 ? 16 : 0;
+      return sixteens;
+    }();
+    return hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kSixteens.of), bits);
   }
 };
 
-struct Q6_KType : SuperBlock<210, 16, false, 32> {
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start + 192);
-      const auto scale = FourHalves(rows, start + 208);
-      HWY_UNROLL(4)
-      for (std::size_t i = 0; i < 4; ++i) PutScales(all.words[i], scale, out, b * kScales + 4 * i);
-    }
-  }
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        const Codes first = sums.load(64 * half + 16 * i);
-        const Codes second = sums.load(64 * half + 32 + 16 * i);
-        const Codes high = sums.load(128 + 32 * half + 16 * i);
-        add(sums, LowHalf(first), TwoBits<0, 4>(high), 8 * half + i);
-        add(sums, LowHalf(second), TwoBits<1, 4>(high), 8 * half + i + 2);
-        add(sums, HighHalf(first), TwoBits<2, 4>(high), 8 * half + i + 4);
-        add(sums, HighHalf(second), TwoBits<3, 4>(high), 8 * half + i + 6);
-      }
-    }
+struct Q6_KType {
+  using Sums = ScaledSums;
+  static constexpr std::size_t kBytes = 210;
+  static constexpr std::size_t kNumber = 208;
+  static constexpr bool kHasMins = false;
+  static constexpr float kOffset = 32;
+
+  static HWY_INLINE Codes factors(const ScaledSums& sums) { return sums.load(192); }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    multiply_half<0>(sums);
+    multiply_half<1>(sums);
   }
 
  private:
-  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes high, std::size_t group) { sums.multiply16(hn::Or(low, high), group); }
+  template <std::size_t kHalf>
+  static HWY_INLINE void multiply_half(ScaledSums& sums) {
+    const Codes first[2] = {sums.load(64 * kHalf), sums.load(64 * kHalf + 16)};
+    const Codes second[2] = {sums.load(64 * kHalf + 32), sums.load(64 * kHalf + 48)};
+    const Codes high[2] = {sums.load(128 + 32 * kHalf), sums.load(144 + 32 * kHalf)};
+    sums.multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])), hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])), hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])), hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])), hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
+  }
 };
 
 struct Q8_KType : SuperBlock<292, 256, false> {
