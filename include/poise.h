@@ -672,9 +672,11 @@ typedef struct poise_session_options {
   size_t size;
   uint64_t threads;  // at most; 0: one per processor
   uint64_t context;  // positions at most; 0: as many as the model was made for
+  int32_t exact;     // not 0: products with weights are of float32 numbers, and nothing is rounded to integers: slower, for comparisons
+  int32_t reserved;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
-  { sizeof(poise_session_options), 0, 0 }
+  { sizeof(poise_session_options), 0, 0, 0, 0 }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors disagree,
 // POISE_BAD_ARGUMENT for more threads or positions than there can be. *session is freed with poise_session_free.

@@ -33,6 +33,9 @@ namespace poise {
 struct SessionOptions {
   unsigned threads = 0;     // at most; 0: one per processor
   std::size_t context = 0;  // positions at most; 0: max_position_embeddings
+  // Products with weights are of float32 numbers, however weights are stored: otherwise what they are multiplied with is rounded to integers for
+  // quantized ones (docs/quantization.md), and to parts of bfloat16 where the processor has a matrix unit. Slower; for comparisons.
+  bool exact = false;
 };
 
 struct GenerateOptions {

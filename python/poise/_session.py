@@ -29,15 +29,16 @@ class Session:
     """A model that runs: feed it tokens, read the scores of the next one, or let it generate text.
 
     model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0: as many as the model has.
+    exact: multiply in float32 however weights are stored, and round nothing to integers; slower, for comparisons.
     Threads may share a session; their calls wait for each other.
     Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
     """
 
     __slots__ = ("_core",)
 
-    def __init__(self, model: "typing.Union[Model, Weights, str, os.PathLike]", *, threads: int = 0, context: int = 0):
+    def __init__(self, model: "typing.Union[Model, Weights, str, os.PathLike]", *, threads: int = 0, context: int = 0, exact: bool = False):
         weights = model if isinstance(model, Weights) else Weights(model)
-        self._core = _poise.Session(weights._core, threads, context)
+        self._core = _poise.Session(weights._core, threads, context, exact)
 
     @property
     def tokenizer(self):

@@ -225,11 +225,11 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
-      .def(py::init([](const PyWeights& of, unsigned threads, std::size_t context) {
+      .def(py::init([](const PyWeights& of, unsigned threads, std::size_t context, bool exact) {
              const py::gil_scoped_release released;
-             return std::make_shared<PySession>(of.weights, SessionOptions{.threads = threads, .context = context});
+             return std::make_shared<PySession>(of.weights, SessionOptions{.threads = threads, .context = context, .exact = exact});
            }),
-           py::arg("weights"), py::arg("threads"), py::arg("context"))
+           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
       .def_property_readonly("context",

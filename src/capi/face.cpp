@@ -84,7 +84,7 @@ POISE_ENDS_WITH(poise_convert_options, reserved);
 POISE_ENDS_WITH(poise_convert_report, details);
 POISE_ENDS_WITH(poise_writer_options, reserved);
 POISE_ENDS_WITH(poise_tensor_plan, reserved);
-POISE_ENDS_WITH(poise_session_options, context);
+POISE_ENDS_WITH(poise_session_options, reserved);
 POISE_ENDS_WITH(poise_session_info, reserved);
 POISE_ENDS_WITH(poise_generate_options, reserved);
 POISE_ENDS_WITH(poise_generation, last);

@@ -70,6 +70,8 @@ void copy_text(std::string_view text, std::span<char> out) noexcept;
 // older than its last fields go on working.
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
+template <>
+inline constexpr std::size_t kFirstSize<poise_session_options> = offsetof(poise_session_options, exact);
 
 // What a caller says about the size of a struct: at least its first size, and no more than a struct can be.
 template <typename Struct>

@@ -95,8 +95,8 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
     const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
     const poise_session_options chosen = options_or(options, usual);
     poise_session*& out = at(session, "session");
-    out =
-        new poise_session{poise::Session(at(model, "model").model, {.threads = threads(chosen.threads), .context = static_cast<std::size_t>(chosen.context)})};
+    out = new poise_session{poise::Session(
+        at(model, "model").model, {.threads = threads(chosen.threads), .context = static_cast<std::size_t>(chosen.context), .exact = chosen.exact != 0})};
   });
 }
 

@@ -279,6 +279,8 @@ void add_run(CLI::App& app) {
   add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of those that the model's files name", {0})
       ->type_name("ID");
   add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
+  command->add_flag("--exact", options->session.exact,
+                    "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
   auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
   command
       ->add_option("--perplexity", options->perplexity,

@@ -11,7 +11,8 @@ namespace {
 
 std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens) {
+KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+  if (precision == Precision::exact) return KernelInput::Form::floats;
   if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
   return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
 }
@@ -21,8 +22,12 @@ std::size_t x_group_of(const StoredRows& matrix) { return matrix.blocks != nullp
 
 }  // namespace
 
-KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
-    : form_(form_of(matrix, tokens)), tokens_(tokens), columns_(matrix.columns), groups_(rounded_up(tokens, kTogether) / kTogether) {
+KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
+    : precision_(precision),
+      form_(form_of(matrix, tokens, precision)),
+      tokens_(tokens),
+      columns_(matrix.columns),
+      groups_(rounded_up(tokens, kTogether) / kTogether) {
   const std::size_t block = form_ == Form::words || form_ == Form::bytes ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (form_ == Form::tiles) {
@@ -49,7 +54,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens)
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_)) return false;
+  if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_, precision_)) return false;
   if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
   return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }

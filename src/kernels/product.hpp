@@ -25,6 +25,12 @@ namespace poise {
 // Whether the product with one token takes x as integers: weights are codes, in groups (if any) that the kernels know.
 bool takes_integers(const StoredRows& matrix);
 
+// How much a product may round.
+enum class Precision : std::uint8_t {
+  fast,   // as told above
+  exact,  // weights and x are float32 whatever the storage and the processor; sums are float32's
+};
+
 // x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size.
 class KernelInput {
  public:
@@ -41,7 +47,7 @@ class KernelInput {
   static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
 
   // Requires: at least one token.
-  KernelInput(const StoredRows& matrix, std::size_t tokens);
+  KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
   bool suits(const StoredRows& matrix) const;
 
@@ -90,6 +96,7 @@ class KernelInput {
   void take_floats(const float* x, std::size_t first, std::size_t last);
   void take_tiles(const float* x, std::size_t first, std::size_t last);
 
+  Precision precision_;
   Form form_;
   std::size_t tokens_;
   std::size_t columns_;

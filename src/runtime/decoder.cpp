@@ -59,7 +59,7 @@ class Decoder final : public Transformer {
       weights_.norm.apply(x, count, s.normed.data());
       x = s.normed.data();
     }
-    multiply(weights_.output ? *weights_.output : *weights_.embedding, x, count, out);
+    multiply(weights_.output ? *weights_.output : *weights_.embedding, x, count, out, s.precision);
     scale(out, count * vocabulary_size(), plan_.logit_scale);
     if (plan_.logit_cap != 0.0F) soft_cap(out, count * vocabulary_size(), plan_.logit_cap);
   }
@@ -106,7 +106,7 @@ class Decoder final : public Transformer {
     const DecoderLayer& layer = weights_.layers[index];
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     const std::size_t q_width = plan_.heads * plan_.head_size;
-    project(layer.qkv, normed(layer.attention_norm, count, s), count,
+    project(layer.qkv, normed(layer.attention_norm, count, s), count, s.precision,
             std::array{Target{s.q.data(), q_width}, Target{s.k.data(), width}, Target{s.v.data(), width}}, s.fused);
     if (layer.q_norm) layer.q_norm.apply(s.q.data(), count * q_width / layer.q_norm.weight.size(), s.q.data());
     if (layer.k_norm) layer.k_norm.apply(s.k.data(), count * width / layer.k_norm.weight.size(), s.k.data());
@@ -127,7 +127,7 @@ class Decoder final : public Transformer {
                                   .cap = plan_.attention_cap,
                                   .sinks = layer.sinks.empty() ? nullptr : layer.sinks.data()};
     attend(s.cache, index, heads, s.position, count, s.q.data(), s.attended.data());
-    project(layer.o, s.attended.data(), count, s.projected.data());
+    project(layer.o, s.attended.data(), count, s.precision, s.projected.data());
     add_projected(layer.attention_post_norm, count, s);
   }
 
@@ -136,7 +136,7 @@ class Decoder final : public Transformer {
     if (layer.experts) {
       feed_forward(*layer.experts, x, count, s, s.projected.data());
     } else {
-      feed_forward(layer.mlp, x, count, s.network, s.projected.data());
+      feed_forward(layer.mlp, x, count, s.precision, s.network, s.projected.data());
     }
     add_projected(layer.mlp_post_norm, count, s);
   }

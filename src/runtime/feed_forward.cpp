@@ -62,7 +62,7 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   s.gathered.resize(count * hidden);
   s.expert_out.resize(count * hidden);
   for (std::size_t i = 0; i < count; ++i) std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
-  feed_forward(expert, s.gathered.data(), count, s.network, s.expert_out.data());
+  feed_forward(expert, s.gathered.data(), count, s.precision, s.network, s.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
     for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * s.expert_out[i * hidden + j];
@@ -75,7 +75,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   s.experts.resize(std::max(s.experts.size(), choices.size()));
   s.expert_out.resize(choices.size() * hidden);
   tbb::parallel_for(std::size_t{0}, choices.size(),
-                    [&](std::size_t i) { feed_forward(experts.all[choices[i].expert], x, 1, s.experts[i], s.expert_out.data() + i * hidden); });
+                    [&](std::size_t i) { feed_forward(experts.all[choices[i].expert], x, 1, s.precision, s.experts[i], s.expert_out.data() + i * hidden); });
   for (std::size_t i = 0; i < choices.size(); ++i) {
     for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * s.expert_out[i * hidden + j];
   }
@@ -83,25 +83,25 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
 
 }  // namespace
 
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, NetworkMemory& memory, float* out) {
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision, NetworkMemory& memory, float* out) {
   const Activation& activation = activation_of(network.activation);
   const std::size_t inner = network.inner();
   memory.gate.resize(tokens * inner);
   if (network.gated) memory.up.resize(tokens * inner);
   const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
-  project(network.in, x, tokens, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
+  project(network.in, x, tokens, precision, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, memory.gate.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
     float* const gate = memory.gate.data() + range.begin();
     if (network.gated) return activation.product(gate, memory.up.data() + range.begin(), range.size());
     activation.alone(gate, range.size());
   });
-  project(network.down, memory.gate.data(), tokens, out);
+  project(network.down, memory.gate.data(), tokens, precision, out);
 }
 
 void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out) {
   const std::size_t count = experts.all.size();
   s.scores.resize(tokens * count);
-  project(experts.router, x, tokens, s.scores.data());
+  project(experts.router, x, tokens, s.precision, s.scores.data());
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
   for (std::size_t t = 0; t < tokens; ++t) choose(experts, s.scores.data() + t * count, t, order, choices);

@@ -199,7 +199,8 @@ namespace {
 // The products with one x, cut into units of outputs: what threads take.
 class Work {
  public:
-  Work(std::span<const Product> products, const float* x, std::size_t tokens) : products_(products), x_(x), tokens_(tokens) {
+  Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
+      : products_(products), x_(x), tokens_(tokens), precision_(precision) {
     for (const Product& product : products) {
       units_ += units_of(*product.matrix);
       if (product.matrix->orientation() == Orientation::out_in) take(product.matrix->stored());
@@ -221,7 +222,7 @@ class Work {
 
   void take(const StoredRows& matrix) {
     if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
-    KernelInput& input = inputs_.emplace_back(matrix, tokens_);
+    KernelInput& input = inputs_.emplace_back(matrix, tokens_, precision_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
     constexpr std::size_t kGroup = KernelInput::kTogether;
     tbb::parallel_for(std::size_t{0}, input.groups(), [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
@@ -250,17 +251,18 @@ class Work {
   std::span<const Product> products_;
   const float* x_;
   std::size_t tokens_;
+  Precision precision_;
   std::size_t units_ = 0;
   std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
 };
 
 }  // namespace
 
-void multiply(std::span<const Product> products, const float* x, std::size_t tokens) { Work(products, x, tokens).run(); }
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) { Work(products, x, tokens, precision).run(); }
 
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y) {
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision) {
   const Product product = {&matrix, y};
-  multiply(std::span(&product, 1), x, tokens);
+  multiply(std::span(&product, 1), x, tokens, precision);
 }
 
 }  // namespace poise

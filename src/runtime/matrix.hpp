@@ -13,7 +13,7 @@
 
 #include <poise/model.hpp>
 
-#include "kernels/stored_rows.hpp"
+#include "kernels/product.hpp"
 
 namespace poise {
 
@@ -60,13 +60,13 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena.
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y);
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision = Precision::fast);
 
 // Several products of the same x at once, which keeps threads busier than one after another.
 struct Product {
   const Matrix* matrix = nullptr;
   float* y = nullptr;
 };
-void multiply(std::span<const Product> products, const float* x, std::size_t tokens);
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision = Precision::fast);
 
 }  // namespace poise

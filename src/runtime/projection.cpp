@@ -27,23 +27,23 @@ void split(const float* from, std::span<const Target> parts, std::size_t t, Fuse
 
 }  // namespace
 
-void project(std::span<const Projection> projections, const float* x, std::size_t tokens, std::span<const Target> parts, std::vector<float>& scratch,
-             Fused fused) {
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision, std::span<const Target> parts,
+             std::vector<float>& scratch, Fused fused) {
   if (projections.size() == parts.size()) {
     std::vector<Product> products;
     for (std::size_t i = 0; i < parts.size(); ++i) products.push_back({projections[i].matrix.get(), parts[i].data});
-    multiply(products, x, tokens);
+    multiply(products, x, tokens, precision);
     for (std::size_t i = 0; i < parts.size(); ++i) add_bias(projections[i].bias, tokens, parts[i].data);
     return;
   }
   const Projection& all = projections.front();
   scratch.resize(tokens * all.outputs());
-  project(all, x, tokens, scratch.data());
+  project(all, x, tokens, precision, scratch.data());
   for (std::size_t t = 0; t < tokens; ++t) split(scratch.data() + t * all.outputs(), parts, t, fused);
 }
 
-void project(const Projection& projection, const float* x, std::size_t tokens, float* out) {
-  multiply(*projection.matrix, x, tokens, out);
+void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out) {
+  multiply(*projection.matrix, x, tokens, out, precision);
   add_bias(projection.bias, tokens, out);
 }
 

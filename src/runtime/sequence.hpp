@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/product.hpp"
 #include "kernels/rotation.hpp"
 #include "runtime/kv_cache.hpp"
 
@@ -20,8 +21,9 @@ struct Sequence {
   explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
 
   KvCache cache;
-  std::size_t position = 0;  // tokens computed so far; 0 starts anew
-  bool is_long = false;      // computed as one that grew beyond Transformer::anew_after()
+  Precision precision = Precision::fast;  // of products with weights
+  std::size_t position = 0;               // tokens computed so far; 0 starts anew
+  bool is_long = false;                   // computed as one that grew beyond Transformer::anew_after()
 
   // Of the tokens computed last, each [tokens, size of one]. A transformer takes what it needs.
   std::vector<float> x;  // what goes from layer to layer

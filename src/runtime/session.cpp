@@ -54,7 +54,9 @@ class Session::State {
         context_(context_of(*weights, options)),
         weights_(std::move(weights)),
         transformer_(*weights_->parts().transformer),
-        sequence_(transformer_.begin(context_)) {}
+        sequence_(transformer_.begin(context_)) {
+    sequence_.precision = options.exact ? Precision::exact : Precision::fast;
+  }
 
   const Weights& weights() const { return *weights_; }
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }

@@ -1,4 +1,5 @@
 // A program and a library of different versions: structs that are longer, or shorter, than those the library knows.
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -70,6 +71,30 @@ static void fills_newer_structs(void) {
     CHECK_STATUS(POISE_BAD_ARGUMENT, call);   \
   } while (0)
 
+// What an older header does not have is as the initializer has it, whatever lies after the struct.
+static void understands_older_options(void) {
+  poise_model* model = open_example();
+  poise_session* session = NULL;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_session_info info = POISE_SESSION_INFO_INIT;
+  options.size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
+  CHECK_SAYS("begin with its initializer");
+  options.size = offsetof(poise_session_options, exact) - 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
+  options.size = (size_t)-1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
+  options.size = offsetof(poise_session_options, exact);
+  options.context = 17;
+  options.exact = -1;
+  options.reserved = -1;
+  CHECK_OK(poise_session_create(model, &options, &session, &error));
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.context == 17);
+  poise_session_free(session);
+  poise_model_free(model);
+}
+
 // Every struct that has a size: one without its initializer is refused before anything is done.
 static void refuses_structs_without_a_size(void) {
   poise_model* model = open_example();
@@ -106,7 +131,6 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_token, POISE_TOKEN_INIT, poise_writer_add_token(writer, &value, &error));
   NO_SIZE(poise_tensor_plan, POISE_TENSOR_PLAN_INIT, poise_writer_add_tensor(writer, &value, &error));
   poise_writer_free(writer);
-  NO_SIZE(poise_session_options, POISE_SESSION_OPTIONS_INIT, poise_session_create(model, &value, &session, &error));
   CHECK_OK(poise_session_create(model, NULL, &session, &error));
   NO_SIZE(poise_session_info, POISE_SESSION_INFO_INIT, poise_session_describe(session, &value, &error));
   CHECK_OK(poise_session_feed(session, &token, 1, &error));
@@ -134,6 +158,7 @@ static void knows_its_version(void) {
 void test_growth(void) {
   understands_newer_options();
   understands_newer_structs_inside_of_options();
+  understands_older_options();
   fills_newer_structs();
   refuses_structs_without_a_size();
   knows_its_version();

@@ -169,6 +169,57 @@ static void refuses_what_does_not_run(void) {
   poise_model_free(model);
 }
 
+// The scores after one token. Freed by the caller.
+static float* scores_of(const poise_model* model, int32_t exact, size_t* count) {
+  poise_session* session = NULL;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  const float* logits = NULL;
+  float* scores;
+  options.exact = exact;
+  CHECK_OK(poise_session_create(model, &options, &session, &error));
+  CHECK_OK(poise_session_feed(session, kOnce, 1, &error));
+  CHECK_OK(poise_session_logits(session, &logits, count, &error));
+  scores = malloc(*count * sizeof *scores);
+  memcpy(scores, logits, *count * sizeof *scores);
+  poise_session_free(session);
+  return scores;
+}
+
+static double largest_difference(const float* a, const float* b, size_t count) {
+  double most = 0;
+  size_t i;
+  for (i = 0; i < count; ++i) most = fmax(most, fabs((double)a[i] - (double)b[i]));
+  return most;
+}
+
+// Of a quantized model: those of a model of the numbers that its codes are.
+static void multiplies_exactly_when_asked_to(void) {
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_model* codes = NULL;
+  poise_model* numbers = NULL;
+  float* expected;
+  float* exact;
+  float* usual;
+  size_t count = 0;
+  options.quantize = "qint4";
+  codes = open_converted("codes.zt", &options);
+  options.quantize = NULL;
+  options.dtype = POISE_F32;
+  CHECK_OK(poise_convert(scratch("codes.zt"), scratch("numbers.zt"), &options, NULL, &error));
+  CHECK_OK(poise_open(scratch("numbers.zt"), NULL, &numbers, &error));
+  expected = scores_of(numbers, 0, &count);
+  exact = scores_of(codes, 1, &count);
+  usual = scores_of(codes, 0, &count);
+  CHECK(count == 960);
+  CHECK(largest_difference(exact, expected, count) < 2e-5);
+  CHECK(largest_difference(usual, expected, count) > largest_difference(exact, expected, count));
+  free(expected);
+  free(exact);
+  free(usual);
+  poise_model_free(codes);
+  poise_model_free(numbers);
+}
+
 static int zeros(void* user, uint64_t offset, void* out, size_t size) {
   (void)user;
   (void)offset;
@@ -214,5 +265,6 @@ void test_runtime(void) {
   tells_a_story();
   scores_a_text();
   refuses_what_does_not_run();
+  multiplies_exactly_when_asked_to();
   refuses_integers_for_weights();
 }

@@ -193,6 +193,42 @@ TEST_P(BlockProducts, OfAnyBytes) {
   }
 }
 
+// Exact products are sums of the numbers that the type's decoder makes times x as it is, in float32: alone and among others.
+TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
+  std::mt19937 random(7);
+  for (const BlockType& type : block_types()) {
+    if (type.decode == nullptr) continue;
+    for (const std::size_t tokens : {1U, 3U, 33U}) {
+      const std::size_t columns = 3 * type.elements;
+      Blocks blocks(type, 5, columns);
+      for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
+      const std::vector<float> weights = blocks.decoded();
+      const std::vector<float> x = some_x(tokens * columns, random);
+      KernelInput input(blocks.stored, tokens, Precision::exact);
+      ASSERT_EQ(input.form(), KernelInput::Form::floats);
+      for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether) input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
+      std::vector<float> y(tokens * blocks.rows);
+      multiply_rows(blocks.stored, 0, blocks.rows, input, y.data(), blocks.rows);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const float* const row = weights.data() + i % blocks.rows * columns;
+        const float* const token = x.data() + i / blocks.rows * columns;
+        double expected = 0;
+        double magnitude = 0;
+        for (std::size_t c = 0; c < columns; ++c) {
+          const double product = static_cast<double>(row[c]) * static_cast<double>(token[c]);
+          expected += product;
+          magnitude += std::abs(product);
+        }
+        if (!std::isfinite(expected)) {
+          ASSERT_FALSE(std::isfinite(y[i])) << type.name << " " << i;
+        } else if (magnitude < 1e36) {
+          ASSERT_NEAR(static_cast<double>(y[i]), expected, 2e-6 * magnitude + 1e-30) << type.name << " " << i;
+        }
+      }
+    }
+  }
+}
+
 // Codes of six bits and fewer take x in 8 bits, those of eight bits in 16; and both are no worse than their rounding of x.
 TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
   for (const BlockType& type : block_types()) {

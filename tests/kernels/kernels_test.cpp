@@ -198,11 +198,12 @@ struct RandomMx {
 };
 
 // y [tokens, stride], computed as the runtime does.
-std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride) {
+std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride,
+                            Precision precision = Precision::fast) {
   const std::size_t tokens = x.size() / matrix.columns;
   std::vector<float> y(tokens * stride, -1);
   const std::size_t half = tokens > KernelInput::kTogether ? KernelInput::kTogether : 0;
-  KernelInput input(matrix, tokens);
+  KernelInput input(matrix, tokens, precision);
   input.take(x.data(), half, tokens);
   input.take(x.data(), 0, half);
   multiply_rows(matrix, first, last, input, y.data(), stride);
@@ -212,8 +213,9 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 // What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half a step of it for
 // each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
-  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone) {
-    const bool integers = alone && takes_integers(matrix);
+  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone, Precision precision = Precision::fast) {
+    const bool exact = precision == Precision::exact;
+    const bool integers = alone && !exact && takes_integers(matrix);
     const bool bytes = integers && KernelInput(matrix, 1).form() == KernelInput::Form::bytes;
     const std::size_t block = bytes ? KernelInput::kByteBlock : KernelInput::kIntegerBlock;
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
@@ -233,7 +235,7 @@ struct Expected {
     }
     const bool is_narrow =
         matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 || matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
-    if (!alone && tile_unit() != TileUnit::none) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
+    if (!alone && !exact && tile_unit() != TileUnit::none) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
 
@@ -263,11 +265,16 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
     const std::vector<float> alone = products(matrix, 0, rows, token, rows);
     token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
     const std::vector<float> in_pair = products(matrix, 0, rows, token, rows);
+    const std::vector<float> exact_in_pair = products(matrix, 0, rows, token, rows, Precision::exact);
+    token.resize(columns);
+    const std::vector<float> exact_alone = products(matrix, 0, rows, token, rows, Precision::exact);
     for (std::size_t r = 0; r < rows; ++r) {
       SCOPED_TRACE(fmt::format("token {}, row {}", t, r));
       for (const bool is_alone : {true, false}) {
         const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns, is_alone);
         ASSERT_NEAR(static_cast<double>((is_alone ? alone : in_pair)[r]), expected.value, expected.tolerance()) << is_alone;
+        const Expected exact(matrix, values.data() + r * columns, x.data() + t * columns, is_alone, Precision::exact);
+        ASSERT_NEAR(static_cast<double>((is_alone ? exact_alone : exact_in_pair)[r]), exact.value, exact.tolerance()) << is_alone;
       }
       ASSERT_EQ(together[t * stride + r], tokens == 1 ? alone[r] : in_pair[r]);
       ASSERT_EQ(later[t * stride + r], r < first ? -1 : together[t * stride + r]);

@@ -48,6 +48,21 @@ def test_logits_and_tokens_are_the_references(examples):
         np.testing.assert_array_equal(logits, kept)  # they are the caller's own
 
 
+def test_exact_sessions_give_the_scores_of_the_numbers_that_codes_are(nano, tmp_path):
+    poise.save(nano, tmp_path / "codes.gguf", quantize="q4_0")
+    poise.convert(tmp_path / "codes.gguf", tmp_path / "numbers.zt", dtype="f32")
+
+    def scores(name, **options):
+        session = poise.Session(tmp_path / name, **options)
+        session.feed([5])
+        return session.logits()
+
+    expected = scores("numbers.zt")
+    most = np.abs(expected).max()
+    assert np.abs(scores("codes.gguf", exact=True) - expected).max() < 1e-5 * most
+    assert np.abs(scores("codes.gguf") - expected).max() > 1e-4 * most
+
+
 def test_long_prompts_are_fed_as_the_library_feeds_them(command, examples, nano):
     tokens = [1] + [3 + i % 900 for i in range(256)]  # 257: one more than a batch
     run = [command, "run", examples / "nano-mistral", "--tokens", ",".join(map(str, tokens)), "--logits"]

@@ -3,7 +3,8 @@
     independent_forward.py POISE TOKENIZER_MODEL [NAME...]
 
 Builds small directories of every family with random weights, one for each thing that such models differ in (random_directories.py), and
-runs them as they are and converted. Exits with 77 (skipped) where NumPy is missing.
+runs them as they are and converted. Then quantizes one in many types, and runs it with --exact: what is expected are the logits of the numbers that its
+codes are. Exits with 77 (skipped) where NumPy is missing.
 """
 import json
 import pathlib
@@ -24,6 +25,10 @@ from random_directories import BASE, CASES, write_directory
 CPU = pathlib.Path("/proc/cpuinfo")
 BOUND = 2e-4 if CPU.exists() and "amx_bf16" in CPU.read_text() else 2e-5
 HELD_BY_ALT = ("llama", "mistral")
+QUANTIZED = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 2}
+TYPES = ("qint8", "qint4", "group8", "group4", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq1_0",
+         "tq2_0")
+EXACT = 1e-5  # as BOUND, whatever the processor
 
 
 def targets(config, dtype):
@@ -51,7 +56,41 @@ def main():
                 error = np.abs(np.array(ran) - expected).max() / np.abs(expected).max() if ran else np.inf
                 failures += not error < BOUND
                 print(f"{name:14} {target or 'directory':10} {error:.1e}{'' if error < BOUND else '  TOO LARGE'}")
+    if not chosen:
+        failures += compare_quantized(poise, tokenizer)
     sys.exit(failures > 0)
+
+
+def compare_quantized(poise, tokenizer):
+    """One token alone, whose products would take activations as integers, and several. Returns how many are wrong."""
+    failures = 0
+    random = np.random.default_rng(0)
+    config = {**BASE, **QUANTIZED}
+    tokens = random.integers(3, 960, 12).tolist()
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        write_directory(directory, config, tokenizer, "F32", random)
+        for kind in TYPES:
+            codes, numbers = directory / f"{kind}.zt", directory / f"{kind}.safetensors"
+            subprocess.run([poise, "convert", directory, "-o", codes, "--quantize", kind], check=True, capture_output=True)
+            subprocess.run([poise, "convert", codes, "-o", numbers, "--dtype", "f32"], check=True, capture_output=True)
+            weights = read_numbers(numbers)
+            for count in (1, len(tokens)):
+                expected = logits(config, weights, np.array(tokens[:count]))
+                ran = subprocess.run([poise, "run", codes, "--tokens", ",".join(map(str, tokens[:count])), "--logits", "--exact"], check=True, capture_output=True)
+                error = np.abs(np.array(json.loads(ran.stdout)["logits"]) - expected).max() / np.abs(expected).max()
+                failures += not error < EXACT
+                print(f"{kind:14} {count:2} tokens  {error:.1e}{'' if error < EXACT else '  TOO LARGE'}")
+    return failures
+
+
+def read_numbers(path):
+    """The tensors of a safetensors file of float32."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    return {name: np.frombuffer(data[8 + size:], np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4, entry["data_offsets"][0])
+            .reshape(entry["shape"]).astype(np.float64) for name, entry in header.items() if name != "__metadata__"}
 
 
 def run(poise, directory, target, tokens):
