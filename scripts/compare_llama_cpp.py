@@ -12,7 +12,7 @@ that directory. Then:
   read     Poise reads the other file: the tensors of the directory, and its configuration
   again    Poise reads its own file: the same configuration
   tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens. Both round activations to 8 bits where they multiply them with
-           MXFP4, each in its way: Poise's tokens are compared with those of a file of the same numbers in float32, and the first 8 have to be equal
+           MXFP4, each in its way: Poise runs with --exact, and its tokens are compared with those of a file of the same numbers in float32
 Prints a table; exits with 1 where anything differs. "-" is what Poise refuses to run.
 """
 import json
@@ -462,8 +462,8 @@ class Comparison:
         before, after = done.stdout.split("|")
         return before.split(), after.split()
 
-    def ours(self, path, tokens):
-        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json")
+    def ours(self, path, tokens, exact):
+        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *["--exact"] * exact)
         if output is None:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]
@@ -528,10 +528,10 @@ class Comparison:
             return row, problems
         row["llama.cpp"] = "equal" if self.theirs(written)[1] == expected else "differs"
         if model.exact:
-            expected = self.theirs(self.reference(model, written, exact=True))[1][:8]
+            expected = self.theirs(self.reference(model, written, exact=True))[1]
         row["Poise"] = "equal"
         for path in (directory, written, reference):
-            found = self.ours(path, tokens)
+            found = self.ours(path, tokens, bool(model.exact))
             if isinstance(found, str):
                 row["Poise"] = "-"
                 problems.append(f"run: {found}")
