@@ -270,7 +270,8 @@ struct ScaledType {
 TEST_P(BlockProducts, AtTheLimitOfIntegers) {
   const ScaledType types[] = {{"q4_0", {0}},   {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},   {"q2_k", {80, 82}},
                               {"q3_k", {108}}, {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},  {"iq4_nl", {0}}, {"iq4_xs", {0}},
-                              {"tq1_0", {52}}, {"tq2_0", {64}},  {"q1_0", {0}},    {"q2_0", {0}},    {"mxfp4", {}}};
+                              {"tq1_0", {52}}, {"tq2_0", {64}},  {"q1_0", {0}},    {"q2_0", {0}},    {"mxfp4", {}},   {"iq2_xxs", {0}},
+                              {"iq2_xs", {0}}, {"iq2_s", {0}},   {"iq3_xxs", {0}}, {"iq3_s", {0}}};
   for (const ScaledType& scaled : types) {
     const BlockType& type = *block_type_named(scaled.name);
     for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {
@@ -287,6 +288,21 @@ TEST_P(BlockProducts, AtTheLimitOfIntegers) {
         expect_products(blocks, x, blocks.times(x, 0, blocks.rows));
       }
     }
+  }
+}
+
+// The largest codes of Q6_K times its largest scale, which the others do not come near.
+TEST_P(BlockProducts, OfTheLargestScaleOfQ6K) {
+  Blocks blocks(*block_type_named("q6_k"), 5, 2048);
+  for (std::size_t block = 1; block < blocks.bytes.size(); block += blocks.type.bytes) {
+    std::fill_n(blocks.bytes.begin() + static_cast<std::ptrdiff_t>(block), 192, std::byte{0xff});
+    std::fill_n(blocks.bytes.begin() + static_cast<std::ptrdiff_t>(block + 192), 16, std::byte{0x80});
+    blocks.bytes[block + 208] = std::byte{0x00};
+    blocks.bytes[block + 209] = std::byte{0x3c};  // 1
+  }
+  for (const float sign : {3.0F, -3.0F}) {
+    const std::vector<float> x(2048, sign);
+    expect_products(blocks, x, blocks.times(x, 0, blocks.rows));
   }
 }
 

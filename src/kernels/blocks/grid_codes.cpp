@@ -108,149 +108,168 @@ struct GridBlock {
     PutScales(Odd(HalvesOfBytes(bytes)), factor, out, at);
     PutScales(Odd(HalvesOfBytes(hn::ShiftRight<16>(bytes))), factor, out, at + 4);
   }
-
-  // What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be negative.
-  static HWY_INLINE hn::Vec<CodeWords> pairs(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
-    const auto sign = hn::BitCast(CodeSigned(), minus);
-    return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
-  }
 };
 
-// Seven signs and four bits of the scale are in words, one for 32 columns.
+// What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be negative.
+HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
+  const auto sign = hn::BitCast(CodeSigned(), minus);
+  return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
+}
+
+// A block of 256 with one float16 number, at its start, and odd integers as scales.
 template <std::size_t kBlockBytes>
-struct SignsInWords : GridBlock<kBlockBytes, 32> {
-  // The scales of the groups whose words these are.
-  template <class Sink>
-  static HWY_INLINE void put(FourBytesEach words, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
-    const auto odd = hn::Or(hn::ShiftLeft<1>(hn::ShiftRight<28>(words)), hn::Set(FourWords(), 1));
-    const auto scale = hn::ConvertTo(FourFloats(), hn::BitCast(hn::RebindToSigned<FourWords>(), odd));
-    out.template scale<0>(FourFloats(), group, hn::Mul(factor, scale));
+struct OddScales {
+  using Sums = ScaledSums;
+  static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr std::size_t kNumber = 0;
+  static constexpr bool kHasMins = false;
+  static constexpr float kOffset = 0;
+
+  // Twice each and 1.
+  static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
+
+  // 32 points of the kAt-th group, whose signs are in bytes kSigns and the next three.
+  template <std::size_t kAt, std::uint8_t kSigns>
+  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes signs) {
+    sums.add32<kAt>(hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(signs), 2 * kAt),
+                            PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * kAt + 1)));
   }
 };
 
-struct Iq2_XxsType : SignsInWords<66> {
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
-      for (std::size_t two = 0; two < 4; ++two) {
-        const TurnedWords both(rows, start + 2 + 16 * two);
-        put(both.words[1], factor, out, b * kScales + 2 * two);
-        put(both.words[3], factor, out, b * kScales + 2 * two + 1);
-      }
-    }
+struct Iq2_XxsType : OddScales<66> {
+  static constexpr float kUnit = 0.125F;
+
+  // Words of signs are every other one, and their highest four bits are scales.
+  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+    return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t two = 0; two < 4; ++two) {
-      const std::size_t at = 2 + 16 * two;
-      const Codes signs = EvenSignsOfWords(sums.load(at));
-      const auto first = pairs(sums, points(sums, at), SpreadBits<4, 5>(signs), 4 * two);
-      sums.finish(ByteSums::fours(hn::Add(first, pairs(sums, points(sums, at + 2), SpreadBits<6, 7>(signs), 4 * two + 1))), 2 * two);
-      const auto second = pairs(sums, points(sums, at + 8), SpreadBits<12, 13>(signs), 4 * two + 2);
-      sums.finish(ByteSums::fours(hn::Add(second, pairs(sums, points(sums, at + 10), SpreadBits<14, 15>(signs), 4 * two + 3))), 2 * two + 1);
-    }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    add_two<0>(sums);
+    add_two<1>(sums);
+    add_two<2>(sums);
+    add_two<3>(sums);
   }
 
  private:
-  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
+  template <std::size_t kTwo>
+  static HWY_INLINE Codes scales(const ScaledSums& sums) {
+    struct Places {
+      alignas(16) std::uint8_t of[16];
+    };
+    static constexpr Places kPlaces = [] {
+      Places places{};
+      for (std::uint8_t& place : places.of) place = 128;
+      places.of[2 * kTwo] = 7;
+      places.of[2 * kTwo + 1] = 15;
+      return places;
+    }();
+    return HighHalf(hn::TableLookupBytesOr0(sums.load(2 + 16 * kTwo), hn::LoadDup128(CodeTag(), kPlaces.of)));
+  }
+  template <std::size_t kTwo>
+  static HWY_INLINE void add_two(ScaledSums& sums) {
+    constexpr std::size_t kAt = 2 + 16 * kTwo;
+    const Codes signs = EvenSignsOfWords(sums.load(kAt));
+    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), signs);
+    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), signs);
+  }
+  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xxs[sums.rows[r][sums.start + at + i]]; });
   }
 };
 
 // The last eight bytes of a block are sixteen scales, in halves of bytes.
 template <std::size_t kBlockBytes>
-struct SixteenScales : GridBlock<kBlockBytes, 16> {
-  using Block = GridBlock<kBlockBytes, 16>;
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBlockBytes) {
-      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.125F));
-      const TurnedWords last(rows, start + kBlockBytes - 16);
-      Block::put_odd_halves(last.words[2], factor, out, b * Block::kScales);
-      Block::put_odd_halves(last.words[3], factor, out, b * Block::kScales + 8);
-    }
+struct SixteenScales : OddScales<kBlockBytes> {
+  using Block = OddScales<kBlockBytes>;
+  static constexpr float kUnit = 0.125F;
+
+  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+    const Codes last = sums.load(kBlockBytes - 16);
+    return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
+  }
+  // Points of groups 2 * kTwo and the next, whose signs are in bytes kSigns and the next three, or every other byte.
+  template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep>
+  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes signs) {
+    sums.add_two16<kTwo>(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(signs), 2 * kTwo),
+                         PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs), 2 * kTwo + 1));
   }
 };
 
 struct Iq2_XsType : SixteenScales<74> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t quarter = 0; quarter < 4; ++quarter) {
-      const std::size_t at = 2 + 16 * quarter;
-      const hn::Repartition<std::uint16_t, CodeTag> words;
-      const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, sums.load(at)))));
-      add<0, 2>(sums, signs, at, 4 * quarter);
-      add<4, 6>(sums, signs, at + 4, 4 * quarter + 1);
-      add<8, 10>(sums, signs, at + 8, 4 * quarter + 2);
-      add<12, 14>(sums, signs, at + 12, 4 * quarter + 3);
-    }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    add_four<0>(sums);
+    add_four<1>(sums);
+    add_four<2>(sums);
+    add_four<3>(sums);
   }
 
  private:
-  template <std::uint8_t kFirst, std::uint8_t kSecond>
-  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t at, std::size_t group) {
-    const Codes points =
-        GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U]; });
-    sums.finish(ByteSums::fours(pairs(sums, points, SpreadBits<kFirst, kSecond>(signs), group)), group);
+  template <std::size_t kFour>
+  static HWY_INLINE void add_four(ScaledSums& sums) {
+    const hn::Repartition<std::uint16_t, CodeTag> words;
+    const Codes both = sums.load(2 + 16 * kFour);
+    const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
+    constexpr std::size_t kAt = 2 + 16 * kFour;
+    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
+    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
+  }
+  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U]; });
   }
 };
 
 struct Iq2_SType : SixteenScales<82> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      const Codes signs = sums.load(34 + 16 * half);
-      add<0>(sums, signs, 8 * half);
-      add<2>(sums, signs, 8 * half + 1);
-      add<4>(sums, signs, 8 * half + 2);
-      add<6>(sums, signs, 8 * half + 3);
-      add<8>(sums, signs, 8 * half + 4);
-      add<10>(sums, signs, 8 * half + 5);
-      add<12>(sums, signs, 8 * half + 6);
-      add<14>(sums, signs, 8 * half + 7);
-    }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    add_eight<0>(sums);
+    add_eight<1>(sums);
   }
 
  private:
-  template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
-    constexpr unsigned kUp = 8 - 2 * (kSigns % 4);  // to bits 8 and 9, for the first of two
-    const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+  template <std::size_t kHalf>
+  static HWY_INLINE void add_eight(ScaledSums& sums) {
+    const Codes signs = sums.load(34 + 16 * kHalf);
+    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), signs);
+    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), signs);
+    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), signs);
+    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), signs);
+  }
+  template <std::size_t kGroup>
+  static HWY_INLINE Codes points(const ScaledSums& sums) {
+    constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // to bits 8 and 9, for the first of two
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
-      const std::uint32_t high = std::uint32_t{block[66 + group / 2]} << kUp;
-      return kGridIq2S[block[2 + 2 * group + i] | ((i == 0 ? high : high >> 2) & 0x300U)];
+      const std::uint32_t high = std::uint32_t{block[66 + kGroup / 2]} << kUp;
+      return kGridIq2S[block[2 + 2 * kGroup + i] | ((i == 0 ? high : high >> 2) & 0x300U)];
     });
-    sums.finish(ByteSums::fours(pairs(sums, points, SpreadBits<kSigns, kSigns + 1>(signs), group)), group);
   }
 };
 
-struct Iq3_XxsType : SignsInWords<98> {
-  template <class Sink>
-  static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const auto factor = hn::Mul(FourHalves(rows, start), hn::Set(FourFloats(), 0.25F));
-      for (std::size_t half = 0; half < 2; ++half) {
-        const TurnedWords four(rows, start + 66 + 16 * half);
-        for (std::size_t i = 0; i < 4; ++i) put(four.words[i], factor, out, b * kScales + 4 * half + i);
-      }
-    }
+struct Iq3_XxsType : OddScales<98> {
+  static constexpr float kUnit = 0.25F;
+
+  // The highest four bits of the words of signs.
+  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+    alignas(16) static constexpr std::uint8_t kFirst[16] = {3, 7, 11, 15, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128};
+    alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3, 7, 11, 15, 128, 128, 128, 128, 128, 128, 128, 128};
+    const Codes first = hn::TableLookupBytesOr0(sums.load(66), hn::LoadDup128(CodeTag(), kFirst));
+    return odd(HighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
-    for (std::size_t half = 0; half < 2; ++half) {
-      const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * half));
-      add<0>(sums, signs, 4 * half);
-      add<4>(sums, signs, 4 * half + 1);
-      add<8>(sums, signs, 4 * half + 2);
-      add<12>(sums, signs, 4 * half + 3);
-    }
+  static HWY_INLINE void multiply(ScaledSums& sums) {
+    add_four<0>(sums);
+    add_four<1>(sums);
   }
 
  private:
-  template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, Codes signs, std::size_t group) {
-    const auto first = pairs(sums, points(sums, 2 + 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = pairs(sums, points(sums, 6 + 8 * group), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
-    sums.finish(ByteSums::fours(hn::Add(first, second)), group);
+  template <std::size_t kFour>
+  static HWY_INLINE void add_four(ScaledSums& sums) {
+    constexpr std::size_t kAt = 2 + 32 * kFour;
+    const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
+    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
+    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
+    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), signs);
+    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), signs);
   }
-  static HWY_INLINE Codes points(const ByteSums& sums, std::size_t at) {
+  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
     return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]]; });
   }
 };
@@ -290,8 +309,8 @@ struct Iq3_SType : GridBlock<110, 32> {
   }
   template <std::uint8_t kSigns>
   static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
-    const auto first = pairs(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = pairs(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+    const auto first = PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second = PairsWithSigns(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {

@@ -405,12 +405,21 @@ struct ScaledSums : ByteSums {
   // 32 codes of the kAt-th factor, each at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply32(Codes first, Codes second) {
-    add(NeighbourProducts(hn::Add(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1)), words<kAt>()), kAt);
+    add32<kAt>(hn::Add(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1)));
   }
   // Sixteen codes of the 2 kAt-th factor and sixteen of the next, each at most 64.
   template <std::size_t kAt>
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
-    add(hn::Add(NeighbourProducts(pairs(first, 2 * kAt), words<2 * kAt>()), NeighbourProducts(pairs(second, 2 * kAt + 1), words<2 * kAt + 1>())), kAt);
+    add_two16<kAt>(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1));
+  }
+  // The same of sums of products: of four each of the kAt-th factor, and of two each of two factors.
+  template <std::size_t kAt>
+  HWY_INLINE void add32(hn::Vec<CodeWords> fours) {
+    add(NeighbourProducts(fours, words<kAt>()), kAt);
+  }
+  template <std::size_t kAt>
+  HWY_INLINE void add_two16(hn::Vec<CodeWords> first, hn::Vec<CodeWords> second) {
+    add(hn::Add(NeighbourProducts(first, words<2 * kAt>()), NeighbourProducts(second, words<2 * kAt + 1>())), kAt);
   }
   // Sums of x times factors, one for each sixteen columns.
   HWY_INLINE hn::Vec<CodeSums> of_factors() const {
@@ -530,9 +539,9 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// The same with ScaledSums. Type has kBytes of a block of 256; kNumber and, with kHasMins, kMin: where the float16 numbers are that its scales and
-// minimums are multiplied with; factors(), which gives sixteen bytes of each row; multiply() with these; and with kOffset or kHasMins taken(), what
-// is to be taken off.
+// The same with ScaledSums. Type has kBytes of a block of 256; kUnit, a power of two that all scales are multiplied with; kNumber and, with kHasMins, kMin:
+// where the float16 numbers are that its scales and minimums are multiplied with; factors(), which gives sixteen bytes of each row; multiply() with these; and
+// with kOffset or kHasMins taken(), what is to be taken off.
 template <class Type>
 void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
@@ -573,7 +582,7 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
       }
     }
     alignas(64) float lanes[16];
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(hn::Mul(total[v], hn::Set(CodeSums(), 1.0F / 256)), CodeSums(), lanes + 4 * kRowsOfVector * v);
+    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(hn::Mul(total[v], hn::Set(CodeSums(), Type::kUnit / 256)), CodeSums(), lanes + 4 * kRowsOfVector * v);
     const auto row = [&](std::size_t i) HWY_ATTR { return hn::Load(FourFloats(), lanes + 4 * i); };
     FourSums::of(FourFloats(), row(0), row(1), row(2), row(3)).store(y + r, last - r);
   }

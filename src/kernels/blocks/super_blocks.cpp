@@ -120,6 +120,7 @@ template <std::size_t kBlockBytes>
 struct SixBitFactors {
   using Sums = ScaledSums;
   static constexpr std::size_t kBytes = kBlockBytes;
+  static constexpr float kUnit = 1;
   static constexpr std::size_t kNumber = 0;
   static constexpr std::size_t kMin = 2;
   static constexpr bool kHasMins = true;
@@ -208,6 +209,7 @@ struct Q5_KType : SixBitFactors<176> {
 struct Q6_KType {
   using Sums = ScaledSums;
   static constexpr std::size_t kBytes = 210;
+  static constexpr float kUnit = 1;
   static constexpr std::size_t kNumber = 208;
   static constexpr bool kHasMins = false;
   static constexpr float kOffset = 32;
