@@ -1,11 +1,12 @@
 """Lets every system call of a convert and an edit go wrong, one at a time and where one leads to another, kills them at random
 moments, and truncates a file that is being read.
 
-    run_faults.py POISE INJECTOR EXAMPLES [--kills N]
+    run_faults.py POISE INJECTOR EXAMPLES [--kills N] [--seed N]
 
 Afterwards the target is the old file, the new one, or not there, as the exit code says, and nothing else lies in the directory.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -36,6 +37,7 @@ TOGETHER = [  # and must the command succeed?
     (["pwrite:2:ENOSPC", "ftruncate:1:EIO"], None), (["pwrite:3:EIO", "ftruncate:1:EIO"], None), (["pwrite:3:SHORT", "pwrite:4:EIO", "ftruncate:1:EIO"], None),
 ]
 MOST = 40  # of the calls of one kind, more are sampled
+LAST = 30  # of the allocations: during these, files are committed
 
 
 class Job:
@@ -116,15 +118,22 @@ def count_calls(job, injector, scratch):
     return {name: int(count) for name, count in (line.split() for line in log.read_text().splitlines())}
 
 
-def positions(count):
-    return range(1, count + 1) if count <= MOST else sorted({1 + i * (count - 1) // (MOST - 1) for i in range(MOST)})
+def positions(call, count, seed):
+    """Those at which a call fails. Of thousands of allocations the last ones, and some before them. Each position has a rank that depends on nothing but the
+    seed, and those of the least ranks are taken: where a machine's count is another one, nearly all are the same."""
+    if count <= MOST:
+        return range(1, count + 1)
+    if call != "malloc":
+        return sorted({1 + i * (count - 1) // (MOST - 1) for i in range(MOST)})
+    before = sorted(range(1, count - LAST + 1), key=lambda position: hashlib.sha256(f"{seed} {position}".encode()).digest())
+    return sorted(before[:MOST - LAST]) + list(range(count - LAST + 1, count + 1))
 
 
-def inject(job, injector, scratch, report):
+def inject(job, injector, scratch, report, seed):
     for call, count in count_calls(job, injector, scratch).items():
         for table, must_succeed in ((FATAL, False), (HARMLESS, True)):
             for how in table.get(call, []):
-                for position in positions(count):
+                for position in positions(call, count, seed):
                     fault = f"{call}:{position}:{how}"
                     report.check(job, fault, job.run({"LD_PRELOAD": injector, "POISE_FAULT": fault}), must_succeed)
 
@@ -206,6 +215,7 @@ def main():
     parser.add_argument("injector")
     parser.add_argument("examples", type=pathlib.Path)
     parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1, help="which allocations before the last ones fail")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
@@ -237,7 +247,7 @@ def main():
         assert small
         report = Report()
         for job in jobs:
-            inject(job, options.injector, scratch, report)
+            inject(job, options.injector, scratch, report, options.seed)
             inject_together(job, options.injector, report)
             kill(job, options.kills, report)
         shrink(options.poise, scratch, report)
