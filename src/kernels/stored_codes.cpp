@@ -133,7 +133,7 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
   }
 }
 
-// Packed nibbles whose rows begin in the middle of a byte, every second time: rows that do not are made of them.
+// Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that each begins with a byte.
 template <bool kVnni, class Unpack>
 void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y);

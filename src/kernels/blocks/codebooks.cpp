@@ -1,5 +1,5 @@
-// Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
-// codec/blocks/codebooks.cpp says what is where. And with MX numbers of four bits, whose codes lie apart from their scales.
+// Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers. codec/blocks/codebooks.cpp says what is where.
+// And with MX numbers of four bits, which have their codes in one place and their scales in another.
 #include <algorithm>
 #include <limits>
 
@@ -47,7 +47,7 @@ HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
 }
 #endif
 
-// Codes of a row lie two a byte, the even element in the low half; a scale belongs to 32 of them.
+// A byte has two codes of a row, the even element in the low half; a scale belongs to 32 of them.
 void DecodeMx4(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t groups = matrix.columns / 32;
   for (std::size_t r = part.first; r < part.last; ++r) {
@@ -95,7 +95,7 @@ struct NamedNumbers {
   }
 };
 
-// 32 numbers of one scale, whose names are the low halves and the high ones of 16 bytes.
+// 32 numbers of one scale: the low halves of 16 bytes name the first, the high halves the others.
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   static HWY_INLINE void multiply_pairs(ByteSums& sums, Codes pairs, std::size_t group) {

@@ -128,7 +128,7 @@ struct OddScales {
   // Twice each and 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
-  // 32 points of the kAt-th group, whose signs are in bytes kSigns and the next three.
+  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
   template <std::size_t kAt, std::uint8_t kSigns>
   static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes signs) {
     sums.add32<kAt>(hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(signs), 2 * kAt),
@@ -187,7 +187,7 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
-  // Points of groups 2 * kTwo and the next, whose signs are in bytes kSigns and the next three, or every other byte.
+  // Adds groups 2 * kTwo and the next. Four bytes have the signs: kSigns and those kStep further each.
   template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep>
   static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes signs) {
     sums.add_two16<kTwo>(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(signs), 2 * kTwo),
@@ -340,7 +340,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   }
 
  private:
-  // Bits 0 to 2 are those of an odd scale, bit 3 the sign of an eighth; 1 is taken off codes again.
+  // Bits 0 to 2 make an odd scale, bit 3 is the sign of an eighth. The minimum takes the 1 off codes again.
   template <class Sink>
   static HWY_INLINE void put(FourBytesEach bits, hn::Vec<FourFloats> factor, Sink& out, std::size_t group) {
     const auto odd = hn::Or(hn::ShiftLeft<1>(hn::And(bits, hn::Set(FourWords(), 7))), hn::Set(FourWords(), 1));
@@ -362,7 +362,7 @@ struct Iq1_SType : GridBlock<50, 32> {
   }
 };
 
-// Coordinates are -1, 0 and 1, and an eighth is added or taken off: a code has nine more than eight times that.
+// Coordinates are -1, 0 and 1, and an eighth is added or taken off. Codes are eight times that plus nine.
 struct Iq1_MType : GridBlock<56, 16> {
   static constexpr float kOffset = 9;
 

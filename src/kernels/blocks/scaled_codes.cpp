@@ -22,7 +22,7 @@ struct Q8_0Type;
 
 #else
 
-// A block of 32: the scale is first, a minimum behind it.
+// A block of 32. It begins with the scale; a minimum follows.
 template <class SumsOfRows, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
 struct ScaledCodes {
   using Sums = SumsOfRows;
@@ -55,7 +55,7 @@ struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
   }
 };
 
-// The fifth bits of sixteen codes, which are those of two bytes from the kFirst-th on.
+// The fifth bits of sixteen codes: two bytes from the kFirst-th on have them.
 template <std::uint8_t kFirst>
 HWY_INLINE Codes FifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));

@@ -1,7 +1,7 @@
-// Products of rows of ggml's blocks with one token's x as integers: each type of block says where its codes and its scales are.
+// Products of rows of ggml's blocks with one token's x as integers. Each type of block says where its codes and its scales are.
 //
-// Sixteen bytes of a vector belong to one row, so that a vector takes one, two or four rows and a row's sums have the same order on every
-// processor. Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in float32.
+// Sixteen bytes of a vector belong to one row. A vector takes one, two or four rows, and a row's sums have the same order on every processor. Products of
+// codes and x that share a scale are summed exactly, as integers; times the scale they are added in float32.
 #if defined(POISE_KERNELS_BLOCK_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_SUMS
 #undef POISE_KERNELS_BLOCK_SUMS
@@ -63,8 +63,8 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
   return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(), hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// Where the factors of groups of columns go, four rows each: scales to where multiply() finds them, with x of 8 bits times those of x; and to a sum
-// what minimums, or offsets of codes, come to with sums of x. A vector has the factors of one group or of two.
+// Takes the factors of groups of columns, four rows each. Scales go to where multiply() finds them; with x of 8 bits they are multiplied with those of x.
+// Minimums, or offsets of codes, are multiplied with sums of x and added up. A vector has the factors of one group or of two.
 template <class Type>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -257,7 +257,7 @@ struct WordSums : RowSums {
 
   HWY_INLINE WordSums() : even(nullptr), odd(nullptr) {}
 
-  // x from the b-th kBlock of columns on, and behind so many more.
+  // Goes to x of the b-th kBlock of columns; advance() goes on by so many columns.
   HWY_INLINE void begin(const KernelInput& in, std::size_t b) {
     even = in.integers(b);
     odd = even + in.integers_of(b) / 2;
@@ -412,7 +412,7 @@ struct ScaledSums : ByteSums {
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1));
   }
-  // The same of sums of products: of four each of the kAt-th factor, and of two each of two factors.
+  // The same where the caller has summed products: four each of the kAt-th factor, or two each of two factors.
   template <std::size_t kAt>
   HWY_INLINE void add32(hn::Vec<CodeWords> fours) {
     add(NeighbourProducts(fours, words<kAt>()), kAt);
@@ -429,7 +429,7 @@ struct ScaledSums : ByteSums {
     };
     return hn::Add(sum(0), sum(1));
   }
-  // 256 times what the block comes to but for its number.
+  // 256 times the sums of the block, before its number multiplies them.
   HWY_INLINE hn::Vec<CodeSums> block() const { return hn::Add(block_[0], block_[1]); }
 
  private:
@@ -478,10 +478,15 @@ HWY_INLINE Codes SpreadBits(Codes bytes) {
   return hn::VecFromMask(CodeTag(), hn::Eq(hn::And(spread, bits), bits));
 }
 
-// Type has: Sums, which says how it takes x; kElements and kBytes of a block; kScaled, how many codes share a scale, with x of 8 bits 16 or 32;
-// kHasMins, whether something is added to codes times scale; kOffset, what is taken off codes that multiply() leaves as they are; factors(), which
-// gives a sink the factors of some blocks of four rows, and multiply(), which adds the products of a block. With kScalesApart the scales are those of
-// the matrix, beside its codes.
+// Multiplies rows of blocks whose Type has:
+//   Sums              how it takes x
+//   kElements, kBytes of a block
+//   kScaled           how many codes share a scale; with x of 8 bits 16 or 32
+//   kHasMins          whether something is added to codes times scale
+//   kOffset           what is taken off each code; multiply() does not do that
+//   factors()         gives a sink the factors of some blocks of four rows
+//   multiply()        adds the products of a block
+//   kScalesApart      only where scales are those of the matrix, beside its codes
 template <class Type>
 void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   using Sums = typename Type::Sums;
@@ -539,9 +544,14 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// The same with ScaledSums. Type has kBytes of a block of 256; kUnit, a power of two that all scales are multiplied with; kNumber and, with kHasMins, kMin:
-// where the float16 numbers are that its scales and minimums are multiplied with; factors(), which gives sixteen bytes of each row; multiply() with these; and
-// with kOffset or kHasMins taken(), what is to be taken off.
+// The same with ScaledSums, of blocks of 256 whose Type has:
+//   kBytes            of a block
+//   kNumber           where the float16 number is that multiplies its scales
+//   kUnit             a power of two that multiplies them, too
+//   kOffset           what is taken off each code, where each sixteen columns have a factor; multiply() does not do that
+//   kHasMins          whether minimums are taken off: mins() has them times sums of x, kMin says where the float16 number is that multiplies them
+//   factors()         sixteen bytes of each row
+//   multiply()        adds the products of a block
 template <class Type>
 void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
@@ -562,7 +572,7 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
         if constexpr (Type::kHasMins) ForHalves(four.rows, start + Type::kMin, Type::kBytes, std::min(kAtOnce, blocks - b), put(mins));
       }
       next.ask(4 * (start + Type::kBytes));
-      HWY_UNROLL(1)  // or compilers keep x of one vector in memory for the next
+      HWY_UNROLL(4)
       for (std::size_t v = 0; v < kVectors; ++v) {
         ScaledSums sums;
         sums.rows = four.rows + v * kRowsOfVector;

@@ -40,8 +40,8 @@ using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
 HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) { return hn::And(bytes, hn::Set(FourWords(), mask)); }
 
-// The bits of codes that lie in bytes by twos: those of 32 neighbours in bits 0 and 1, of the next 32 in bits 2 and 3, and so on. kPair is which,
-// kBit where the lower of them is to be.
+// Two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2 and 3, and so on. Takes pair kPair, and
+// puts the lower bit at kBit.
 template <int kPair, int kBit>
 HWY_INLINE Codes TwoBits(Codes codes) {
   return MaskedShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
@@ -126,8 +126,8 @@ struct SixBitFactors {
   static constexpr bool kHasMins = true;
   static constexpr float kOffset = 0;
 
-  // Eight scales and then eight minimums. Of four bytes each: those of the first scales and of the first minimums with the highest bits of the others
-  // above them, and the low halves of the others, scales in the lower.
+  // Eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two bits of the other four above them; the
+  // same of minimums; and four bits of each of the others, scales in the low halves.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
     alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15, 63, 63, 63, 63, 0, 0, 0, 0};
@@ -182,7 +182,7 @@ struct Q5_KType : SixBitFactors<176> {
   }
 
  private:
-  // Groups 2 * kTwo and the next, whose fifth bits are two of the four bits in each byte.
+  // Groups 2 * kTwo and the next. A byte has four bits; two of them are the fifth bits of these groups.
   template <std::size_t kTwo>
   static HWY_INLINE void add_two(ScaledSums& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
