@@ -1,8 +1,12 @@
 // Digest: what a file claims about the bytes of a part.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace poise {
 
@@ -13,6 +17,40 @@ struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
   std::string text;          // as the file spells it: "sha256:9f86..."
   bool over_stored = false;  // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
+};
+
+// A digest, or none, in the room of a pointer: a large model has a hundred thousand. Copies share what they hold, whatever thread they are in.
+class HeldDigest {
+ public:
+  HeldDigest() noexcept = default;  // holds none
+  HeldDigest(const Digest& digest) : HeldDigest(digest.algorithm, digest.text, digest.over_stored) {}
+  HeldDigest(DigestAlgorithm algorithm, std::string_view text, bool over_stored);
+  HeldDigest(const HeldDigest& other) noexcept;
+  HeldDigest(HeldDigest&& other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
+  HeldDigest& operator=(HeldDigest other) noexcept {
+    std::swap(at_, other.at_);
+    return *this;
+  }
+  ~HeldDigest() { reset(); }
+
+  bool has_value() const { return at_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  void reset() noexcept;
+
+  // All that follow require: it holds one. The digest is made when it is asked for.
+  Digest operator*() const;
+  struct Made {
+    Digest digest;
+    const Digest* operator->() const { return &digest; }
+  };
+  Made operator->() const { return {**this}; }
+  DigestAlgorithm algorithm() const;
+  bool over_stored() const;
+  // Equal for digests of the same algorithm and text that are over the same bytes.
+  std::span<const std::byte> packed() const;
+
+ private:
+  const std::byte* at_ = nullptr;  // among those of others
 };
 
 }  // namespace poise

@@ -50,7 +50,7 @@ struct Part {
   DType dtype = DType::unknown;
   Boxed<std::string> spelling = {};  // of the type in the file, where it is not to_string(dtype)
   HeldBlob blob;                     // holds one
-  Boxed<Digest> digest = {};
+  HeldDigest digest = {};
 
   // The type as the file spells it.
   std::string_view type_name() const { return spelling ? std::string_view(*spelling) : to_string(dtype); }

@@ -19,6 +19,7 @@ struct poise_part {
   const poise_tensor* tensor = nullptr;
   const poise::Part* part = nullptr;
   std::optional<poise::Stored> location;
+  std::string digest;  // empty: none
 };
 
 // A tensor in its model, and its parts, made when they are first asked for.

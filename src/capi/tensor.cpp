@@ -25,7 +25,9 @@ poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
 const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
   std::call_once(tensor.once, [&] {
     std::vector<poise_part> parts;
-    for (const poise::Part& part : tensor_at(&tensor).parts) parts.push_back({&tensor, &part, part.blob->stored()});
+    for (const poise::Part& part : tensor_at(&tensor).parts) {
+      parts.push_back({&tensor, &part, part.blob->stored(), part.digest ? part.digest->text : std::string()});
+    }
     tensor.parts = std::move(parts);
   });
   return tensor.parts;
@@ -68,8 +70,8 @@ poise_part_info describe(const poise_part& handle) {
     out.stored_size = handle.location->length;
   }
   if (part.digest) {
-    out.digest = lend(part.digest->text);
-    out.digest_algorithm = c_algorithm(part.digest->algorithm);
+    out.digest = lend(handle.digest);
+    out.digest_algorithm = c_algorithm(part.digest.algorithm());
   }
   return out;
 }

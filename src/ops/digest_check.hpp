@@ -70,7 +70,7 @@ class DigestCheck {
     BlobPtr blob;            // the bytes that the digest is of
     const FileDigest* file;  // whose digest it is; null: the part's
 
-    const Digest& digest() const { return file != nullptr ? file->digest : *part->digest; }
+    Digest digest() const { return file != nullptr ? file->digest : *part->digest; }
     std::string where() const;  // "tensor a: data"
   };
   class ItemCheck;

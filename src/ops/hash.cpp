@@ -22,27 +22,29 @@
 namespace poise {
 namespace {
 
-// A part, or a whole file that it is in, and the digest that the model's files say this has. It has to be true: what is printed names the bytes that
-// were meant.
+// A part, or a whole file that it is in. A digest that the model's files say it has must be true: what is printed names the bytes that were meant.
 struct Item {
   const Tensor* tensor;
   const Part* part;
   BlobPtr blob;
-  const Digest* claimed;  // null: none that can be computed
-  bool is_part = true;
-  std::string file = {};    // "shard 00001: "
-  std::string sha256 = {};  // of parts
+  const FileDigest* file = nullptr;  // null: the part
+  std::string sha256 = {};           // of parts
 };
 
 class ItemHash final : public Visitor {
  public:
   static Visit visit(Item& item, Meter& meter) {
     auto hash = std::make_unique<ItemHash>(item, meter);
-    const bool sha256 = item.is_part || hash->claim_->needs_sha256();
+    const bool sha256 = item.file == nullptr || hash->claim_->needs_sha256();
     return {item.blob, sha256, std::move(hash)};
   }
   ItemHash(Item& item, Meter& meter) : item_(item), meter_(meter) {
-    if (item.claimed != nullptr) claim_.emplace(item.blob, *item.claimed);
+    const HeldDigest& digest = item.part->digest;
+    if (item.file != nullptr) {
+      claim_.emplace(item.blob, item.file->digest);
+    } else if (digest && is_computable(digest.algorithm())) {
+      claim_.emplace(item.blob, *digest);
+    }
   }
 
   void see(std::span<const std::byte> bytes) override {
@@ -55,7 +57,8 @@ class ItemHash final : public Visitor {
     const auto problem = claim_ ? claim_->wrong(std::move(sha256)) : std::nullopt;
     if (!problem) return;
     const auto at = item_.blob->stored();
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, item_.file, *problem),
+    const std::string file = item_.file == nullptr ? std::string() : item_.file->what + ": ";
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem),
                 at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
   }
 
@@ -77,8 +80,6 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
   scan.finish();
 }
 
-const Digest* computable(const Boxed<Digest>& digest) { return digest && is_computable(digest->algorithm) ? &*digest : nullptr; }
-
 ModelHash hash_model(const Model& model, const Progress& progress) {
   const std::vector<PartRef> parts = all_parts(model);
   const SameBefore same = same_bytes_before(parts);
@@ -86,11 +87,10 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
   std::vector<std::size_t> item_of(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     item_of[i] = same[i] ? item_of[*same[i]] : items.size();
-    if (!same[i]) items.push_back({parts[i].tensor, parts[i].part, parts[i].part->blob, computable(parts[i].part->digest)});
+    if (!same[i]) items.push_back({parts[i].tensor, parts[i].part, parts[i].part->blob});
   }
   for (const FileClaim& claim : file_claims(model, [](const Tensor&) { return true; })) {
-    if (is_computable(claim.file->digest.algorithm))
-      items.push_back({claim.tensor, claim.part, claim.bytes, &claim.file->digest, false, claim.file->what + ": "});
+    if (is_computable(claim.file->digest.algorithm)) items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
   }
   hash_items(items, progress);
   ModelHash result;

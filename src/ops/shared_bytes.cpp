@@ -49,10 +49,11 @@ SameBefore same_before_by(const std::vector<PartRef>& parts, Key (*key)(const Pa
 
 }  // namespace
 
-DigestedBytes::DigestedBytes(const Part& part)
-    : size(part.blob->size()),
-      digest(part.digest ? std::string_view(part.digest->text) : std::string_view()),
-      over_stored(part.digest && part.digest->over_stored) {
+DigestedBytes::DigestedBytes(const Part& part) : size(part.blob->size()) {
+  if (part.digest) {
+    const std::span<const std::byte> packed = part.digest.packed();
+    digest = {reinterpret_cast<const char*>(packed.data()), packed.size()};
+  }
   Stored at = part.blob->stored().value();
   source = at.source.get();
   offset = at.offset;

@@ -27,8 +27,7 @@ struct DigestedBytes {
   std::string encoding;
   unsigned swapped;
   std::uint64_t size;
-  std::string_view digest;
-  bool over_stored;
+  std::string_view digest;  // packed; empty: none
 };
 
 struct PartRef {

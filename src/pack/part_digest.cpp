@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,9 +70,9 @@ std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
 
 bool same_digest(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
 
-DigestClaim::DigestClaim(const BlobPtr& blob, const Digest& digest) : digest_(digest) {
-  if (BlobPtr digested = digested_blob(blob, digest); digested != blob) stored_ = std::move(digested);
-  if (!needs_sha256()) hasher_ = make_hasher(digest.algorithm);
+DigestClaim::DigestClaim(const BlobPtr& blob, Digest digest) : digest_(std::move(digest)) {
+  if (BlobPtr digested = digested_blob(blob, digest_); digested != blob) stored_ = std::move(digested);
+  if (!needs_sha256()) hasher_ = make_hasher(digest_.algorithm);
 }
 
 void DigestClaim::see(std::span<const std::byte> bytes) {

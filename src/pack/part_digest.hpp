@@ -44,8 +44,8 @@ bool same_digest(std::string_view a, std::string_view b);
 // A digest that a file says a blob has, checked while a scan shows the blob's bytes.
 class DigestClaim {
  public:
-  // Requires: the digest can be computed. Borrowed: it must outlive this.
-  DigestClaim(const BlobPtr& blob, const Digest& digest);
+  // Requires: the digest can be computed.
+  DigestClaim(const BlobPtr& blob, Digest digest);
 
   // True if wrong() takes the SHA-256 of the blob from the scan.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
@@ -55,7 +55,7 @@ class DigestClaim {
   std::optional<std::string> wrong(std::string sha256);
 
  private:
-  const Digest& digest_;
+  Digest digest_;
   BlobPtr stored_;                  // what the digest is of if these are not the blob's bytes
   std::unique_ptr<Hasher> hasher_;  // null: the scan's SHA-256 is the digest
 };

@@ -41,7 +41,7 @@ class ManifestBytes {
   }
 
  private:
-  static constexpr std::uint64_t kPieceBytes = 1 << 20;
+  static constexpr std::uint64_t kPieceBytes = 256 << 10;
 
   const Source& source_;
   std::uint64_t done_;

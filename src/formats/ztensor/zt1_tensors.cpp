@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,18 +29,6 @@ bool has_unknown_type(const Tensor& tensor) {
 
 // Sorts components as they were written: one without bytes begins where the next one does.
 std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) { return {component.offset, component.length}; }
-
-// Where a tensor's bytes begin: one without bytes comes before the one whose place it shares.
-struct Beginning {
-  std::uint64_t offset = UINT64_MAX;
-  bool has_bytes = false;
-  std::uint32_t index = 0;
-
-  friend bool operator<(const Beginning& a, const Beginning& b) {
-    if (a.offset != b.offset) return a.offset < b.offset;
-    return a.has_bytes != b.has_bytes ? b.has_bytes : a.index < b.index;
-  }
-};
 
 }  // namespace
 
@@ -68,17 +57,18 @@ class ModelBuilder1::Impl {
     sizes_known_ = true;
     tensor.parts.reserve(object.components.size());
     const auto index = static_cast<std::uint32_t>(model_.size());
-    Beginning& beginning = beginnings_.emplace_back();
-    beginning.index = index;
+    std::uint64_t begin = UINT64_MAX / 2;
+    bool has_bytes = false;
     for (Component& component : object.components) {
       require_place(tensor, component);
-      beginning.offset = std::min(beginning.offset, component.offset);
-      beginning.has_bytes = beginning.has_bytes || component.length > 0;
+      begin = std::min(begin, component.offset);
+      has_bytes = has_bytes || component.length > 0;
       if (component.length > 0) {
         extents_.push_back({component.offset, component.length, index, static_cast<std::uint32_t>(component.position - data_end_)});
       }
       tensor.parts.push_back(part(tensor, component));
     }
+    beginnings_.push_back(2 * begin + (has_bytes ? 1 : 0));
     resolve(tensor, object.position);
     if (object.big_endian) swap_bytes(tensor);
     try {
@@ -90,17 +80,19 @@ class ModelBuilder1::Impl {
 
   void finish() {
     require_disjoint();
-    if (!std::is_sorted(beginnings_.begin(), beginnings_.end())) {
-      std::sort(beginnings_.begin(), beginnings_.end());
-      std::vector<std::uint32_t> order;
-      order.reserve(beginnings_.size());
-      for (const Beginning& beginning : beginnings_) order.push_back(beginning.index);
-      model_.reorder(order);
-    }
+    sort_tensors();
     warn_of_more_parts();
   }
 
  private:
+  void sort_tensors() {
+    if (std::ranges::is_sorted(beginnings_)) return;
+    std::vector<std::uint32_t> order(beginnings_.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    std::ranges::sort(order, {}, [&](std::uint32_t tensor) { return std::pair(beginnings_[tensor], tensor); });
+    model_.reorder(order);
+  }
+
   [[noreturn]] void fail(const Tensor& tensor, std::uint64_t offset, std::string_view problem) const {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}: {}", context_, tensor.name, problem), source_->name(), offset);
   }
@@ -122,7 +114,7 @@ class ModelBuilder1::Impl {
     part.role = std::move(component.role);
     part.dtype = component.dtype;
     part.spelling = spelling_of(part.dtype, component.dtype_name);
-    if (!component.digest.empty()) part.digest = Digest{digest_algorithm(component.digest), std::move(component.digest), true};
+    if (!component.digest.empty()) part.digest = HeldDigest(digest_algorithm(component.digest), component.digest, true);
     return part;
   }
 
@@ -218,7 +210,8 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  std::vector<Beginning> beginnings_;
+  // Where each tensor's bytes begin, twice, and one if it has any: one without bytes comes before the one whose place it shares.
+  std::vector<std::uint64_t> beginnings_;
   // Of the tensor being built:
   std::string layout_;
   Layout kind_ = Layout::dense;

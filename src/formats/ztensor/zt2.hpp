@@ -71,7 +71,7 @@ struct StoredPart {
   std::string dtype;
   std::string type;  // empty: none
   HeldBlob blob;
-  Boxed<Digest> digest = {};  // of the file that the part was read from, where the blob is the part's
+  HeldDigest digest = {};  // of the file that the part was read from, where the blob is the part's
 };
 struct StoredTensor {
   std::string name;

@@ -1,5 +1,6 @@
 // The content digest of zTensor 2: a name for tensors that offsets, alignment, compression and shards have no part in.
 #include <algorithm>
+#include <optional>
 
 #include "formats/ztensor/zt2.hpp"
 #include "pack/part_digest.hpp"
@@ -15,10 +16,10 @@ std::string computed_digest(const Blob& blob) {
   return digest_text(DigestAlgorithm::xxh3, hasher->finish());
 }
 
-// What the file says of the decoded bytes of a part that is stored as it is.
-const Digest* known_digest(const StoredPart& part) {
-  const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
-  return known ? &*part.digest : nullptr;
+// What the file says of the decoded bytes of a part that is written as it was read.
+std::optional<Digest> known_digest(const StoredPart& part) {
+  const bool known = part.digest && !part.digest.over_stored() && part.digest.algorithm() != DigestAlgorithm::none;
+  return known ? std::optional(*part.digest) : std::nullopt;
 }
 
 class Content {
@@ -45,9 +46,9 @@ class Content {
   Value describe(const StoredPart& part) {
     Attributes description{{"dtype", part.dtype}};
     if (!part.type.empty()) description.set("type", part.type);
-    const Digest* known = known_digest(part);
-    all_sha256_ = all_sha256_ && known != nullptr && known->algorithm == DigestAlgorithm::sha256;
-    description.set("digest", known != nullptr ? known->text : computed_digest(*part.blob));
+    const std::optional<Digest> known = known_digest(part);
+    all_sha256_ = all_sha256_ && known && known->algorithm == DigestAlgorithm::sha256;
+    description.set("digest", known ? known->text : computed_digest(*part.blob));
     return description;
   }
 

@@ -9,6 +9,7 @@
 // name, a size and a digest.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -103,7 +104,9 @@ class ModelBuilder final : public ManifestListener2 {
   void begin(const std::vector<Shard>& shards, std::size_t objects) override {
     heaps_.emplace(input_, options_, shards);
     model_.reserve(objects);
-    places_.reserve(objects);
+    offsets_.reserve(objects);
+    if (!shards.empty()) ranks_.reserve(objects);
+    has_shards_ = !shards.empty();
     heaps_->find("")->extents.reserve(objects + 1);
   }
 
@@ -120,7 +123,8 @@ class ModelBuilder final : public ManifestListener2 {
     for (std::uint32_t i = 0; i < object.components.size(); ++i) {
       Component& component = object.components[i];
       Heap& heap = place(tensor.name, component);
-      if (i == 0) places_.push_back({component.offset, heap.rank, index});
+      if (i == 0) offsets_.push_back(component.offset);
+      if (i == 0 && has_shards_) ranks_.push_back(heap.rank);
       if (component.length > 0) heap.extents.push_back({component.offset, component.length, index, in_manifest(component.position)});
       tensor.parts.push_back(part(tensor.name, heap, component));
     }
@@ -143,13 +147,6 @@ class ModelBuilder final : public ManifestListener2 {
  private:
   static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
 
-  // Where a tensor's first part is.
-  struct Place {
-    std::uint64_t offset;
-    std::uint32_t heap;  // its rank
-    std::uint32_t tensor;
-  };
-
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position, std::string_view problem) const {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem), input_.source->name(), position);
   }
@@ -170,15 +167,14 @@ class ModelBuilder final : public ManifestListener2 {
   const Tensor& tensor(std::uint32_t index) const { return model_.tensors()[index]; }
 
   void sort_tensors() {
-    const auto before = [&](const Place& a, const Place& b) {
-      if (a.heap != b.heap) return a.heap < b.heap;
-      return a.offset != b.offset ? a.offset < b.offset : tensor(a.tensor).name < tensor(b.tensor).name;
+    const auto before = [this](std::uint32_t a, std::uint32_t b) {
+      if (has_shards_ && ranks_[a] != ranks_[b]) return ranks_[a] < ranks_[b];
+      return offsets_[a] != offsets_[b] ? offsets_[a] < offsets_[b] : tensor(a).name < tensor(b).name;
     };
-    if (std::ranges::is_sorted(places_, before)) return;
-    std::ranges::sort(places_, before);
-    std::vector<std::uint32_t> order;
-    order.reserve(places_.size());
-    for (const Place& place : places_) order.push_back(place.tensor);
+    std::vector<std::uint32_t> order(offsets_.size());
+    std::iota(order.begin(), order.end(), std::uint32_t{0});
+    if (std::ranges::is_sorted(order, before)) return;
+    std::ranges::sort(order, before);
     model_.reorder(order);
   }
 
@@ -201,7 +197,7 @@ class ModelBuilder final : public ManifestListener2 {
     part.role = std::move(component.role);
     part.dtype = component.dtype;
     part.spelling = spelling_of(part.dtype, component.dtype_name);
-    if (!component.digest.empty()) part.digest = Digest{digest_algorithm2(component.digest), std::move(component.digest), false};
+    if (!component.digest.empty()) part.digest = HeldDigest(digest_algorithm2(component.digest), component.digest, false);
     return part;
   }
 
@@ -226,7 +222,10 @@ class ModelBuilder final : public ManifestListener2 {
   std::optional<Heaps> heaps_;
   // By place and size: many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
-  std::vector<Place> places_;
+  // Of each tensor's first part.
+  std::vector<std::uint64_t> offsets_;
+  std::vector<std::uint32_t> ranks_;  // of its heap; empty: all are in this file
+  bool has_shards_ = false;
 };
 
 bool sniff(const Input& input) {

@@ -1,0 +1,148 @@
+// Digests packed side by side: a byte for the kind, then
+//
+//   sha256, crc32c, xxh3    the digest's own bytes, if their usual spelling is the file's
+//   all others              the length of the text (u32 of the machine), the text
+//
+// They share slabs of 64 KiB. A slab counts what holds it and goes with the last of them.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "pack/part_digest.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kSlabBytes = 64 << 10;  // and the multiple that slabs begin at: a place tells its slab
+constexpr std::byte kOverStored{0x80};
+constexpr std::byte kAsText{0x40};
+constexpr std::byte kAlgorithm{0x0f};
+
+struct Slab {
+  std::atomic<std::size_t> holders = 1;
+  std::size_t bytes = kSlabBytes;
+  std::size_t used = sizeof(Slab);
+
+  std::byte* memory() { return reinterpret_cast<std::byte*>(this); }
+
+  // A slab with one holder. Requires: bytes >= kSlabBytes.
+  static Slab* make(std::size_t bytes) {
+    auto* slab = new (::operator new(bytes, std::align_val_t(kSlabBytes))) Slab;
+    slab->bytes = bytes;
+    return slab;
+  }
+  // Of a digest, which begins in its first kSlabBytes.
+  static Slab* of(const std::byte* digest) {
+    return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(digest) & ~std::uintptr_t{kSlabBytes - 1});  // NOLINT(performance-no-int-to-ptr)
+  }
+  void let_go() {
+    if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(static_cast<void*>(this), std::align_val_t(kSlabBytes));
+  }
+};
+
+// Room for a digest, which holds its slab.
+std::byte* new_place(std::size_t size) {
+  static std::mutex mutex;
+  static Slab* current = nullptr;
+  const std::size_t largest = kSlabBytes - sizeof(Slab);
+  if (size > largest) return Slab::make(sizeof(Slab) + size)->memory() + sizeof(Slab);
+  const std::lock_guard lock(mutex);
+  if (current == nullptr || current->bytes - current->used < size) {
+    Slab* const next = Slab::make(kSlabBytes);
+    if (current != nullptr) current->let_go();
+    current = next;
+  }
+  std::byte* const place = current->memory() + current->used;
+  current->used += size;
+  current->holders.fetch_add(1, std::memory_order_relaxed);
+  return place;
+}
+
+std::size_t bytes_of(DigestAlgorithm algorithm) {
+  switch (algorithm) {
+    case DigestAlgorithm::sha256: return 32;
+    case DigestAlgorithm::crc32c: return 4;
+    case DigestAlgorithm::xxh3: return 8;
+    case DigestAlgorithm::none:
+    case DigestAlgorithm::unknown: break;
+  }
+  return 0;
+}
+
+std::string spelled(DigestAlgorithm algorithm, std::span<const std::byte> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  digits.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    digits += kDigits[std::to_integer<std::size_t>(byte >> 4)];
+    digits += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+  }
+  return digest_text(algorithm, std::move(digits));
+}
+
+// The bytes that a text spells in the usual way; none: it does not.
+struct Digits {
+  std::array<std::byte, 32> bytes{};
+  std::size_t count = 0;
+};
+Digits digits_of(DigestAlgorithm algorithm, std::string_view text) {
+  Digits digits;
+  const std::size_t count = bytes_of(algorithm);
+  if (count == 0 || text.size() < 2 * count) return digits;
+  const char* at = text.data() + text.size() - 2 * count;
+  for (std::size_t i = 0; i < count; ++i, at += 2) {
+    unsigned byte = 0;
+    if (const auto [stop, error] = std::from_chars(at, at + 2, byte, 16); error != std::errc() || stop != at + 2) return digits;
+    digits.bytes[i] = static_cast<std::byte>(byte);
+  }
+  if (spelled(algorithm, std::span(digits.bytes).first(count)) == text) digits.count = count;
+  return digits;
+}
+
+}  // namespace
+
+HeldDigest::HeldDigest(DigestAlgorithm algorithm, std::string_view text, bool over_stored) {
+  const Digits digits = digits_of(algorithm, text);
+  const auto length = static_cast<std::uint32_t>(text.size());
+  const bool is_text = digits.count == 0;
+  std::byte* const place = new_place(1 + (is_text ? sizeof(length) + length : digits.count));
+  place[0] = static_cast<std::byte>(algorithm) | (over_stored ? kOverStored : std::byte{}) | (is_text ? kAsText : std::byte{});
+  if (is_text) {
+    std::memcpy(place + 1, &length, sizeof(length));
+    std::memcpy(place + 1 + sizeof(length), text.data(), length);
+  } else {
+    std::copy_n(digits.bytes.begin(), digits.count, place + 1);
+  }
+  at_ = place;
+}
+
+HeldDigest::HeldDigest(const HeldDigest& other) noexcept : at_(other.at_) {
+  if (at_ != nullptr) Slab::of(at_)->holders.fetch_add(1, std::memory_order_relaxed);
+}
+
+void HeldDigest::reset() noexcept {
+  if (const std::byte* const at = std::exchange(at_, nullptr)) Slab::of(at)->let_go();
+}
+
+DigestAlgorithm HeldDigest::algorithm() const { return static_cast<DigestAlgorithm>(*at_ & kAlgorithm); }
+bool HeldDigest::over_stored() const { return (*at_ & kOverStored) != std::byte{}; }
+
+std::span<const std::byte> HeldDigest::packed() const {
+  if ((*at_ & kAsText) == std::byte{}) return {at_, 1 + bytes_of(algorithm())};
+  std::uint32_t length = 0;
+  std::memcpy(&length, at_ + 1, sizeof(length));
+  return {at_, 1 + sizeof(length) + length};
+}
+
+Digest HeldDigest::operator*() const {
+  const std::span<const std::byte> rest = packed().subspan(1);
+  if ((*at_ & kAsText) == std::byte{}) return {algorithm(), spelled(algorithm(), rest), over_stored()};
+  const std::span<const std::byte> text = rest.subspan(sizeof(std::uint32_t));
+  return {algorithm(), std::string(reinterpret_cast<const char*>(text.data()), text.size()), over_stored()};
+}
+
+}  // namespace poise
