@@ -93,6 +93,13 @@ class TextTable {
     return std::nullopt;
   }
 
+  // Gives what is at position p the position positions[p]. Requires: there is one for each.
+  void renumber(std::span<const std::uint32_t> positions) {
+    for (Slot& slot : slots_) {
+      if (!slot.is_free()) slot = Slot(slot.tag(), positions[slot.position()]);
+    }
+  }
+
  private:
   static constexpr std::size_t kAtOnce = 32;
 

@@ -1,6 +1,8 @@
 // poise inspect: what is inside a file, from its headers alone.
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 
 #include "bytes/checked.hpp"
 #include "cli/commands.hpp"
+#include "cli/inspect_json.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "views/dense.hpp"
@@ -22,77 +25,6 @@ struct Options {
   bool tensors = false;
   ReadOptions read;
 };
-
-Attributes vocabulary_json(const Vocabulary& vocabulary) {
-  return {{"size", vocabulary.size()},   {"bos_id", vocabulary.bos_id}, {"eos_id", vocabulary.eos_id},
-          {"pad_id", vocabulary.pad_id}, {"unk_id", vocabulary.unk_id}, {"max_length", vocabulary.max_length}};
-}
-
-Attributes part_json(const Part& part) {
-  Attributes map{{"role", part.role}, {"dtype", part.shown_type()}};
-  const auto at = part.blob->stored();
-  map.set("file", at ? Value(at->source->name()) : Value());
-  map.set("offset", at ? Value(at->offset) : Value());
-  map.set("length", at ? at->length : part.blob->size());
-  map.set("encoding", at ? at->encoding : "raw");
-  map.set("digest", part.digest ? Value(part.digest->text) : Value());
-  return map;
-}
-
-// A file's own attributes, and the scale that ALT stores beside them.
-Attributes attributes_json(const Tensor& tensor) {
-  Attributes map = tensor.attributes;
-  if (tensor.layout.affine() != nullptr) {
-    const Affine affine = tensor.layout.affine()->get();
-    map.set("delta", static_cast<double>(affine.delta));
-    map.set("min", static_cast<double>(affine.min));
-    map.set("max", static_cast<double>(affine.max));
-    map.set("packed", affine.packed);
-  }
-  return map;
-}
-
-Attributes tensor_json(const Tensor& tensor) {
-  Value::Array parts;
-  for (const Part& part : tensor.parts) parts.emplace_back(part_json(part));
-  return {{"name", tensor.name},
-          {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
-          {"layout", tensor.layout.name()},
-          {"attributes", attributes_json(tensor)},
-          {"parts", std::move(parts)}};
-}
-
-std::string describe(const Finding& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
-
-std::string indented(std::string_view text, std::size_t spaces) {
-  std::string result(spaces, ' ');
-  for (const char c : text) {
-    result += c;
-    if (c == '\n') result.append(spaces, ' ');
-  }
-  return result;
-}
-
-void print_json(const Model& model, const Options& options) {
-  Value::Array warnings;
-  for (const Finding& warning : model.warnings) warnings.emplace_back(describe(warning));
-  Attributes root{{"path", options.path}, {"format", model.origin.format}, {"size", model.origin.size}};
-  root.set("card", card_to_attributes(model.card));
-  root.set("config", whole_config(model));
-  root.set("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
-  root.set("attributes", model.attributes);
-  root.set("warnings", std::move(warnings));
-  std::string text = to_json(root, 2);
-  text.erase(text.rfind('\n'));
-  fmt::print("{},\n  \"tensors\": [", text);
-  // One by one: as values all of them would take many times the memory of the model.
-  const char* before = "\n";
-  for (const Tensor& tensor : model.tensors()) {
-    fmt::print("{}{}", before, indented(to_json(tensor_json(tensor), 2), 4));
-    before = ",\n";
-  }
-  fmt::print("{}]\n}}\n", model.size() > 0 ? "\n  " : "");
-}
 
 void print_field(std::string_view label, const std::string& value) { fmt::print("  {:<14}{}\n", label, printable(value)); }
 
@@ -227,7 +159,7 @@ void inspect(const Options& options) {
   // no leak.)
   static const Model& model = *new Model(open(options.path, options.read));
   if (options.json) {
-    print_json(model, options);
+    print_inspection_json(model, options.path);
   } else {
     print_table(model, options);
   }

@@ -99,10 +99,9 @@ void Model::reorder(const std::vector<std::uint32_t>& order) {
     tensors_[at] = std::move(held);
     done[at] = true;
   }
-  by_name_ = nullptr;
-  reserve(tensors_.size());
-  const auto name_at = [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; };
-  for (std::uint32_t at = 0; at < tensors_.size(); ++at) by_name_->insert(tensors_[at].name, at, name_at);
+  std::vector<std::uint32_t> positions(order.size());
+  for (std::uint32_t at = 0; at < order.size(); ++at) positions[order[at]] = at;
+  if (by_name_) by_name_->renumber(positions);
 }
 
 const Tensor* Model::find(std::string_view name) const {

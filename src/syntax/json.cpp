@@ -1,4 +1,4 @@
-// JSON text: values written, and read with the bounds that a hostile text calls for.
+// Reads JSON text, with the bounds that a hostile text calls for. json_write.cpp writes it.
 //
 // simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each one is.
 #include "syntax/json.hpp"
@@ -7,11 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
 #include <deque>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
@@ -47,120 +44,6 @@ std::string excerpt(std::string_view text) {
   }
   return text.size() > kLongest ? result + "..." : result;
 }
-
-std::string hex(const Value::Bytes& bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
-  return text;
-}
-
-// The shortest digits that are read as the same number; always with a point or an exponent, which tell it from an integer.
-std::string number_text(double number) {
-  std::array<char, 32> buffer;
-  const double size = std::abs(number);
-  const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
-  std::string text(buffer.data(), end);
-  return plain && text.find('.') == std::string::npos ? text + ".0" : text;
-}
-
-// Writes values as JSON text.
-class Writer {
- public:
-  explicit Writer(int indent) : indent_(indent) {}
-
-  std::string take() { return std::move(text_); }
-  void write(const Value& value) { std::visit(*this, value.storage()); }
-
-  void operator()(std::nullptr_t) { text_ += "null"; }
-  void operator()(bool value) { text_ += value ? "true" : "false"; }
-  void operator()(std::int64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
-  void operator()(std::uint64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
-  void operator()(double number) { text_ += std::isfinite(number) ? number_text(number) : "null"; }
-  void operator()(const std::string& text) { quote(text); }
-  void operator()(const Value::Bytes& bytes) { quote(hex(bytes)); }
-  void operator()(const Value::Array& array) {
-    list('[', array, ']', [&](const Value& item) { write(item); });
-  }
-  void operator()(const Value::Pairs& pairs) {
-    list('[', pairs, ']', [&](const auto& pair) { list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); }); });
-  }
-  void operator()(const Attributes& map) {
-    list('{', map, '}', [&](const Attributes::Entry& entry) {
-      quote(entry.first);
-      text_ += indent_ < 0 ? ":" : ": ";
-      write(entry.second);
-    });
-  }
-
- private:
-  // U+FFFD takes the place of each byte that is no UTF-8.
-  void quote(std::string_view text) {
-    text_ += '"';
-    while (!text.empty()) {
-      const std::size_t length = plain_length(text);
-      text_ += text.substr(0, length);
-      text.remove_prefix(length);
-      if (text.empty()) break;
-      escape(text.front());
-      text.remove_prefix(1);
-    }
-    text_ += '"';
-  }
-
-  // How many bytes of a text need no escape.
-  static std::size_t plain_length(std::string_view text) {
-    std::size_t length = 0;
-    while (length < text.size()) {
-      const auto byte = static_cast<unsigned char>(text[length]);
-      if (byte < 0x20 || byte == '"' || byte == '\\') break;
-      const std::size_t character = byte < 0x80 ? 1 : character_length(text.substr(length));
-      if (character == 0) break;
-      length += character;
-    }
-    return length;
-  }
-
-  // Writes what takes the place of a byte that a JSON string cannot hold.
-  void escape(char front) {
-    constexpr std::string_view kNamed = "\"\\\b\f\n\r\t";
-    constexpr std::string_view kNames = "\"\\bfnrt";
-    if (const auto named = kNamed.find(front); named != std::string_view::npos) {
-      text_ += '\\';
-      text_ += kNames[named];
-    } else if (static_cast<unsigned char>(front) < 0x20) {
-      fmt::format_to(std::back_inserter(text_), "\\u{:04x}", static_cast<unsigned>(front));
-    } else {
-      text_ += kReplacementCharacter;
-    }
-  }
-
-  void new_line() {
-    if (indent_ < 0) return;
-    text_ += '\n';
-    text_.append(depth_ * static_cast<std::size_t>(indent_), ' ');
-  }
-
-  template <typename Items, typename Write>
-  void list(char open, const Items& items, char close, Write&& write_item) {
-    text_ += open;
-    ++depth_;
-    bool first = true;
-    for (const auto& item : items) {
-      if (!first) text_ += ',';
-      first = false;
-      new_line();
-      write_item(item);
-    }
-    --depth_;
-    if (!first) new_line();
-    text_ += close;
-  }
-
-  int indent_;
-  std::size_t depth_ = 0;
-  std::string text_;
-};
 
 // The most bytes of text that the values of a large text take on average: what simdjson notes of each token is a multiple of them.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
@@ -588,12 +471,6 @@ bool JsonValue::walk_members(bool unique, TakeMember take) {
 }
 
 Value JsonValue::tree() { return parser_.tree(*this); }
-
-std::string to_json(const Value& value, int indent) {
-  Writer writer(indent);
-  writer.write(value);
-  return writer.take();
-}
 
 Value parse_json(std::string_view text, const std::string& name, std::uint64_t offset) {
   return JsonParser(JsonText(text), name, offset, ValueBudget(text.size())).parse();

@@ -19,6 +19,9 @@ namespace poise {
 // As poise::parse_json(), which takes the usual budget.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
+// Appends a text as to_json() quotes it: U+FFFD takes the place of each byte that is no UTF-8.
+void append_quoted(std::string& out, std::string_view text);
+
 // A text in memory of its own, with the room that the parser wants after it.
 class JsonText {
  public:

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,6 +36,22 @@ TEST(TextTable, FindsWhatAMapFinds) {
   EXPECT_FALSE(table.find("0", text_at));
   EXPECT_FALSE(table.insert("0", 0, text_at));
   EXPECT_TRUE(table.find("0", text_at));
+}
+
+TEST(TextTable, FindsTextsByTheirNewPositions) {
+  constexpr std::uint32_t kCount = 1000;
+  std::vector<std::string> texts;
+  TextTable table;
+  table.renumber({});
+  for (std::uint32_t i = 0; i < kCount; ++i) texts.push_back(std::to_string(i));
+  const auto text_at = [&](std::uint32_t at) -> std::string_view { return texts[at]; };
+  for (std::uint32_t i = 0; i < kCount; ++i) table.insert(texts[i], i, text_at);
+  std::vector<std::uint32_t> positions(kCount);
+  for (std::uint32_t i = 0; i < kCount; ++i) positions[i] = kCount - 1 - i;
+  table.renumber(positions);
+  std::ranges::reverse(texts);
+  for (std::uint32_t i = 0; i < kCount; ++i) EXPECT_EQ(table.find(texts[i], text_at), i);
+  EXPECT_FALSE(table.find("1000", text_at));
 }
 
 TEST(KeySet, KnowsEachKeyFewOrMany) {
