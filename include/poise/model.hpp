@@ -28,7 +28,7 @@ namespace poise {
 class TextTable;
 class TokenTexts;
 
-// Who made the model. Empty strings: not known.
+// Where the model comes from. Empty strings: not known.
 struct Card {
   std::string model_type;  // "mistral", "llama", "tiny_llama": also decides which transformer runs it
   std::string base_model;  // "mistralai/Mistral-7B-v0.1"
@@ -176,7 +176,7 @@ class Vocabulary {
   float score(std::size_t id) const { return tokens_[id].score; }
   TokenType type(std::size_t id) const { return tokens_[id].type; }
 
-  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: nobody did. Adding a token
+  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: none did. Adding a token
   // takes it away; copies share it.
   const std::shared_ptr<const TokenTexts>& texts() const { return texts_.table; }
   void share_texts(std::shared_ptr<const TokenTexts> texts) { texts_.table = std::move(texts); }

@@ -30,7 +30,7 @@ struct NameBeginning {
   std::string_view other;
 };
 
-// Who reads weights that can be stored in several forms.
+// The readers of weights that can be stored in several forms.
 enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
 // A model with its weights in another form.
@@ -71,8 +71,8 @@ struct Family {
 
   // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form has.
   std::span<const std::string_view> forms = {};
-  // The model in the form that its reader takes, computed when it is read; where it is to be `numbers`, codes that are several tensors become those.
-  // Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says.
+  // The model in the form that its reader takes, by views that compute when they are read. With `numbers`, codes that several tensors hold become
+  // numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
   // The quant_method of a quantization_config that it follows; empty: none.
   std::string_view quantization = {};

@@ -1,4 +1,4 @@
-// Input: what is to be read, and what a look at its first bytes tells of it.
+// Input: a file or directory to read, and what its first bytes tell of it.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace poise {
 std::span<const std::string_view> block_recipe_names();
 bool is_block_recipe(std::string_view name);
 
-// Matrices that llama-quantize leaves as they are whatever is asked for, by how their names end.
+// Matrices that llama-quantize never quantizes, by how their names end.
 bool is_never_blocks(std::string_view name);
 
 class BlockRecipe {

@@ -14,7 +14,7 @@ Error with_remedies_of(Error error, const Error& other) {
   return error;
 }
 
-// Whose bytes hold the place that a decoder tells.
+// Names the part whose bytes hold the place of a decoder's error.
 Error named(const Error& error, std::initializer_list<const Model*> models) {
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {

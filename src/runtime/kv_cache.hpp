@@ -1,6 +1,6 @@
 // KvCache: the keys and values of the positions that later ones may look at.
 //
-// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots lie side by side,
+// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots are side by side,
 // so that one vector holds the same element of several: scores then need no sums across lanes. Memory is taken as positions come.
 #pragma once
 

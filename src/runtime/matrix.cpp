@@ -141,7 +141,7 @@ StoredForm stored_form(const Tensor& tensor) {
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
 }
 
-// Some rows of a matrix that lies in memory with others. Requires: they begin at a whole byte.
+// Some rows of a matrix that is in memory with others. Requires: they begin at a whole byte.
 class MatrixOfSeveral final : public Matrix {
  public:
   MatrixOfSeveral(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)

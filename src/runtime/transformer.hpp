@@ -27,7 +27,7 @@ class Transformer {
   // Tokens it knows: the length of a row of logits.
   std::size_t vocabulary_size() const { return vocabulary_size_; }
 
-  // A sequence that grows beyond so many tokens is to be computed anew from the first, with Sequence::is_long; 0: never.
+  // Callers compute a sequence that grows beyond so many tokens anew from the first, with Sequence::is_long; 0: never.
   virtual std::size_t anew_after() const = 0;
 
   // An empty sequence, with room for `context` positions.

@@ -9,7 +9,7 @@ namespace poise {
 BlobPtr make_decoded_blob(const Tensor& tensor);
 
 // A qint4 tensor with one code a byte as one with two codes a byte. Reading throws invalid_file for a code that does not
-// fit four bits. Other tensors are returned as they are.
+// fit four bits. Other tensors come back unchanged.
 Tensor with_packed_codes(const Tensor& tensor);
 
 }  // namespace poise

@@ -36,7 +36,7 @@ constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
 // How the numbers of a group become codes: code = round(number / factor) + zero.
 struct GroupScale {
-  std::uint16_t half;  // the factor, as it is stored: float16
+  std::uint16_t half;  // the stored factor: float16
   std::uint8_t zero;
 };
 

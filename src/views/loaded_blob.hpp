@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// What has to be in memory as a whole, and is stored compressed: indices, and words of codes.
+// What must be in memory as a whole, and is stored compressed: indices, and words of codes.
 inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
 
 // Borrows the bytes, or copies them where that is not possible. Throws unsupported where a compressed blob would take

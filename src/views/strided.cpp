@@ -297,7 +297,7 @@ std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bo
   return strides;
 }
 
-// The elements, each as it is stored.
+// The stored elements, one by one.
 BlobPtr gathered(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;

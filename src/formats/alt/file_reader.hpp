@@ -39,7 +39,7 @@ class FileReader {
 
   // Reads marker and size at the position, which is a section's beginning.
   OpenSection open_section(Section section);
-  // Behind the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number of
+  // After the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number of
   // bytes that the files of some writers leave out of section_size, 0 for none.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
   // Fails unless a section or the end marker begins here. Moves nothing.

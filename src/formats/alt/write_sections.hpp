@@ -50,7 +50,7 @@ struct WrittenForm {
   bool general = true;               // there is a general section
   std::string_view empty_text = {};  // what an empty text of the general section becomes
   std::span<const ParameterField> parameters = {};
-  std::optional<ParameterOrder> order = {};  // that readers have to find in the section
+  std::optional<ParameterOrder> order = {};  // which readers must find in the section
   bool seq_len = true;                       // the tokenizer section says how long the longest sequence is
   std::span<const TokenField> token = {};
   TypeNumbering types = TypeNumbering::canonical;

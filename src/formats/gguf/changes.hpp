@@ -20,7 +20,7 @@ struct Heads {
 // transposed matrix are decoded. Throws invalid_file (without path) for rows that are not those heads. Of stacked tensors these are the parts.
 std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads);
 
-// A tensor as transformers has it, as llama.cpp wants it. Throws unsupported where that cannot be made. Requires: the tensor is dense, or blocks.
+// The tensor of llama.cpp for one of transformers. Throws unsupported where that cannot be made. Requires: the tensor is dense, or blocks.
 Tensor done(Tensor tensor, Change change, const Heads& heads);
 
 }  // namespace poise::gguf

@@ -30,7 +30,7 @@ enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean,
 
 class HeaderReader;
 
-// A value, while its header is read. It is asked once, with the kind that it has to have; one that is not asked is passed over.
+// A value, while its header is read. Callers ask it once, for the kind that it must have; one that they do not ask is passed over.
 class MetadataValue {
  public:
   // Where its type is in the file.

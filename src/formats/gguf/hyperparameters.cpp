@@ -66,7 +66,7 @@ bool fits(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
 }
 
-// A configuration as it is read from entries.
+// Reads a configuration from entries.
 class Reader {
  public:
   Reader(Entries& entries, const Architecture& architecture, const Model& model) : entries_(entries), architecture_(architecture), model_(model) {}

@@ -16,8 +16,8 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 // take a pass over the data.
 Tensor to_stored_affine(const Tensor& tensor);
 
-// The tensor with a scale that takes as many bytes as any, instead of its own, which may take a pass over the elements to find. Others than
-// affine ones as they are.
+// The tensor with a scale that takes as many bytes as any, instead of its own, which may take a pass over the elements to find. Tensors
+// that are not affine come back unchanged.
 Tensor with_longest_scale(Tensor tensor);
 
 // Turns a tensor that carries the attribute back; leaves others alone. Throws invalid_file (without path) when the

@@ -26,7 +26,7 @@ constexpr std::string_view kAttributes = "attributes";
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// The entries of a map as they are encoded: those that are not changed stay as they are to the byte. Keys and appended entries are
+// The encoded entries of a map: those that are not changed keep their bytes. Keys and appended entries are
 // not copied.
 class EncodedMap {
  public:

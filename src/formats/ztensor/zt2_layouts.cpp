@@ -66,7 +66,7 @@ void check_sparse(const Tensor& tensor) {
 constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
-// gguf.<type>/1: blocks of ggml's as they are.
+// gguf.<type>/1: ggml's blocks.
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");

@@ -57,7 +57,7 @@ struct Reference {
   std::size_t digest = 0;  // its number among those of all parts
 };
 
-// The files of one save: the main one, or data shards that are begun when the one before is full.
+// The files of one save: the main one, or data shards, of which each begins when the one before is full.
 class Heap {
  public:
   Heap(Output& output, const WriteOptions& options)
