@@ -1,6 +1,7 @@
 #include "family/gpt_oss_experts.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -93,21 +94,21 @@ class Layer {
   // `prefix`: "model.layers.3.mlp.experts."
   Layer(const Model& model, std::string prefix, Model& out) : model_(model), family_(family_of(model)), prefix_(std::move(prefix)), out_(out) {}
 
+  // The tensors that have been made into others.
+  const std::set<const Tensor*>& used() const { return used_; }
+
   void make(GptOssForm from, GptOssForm to) {
     if (from == GptOssForm::separate) return to == GptOssForm::packed ? pack(experts()) : stack(experts());
     if (to == GptOssForm::numbers) return unpack();
-    if (from == GptOssForm::packed) {
-      separate_packed();
-    } else {
-      separate_numbers();
-    }
-    separate_biases();
+    separate_biases(from == GptOssForm::packed ? separate_packed() : separate_numbers());
   }
 
-  std::vector<Separate> experts() const {
+ private:
+  // There is one at least.
+  std::vector<Separate> experts() {
     std::vector<Separate> all;
     const auto count = [&] { return fmt::format("{}.", all.size()); };
-    while (find_weight(model_, family_, prefix_ + count() + "gate_proj.weight") != nullptr) {
+    while (all.empty() || find_weight(model_, family_, prefix_ + count() + "gate_proj.weight") != nullptr) {
       const auto one = [&](std::string_view name) { return &required(count() + std::string(name)); };
       all.push_back(
           {one("gate_proj.weight"), one("up_proj.weight"), one("down_proj.weight"), one("gate_proj.bias"), one("up_proj.bias"), one("down_proj.bias")});
@@ -116,27 +117,27 @@ class Layer {
       require_like(*last.gate, *all.front().gate);
       require_like(*last.up, *all.front().gate);
       require_like(*last.down, *all.front().down);
-      require_like(*last.gate_bias, *all.front().gate_bias);
-      require_like(*last.up_bias, *all.front().gate_bias);
-      require_like(*last.down_bias, *all.front().down_bias);
+      for (const auto& [bias, matrix] : {std::pair(last.gate_bias, last.gate), std::pair(last.up_bias, last.up), std::pair(last.down_bias, last.down)})
+        require_shape(*bias, {matrix->shape[0]});
     }
     return all;
   }
 
- private:
-  const Tensor& required(std::string_view name) const {
+  const Tensor& required(std::string_view name) {
     const Tensor* tensor = find_weight(model_, family_, prefix_ + std::string(name));
     if (tensor == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}{} is missing", prefix_, name));
+    used_.insert(tensor);
     return *tensor;
+  }
+  static void require_shape(const Tensor& tensor, const Shape& shape) {
+    if (!(tensor.shape == shape)) fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
   }
   static void require_like(const Tensor& tensor, const Tensor& other) {
     if (!(tensor.shape == other.shape))
       fail(tensor, fmt::format("its shape is {}, that of {} is {}", to_string(tensor.shape), other.name, to_string(other.shape)));
   }
   std::string named(std::uint64_t expert, std::string_view module) const { return fmt::format("{}{}.{}", prefix_, expert, module); }
-  Tensor mx(std::string_view name) const {
-    return joined_mx(required(fmt::format("{}{}", name, kGptOssBlocks)), required(fmt::format("{}{}", name, kGptOssScales)));
-  }
+  Tensor mx(std::string_view name) { return joined_mx(required(fmt::format("{}{}", name, kGptOssBlocks)), required(fmt::format("{}{}", name, kGptOssScales))); }
   void carry(std::string_view name) {
     Tensor tensor = required(name);
     tensor.name = prefix_ + std::string(name);
@@ -170,7 +171,14 @@ class Layer {
                          make_mxfp4_blocks(some(packed.require("data"), groups * 16), some(packed.require("scales"), groups))));
   }
 
-  void separate_packed() {
+  // What its biases have to fit.
+  struct Sizes {
+    std::uint64_t count;
+    std::uint64_t gate_up;
+    std::uint64_t down;
+  };
+
+  Sizes separate_packed() {
     const Tensor gate_up = mx("gate_up_proj");
     const Tensor down = mx("down_proj");
     if (gate_up.shape[1] % 2 != 0) fail(required("gate_up_proj_blocks"), fmt::format("{} rows, expected those of gate and up by turns", gate_up.shape[1]));
@@ -180,9 +188,10 @@ class Layer {
       add_blocks(gate_up, expert, "up_proj.weight", 1, 2);
       add_blocks(down, expert, "down_proj.weight", 0, 1);
     }
+    return {gate_up.shape[0], gate_up.shape[1], down.shape[1]};
   }
 
-  void separate_numbers() {
+  Sizes separate_numbers() {
     const Tensor& gate_up = required("gate_up_proj");
     const Tensor& down = required("down_proj");
     require_rank(gate_up, 3);
@@ -199,21 +208,21 @@ class Layer {
       out_.add(first.strided(named(expert, "up_proj.weight"), {both / 2, in}, {2, both}, at + 1));
       out_.add(second.strided(named(expert, "down_proj.weight"), {out, inner}, {1, out}, expert * inner * out));
     }
+    return {count, both, out};
   }
 
-  void separate_biases() {
+  void separate_biases(const Sizes& sizes) {
     const Tensor& gate_up = required("gate_up_proj_bias");
     const Tensor& down = required("down_proj_bias");
-    require_rank(gate_up, 2);
-    require_rank(down, 2);
-    const auto [count, both] = std::pair(gate_up.shape[0], gate_up.shape[1]);
-    if (count != down.shape[0]) fail(down, fmt::format("{} experts, expected {}", down.shape[0], count));
+    const auto [count, both, out] = sizes;
+    require_shape(gate_up, {count, both});
+    require_shape(down, {count, out});
     const Numbers first(gate_up);
     const Numbers second(down);
     for (std::uint64_t expert = 0; expert < count; ++expert) {
       out_.add(first.strided(named(expert, "gate_proj.bias"), {both / 2}, {2}, expert * both));
       out_.add(first.strided(named(expert, "up_proj.bias"), {both / 2}, {2}, expert * both + 1));
-      out_.add(second.strided(named(expert, "down_proj.bias"), {down.shape[1]}, {1}, expert * down.shape[1]));
+      out_.add(second.strided(named(expert, "down_proj.bias"), {out}, {1}, expert * out));
     }
   }
 
@@ -285,6 +294,7 @@ class Layer {
   const Family& family_;
   std::string prefix_;
   Model& out_;
+  std::set<const Tensor*> used_;
 };
 
 bool is_mxfp4(const Tensor& tensor) { return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->name == "mxfp4"; }
@@ -345,18 +355,20 @@ std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader
   const GptOssForm to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);
   Reformed result{without_tensors(model), {}, {}};
-  std::set<std::int32_t> done;
+  std::map<std::int32_t, Layer> made;
   for (const Tensor& tensor : model.tensors()) {
-    const auto layer = layer_of(family, tensor.name);
-    if (!layer) {
-      Tensor named = tensor;
-      if (reader == WeightReader::llama_cpp) named.name = table_name(family, tensor.name);
-      if (named.name != tensor.name) result.replaced.push_back(tensor.name);
-      result.model.add(std::move(named));
-      continue;
+    if (const auto number = layer_of(family, tensor.name)) {
+      const auto [layer, is_new] = made.try_emplace(*number, model, experts_of(family, *number), result.model);
+      if (is_new) layer->second.make(from, to);
+      if (layer->second.used().contains(&tensor)) {
+        result.replaced.push_back(tensor.name);
+        continue;
+      }
     }
-    result.replaced.push_back(tensor.name);
-    if (done.insert(*layer).second) Layer(model, experts_of(family, *layer), result.model).make(from, to);
+    Tensor named = tensor;
+    if (reader == WeightReader::llama_cpp) named.name = table_name(family, tensor.name);
+    if (named.name != tensor.name) result.replaced.push_back(tensor.name);
+    result.model.add(std::move(named));
   }
   if (to == GptOssForm::packed) {
     result.model.config_json.set(std::string(kQuantization), quantization());

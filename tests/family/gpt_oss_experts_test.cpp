@@ -16,6 +16,7 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "support/errors.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
@@ -186,6 +187,82 @@ TEST(GptOssExperts, AMissingPartIsNamed) {
   std::mt19937 random(5);
   model.add(bytes(named("gate_up_proj_blocks"), {kCount, 2 * kInner, kHidden / 32, 16}, random, 0, 256));
   EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr("gate_up_proj_scales is missing"));
+}
+
+// One tensor other than it was.
+Model with(const Model& model, const Tensor& other) {
+  Model changed = without_experts("");
+  changed.config_json = model.config_json;
+  for (const Tensor& tensor : model.tensors()) {
+    if (tensor.name.starts_with(kExperts) && tensor.name != other.name) changed.add(tensor);
+  }
+  changed.add(other);
+  return changed;
+}
+
+TEST(GptOssExperts, PackedTensorsThatDoNotFitEachOtherAreNamed) {
+  std::mt19937 random(6);
+  struct Case {
+    const char* name;
+    Tensor tensor;
+    const char* problem;
+  };
+  const auto codes = [&](const char* name, const Shape& shape) { return bytes(named(name), shape, random, 0, 256); };
+  const auto biases = [&](const char* name, const Shape& shape) { return floats(named(name), shape, random); };
+  const Case cases[] = {
+      {"rows of blocks", codes("gate_up_proj_blocks", {kCount, kInner, 1, 16}), "gate_up_proj_scales: its shape is [3, 128, 1], expected a scale for each"},
+      {"columns of blocks", codes("down_proj_blocks", {kCount, kHidden, 3, 16}), "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
+      {"experts of blocks", codes("down_proj_blocks", {2, kHidden, 2, 16}), "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
+      {"bytes of a block", codes("down_proj_blocks", {kCount, kHidden, 1, 32}), "down_proj_blocks: blocks of 32 bytes, expected 16"},
+      {"dimensions of blocks", codes("down_proj_blocks", {kCount, kHidden, 32}), "down_proj_blocks: its shape is [3, 32, 32], expected 4 dimensions"},
+      {"dimensions of scales", codes("down_proj_scales", {kCount, kHidden * 2}), "down_proj_scales: its shape is [3, 64], expected 3 dimensions"},
+      {"type of blocks", biases("gate_up_proj_blocks", {kCount, 2 * kInner, 1, 16}), "gate_up_proj_blocks: it is stored as f32, expected u8"},
+      {"type of scales", biases("gate_up_proj_scales", {kCount, 2 * kInner, 1}), "gate_up_proj_scales: it is stored as f32, expected u8"},
+      {"biases for fewer experts", biases("gate_up_proj_bias", {2, 2 * kInner}), "gate_up_proj_bias: its shape is [2, 128], expected [3, 128]"},
+      {"biases for other rows", biases("gate_up_proj_bias", {kCount, 127}), "gate_up_proj_bias: its shape is [3, 127], expected [3, 128]"},
+      {"biases of one dimension", biases("down_proj_bias", {kCount * kHidden}), "down_proj_bias: its shape is [96], expected [3, 32]"},
+  };
+  for (const Case& rule : cases) {
+    SCOPED_TRACE(rule.name);
+    const Model model = with(packed(), rule.tensor);
+    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr(rule.problem));
+    // The family's table says shapes, not types.
+    const bool is_shape = element_type(rule.tensor) == element_type(*packed().find(rule.tensor.name));
+    EXPECT_EQ(!check_consistency(model).empty(), is_shape);
+  }
+}
+
+TEST(GptOssExperts, EveryMissingPartIsNamed) {
+  const Model whole = packed();
+  for (const std::string name : {"gate_up_proj_blocks", "gate_up_proj_scales", "gate_up_proj_bias", "down_proj_blocks", "down_proj_scales", "down_proj_bias"}) {
+    SCOPED_TRACE(name);
+    Model model = without_experts("");
+    for (const Tensor& tensor : whole.tensors()) {
+      if (tensor.name.starts_with(kExperts) && tensor.name != named(name)) model.add(tensor);
+    }
+    EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
+    if (name == "gate_up_proj_blocks") continue;  // by which the form is known
+    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr(name + " is missing"));
+  }
+}
+
+TEST(GptOssExperts, ALayerWithoutItsFirstExpertIsNamed) {
+  Model model = made(packed(), WeightReader::llama_cpp);
+  std::mt19937 random(7);
+  model.add(floats("model.layers.1.mlp.experts.5.up_proj.weight", {kInner, kHidden}, random));
+  EXPECT_THAT(error_of([&] { reformed(model, WeightReader::transformers, false); }).message(),
+              HasSubstr("tensor model.layers.1.mlp.experts.0.gate_proj.weight is missing"));
+}
+
+TEST(GptOssExperts, TensorsThatTheFormsDoNotKnowStay) {
+  std::mt19937 random(8);
+  Model model = packed();
+  model.add(floats(named("extra"), {3}, random));
+  const auto separate = reformed(model, WeightReader::llama_cpp, false);
+  ASSERT_TRUE(separate);
+  ASSERT_NE(separate->model.find(named("extra")), nullptr);
+  EXPECT_EQ(values(*separate->model.find(named("extra"))), values(*model.find(named("extra"))));
+  EXPECT_THAT(separate->replaced, testing::Not(testing::Contains(named("extra"))));
 }
 
 }  // namespace
