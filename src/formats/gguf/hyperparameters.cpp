@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
+constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
 constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 constexpr std::string_view kRotating = "rope.dimension_count";
 constexpr std::string_view kSliding = "sliding_attention";
@@ -148,7 +149,10 @@ class Reader {
 
   void read_scaling(const RopeFactors& factors) {
     const Value* type = entries_.find(key("rope.scaling.type"));
-    const std::string name = text(type) == nullptr ? "none" : *text(type);
+    // llama.cpp takes a factor without a type for that of linear scaling, and 0 for none.
+    const double factor = number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
+    const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
+    const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
     if (text(type) != nullptr) entries_.take(key("rope.scaling.type"));
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
@@ -157,6 +161,9 @@ class Reader {
       scaling = Attributes{{"rope_type", name}};
       for (const KeyRow& row : kScalingKeys) {
         if (auto value = take(row)) scaling->set(std::string(row.config), std::move(*value));
+      }
+      if (scaling->find("factor") == nullptr) {
+        if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
       }
     }
     if (!factors.every.empty() && !scaling) {

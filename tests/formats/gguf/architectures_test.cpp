@@ -243,6 +243,18 @@ TEST(GgufArchitectures, RopeScalingOfLlama3IsWrittenAsFactors) {
   for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(factors[i], kLlama3[i], 1e-6F * kLlama3[i]);
 }
 
+// What llama.cpp does: load_hparams() of llama-model.cpp.
+TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
+  const auto scaling = [](std::vector<Entry> more) { return read(file_of(entries("llama", std::move(more)), {}).bytes()).config_json; };
+  const Value linear(Attributes{{"rope_type", "linear"}, {"factor", 4.0}});
+  EXPECT_EQ(*scaling({f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), linear);
+  EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 4)}).find("rope_scaling"), linear);
+  EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 8), f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), linear);
+  EXPECT_EQ(*scaling({text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scale_linear", 4)}).find("rope_scaling"), linear);
+  for (const float none : {0.0F, 1.0F}) EXPECT_EQ(scaling({f32_entry("llama.rope.scaling.factor", none)}).find("rope_scaling"), nullptr) << none;
+  EXPECT_EQ(scaling({text_entry("llama.rope.scaling.type", "none"), f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), nullptr);
+}
+
 // sqrt(1 + ln 4 / ln 512) is 1.1055415967851334.
 TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
   const std::string config = R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "partial_rotary_factor": 0.5,
