@@ -33,9 +33,9 @@ struct Options {
 class Input {
  public:
   std::string all() {
-    std::string text;
-    while (fill()) text += std::exchange(buffer_, {});
-    return text;
+    while (fill()) {
+    }
+    return std::move(buffer_);
   }
 
   // The next line, without its end; false after the last one.
@@ -56,6 +56,7 @@ class Input {
  private:
   bool fill() {
     const std::size_t before = buffer_.size();
+    if (before > kMostBytes) throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostBytes), "standard input");
     buffer_.resize(before + kChunk);
     const std::size_t read = std::fread(buffer_.data() + before, 1, kChunk, stdin);
     buffer_.resize(before + read);
@@ -64,6 +65,7 @@ class Input {
   }
 
   static constexpr std::size_t kChunk = 1 << 20;
+  static constexpr std::size_t kMostBytes = 1 << 28;  // an input without an end takes no more memory
   std::string buffer_;
 };
 
