@@ -1,6 +1,7 @@
 #include "tokenizer/token_index.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace poise {
@@ -24,6 +25,16 @@ void TokenTexts::find_many(const Vocabulary& vocabulary, std::span<const std::st
   table_.find_many(texts, positions, [&](std::uint32_t id) { return vocabulary.text(id); });
 }
 
+void TokenTexts::guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const {
+  // Equal to any text: the hash decides.
+  struct AnyText {
+    const char* data() const { return nullptr; }
+    bool operator==(std::string_view) const { return true; }
+  };
+  const std::span positions(reinterpret_cast<std::uint32_t*>(ids.data()), ids.size());
+  table_.find_many(texts, positions, [](std::uint32_t) { return AnyText(); });
+}
+
 TokenIndex::TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden)
     : vocabulary_(vocabulary), texts_(vocabulary.texts()), hidden_(std::move(hidden)), passed_(hidden_) {
   if (!texts_) texts_ = std::make_shared<const TokenTexts>(vocabulary);
@@ -44,6 +55,22 @@ void TokenIndex::find_many(std::span<const std::string_view> texts, std::span<To
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && !is_shown(ids[i])) ids[i] = find(texts[i]).value_or(-1);
   }
+}
+
+std::size_t TokenIndex::count_missing(std::span<const std::string_view> texts) const {
+  constexpr std::size_t kAtOnce = 64;
+  std::array<TokenId, kAtOnce> ids;
+  std::size_t missing = 0;
+  for (; !texts.empty(); texts = texts.subspan(std::min(kAtOnce, texts.size()))) {
+    const auto some = texts.first(std::min(kAtOnce, texts.size()));
+    if (texts_) {
+      texts_->guess_many(some, std::span(ids).first(some.size()));
+    } else {
+      find_many(some, std::span(ids).first(some.size()));
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) missing += ids[i] < 0 || (!is_shown(ids[i]) && !find(some[i])) ? 1 : 0;
+  }
+  return missing;
 }
 
 }  // namespace poise

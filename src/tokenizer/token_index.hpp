@@ -25,6 +25,9 @@ class TokenTexts {
   // The same for many texts; -1: there is none.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
+  // Ids of tokens whose texts have the same hashes, which once in a billion times are other texts: in half the time that finding them takes.
+  void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
+
   // A token whose text an earlier one has, and the first of those.
   struct Twin {
     TokenId id;
@@ -62,6 +65,8 @@ class TokenIndex {
   }
   // The same for many texts; -1: there is none.
   void find_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
+  // How many of the texts are surely no tokens'. That others are is as good as sure: see TokenTexts::guess_many().
+  std::size_t count_missing(std::span<const std::string_view> texts) const;
 
   // Is that token found by its text?
   bool finds(TokenId id) const {

@@ -120,12 +120,20 @@ class Reader {
     if (key == "vocab") return take_vocab(value);
     if (key != "merges") return model_.set(std::string(key), value.tree());
     has_merges_ = true;
+    const std::size_t left = bytes_left(value);
+    vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
     if (!value.items([this](JsonValue& item) { take_merge(item); })) fail("model.merges: expected a list", value.position());
   }
+
+  // Of the file, from a value on. Room for lists is made by it, once: memory is the system's until it is written to.
+  std::size_t bytes_left(const JsonValue& value) const { return text_->text().size() - static_cast<std::size_t>(value.position()); }
+  static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
 
   // {"token": id}, or [["token", score]]
   void take_vocab(JsonValue& value) {
     has_vocab_ = true;
+    tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
+    texts_.reserve(bytes_left(value));
     const bool by_id =
         value.members_unchecked([this](std::string_view text, JsonValue& item) { take_token(text, item, "model.vocab: expected a token and its id"); });
     if (by_id) return;

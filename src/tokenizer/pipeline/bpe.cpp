@@ -3,29 +3,25 @@
 //   1. Cut the piece into characters; each is a token, or its bytes are (byte_fallback), or it is unknown.
 //   2. Merge neighbours, the pair of the lowest rank first, of equal ones the leftmost, until no pair merges.
 //
-// Merges come from the list, or from the tokens' scores where "merge_by_score" says so (GGUF, tekken.json): then two tokens merge whose texts
-// together are a token's, the one of the highest score first.
+// Which pairs merge is asked of merges.hpp once, and remembered.
 //
 // Pieces may be long: a whole text where a file has no pre-tokenizer that cuts at words (Gemma), or a sentence of a script without spaces. They
 // are cut at seams (seams.hpp), which changes nothing, and makes words of them that the cache knows.
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <optional>
 #include <queue>
 #include <span>
 #include <string>
-#include <tuple>
 
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-#include <tbb/parallel_invoke.h>
 
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/merge_table.hpp"
+#include "tokenizer/pipeline/merges.hpp"
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/score_merges.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
 #include "tokenizer/seams.hpp"
@@ -44,7 +40,8 @@ class Bpe final : public PieceModel {
         suffix_(fields.text("end_of_word_suffix", "")),
         fuse_unknown_(fields.boolean("fuse_unk", false)),
         byte_fallback_(fields.boolean("byte_fallback", false)),
-        ignore_merges_(fields.boolean("ignore_merges", false)) {
+        ignore_merges_(fields.boolean("ignore_merges", false)),
+        merges_(fields, vocabulary_, ids_, prefix_) {
     if (const auto unknown = fields.optional_text("unk_token")) {
       // A file may name one that it does not have, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
@@ -54,15 +51,8 @@ class Bpe final : public PieceModel {
     bytes_.fill(kNoToken);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
     read_characters();
-    if (byte_fallback_) {
-      is_byte_.resize(vocabulary_.size());
-      for (const TokenId id : bytes_) {
-        if (id != kNoToken) is_byte_[static_cast<std::size_t>(id)] = true;
-      }
-    }
     cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all_texts());
-    tbb::parallel_invoke([&] { fields.boolean("merge_by_score", false) ? merge_by_score() : read_merges(fields); }, [&] { find_seams(); });
-    cuts_ = cuts_ && !bytes_merge_;
+    cuts_ = cuts_ && !(byte_fallback_ && merges_.has_bytes());
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -89,84 +79,6 @@ class Bpe final : public PieceModel {
 
   TokenId id_of(char32_t code, std::string_view bytes) const { return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken); }
 
-  // GGUF files list merges of texts that are no tokens; "skip_unknown_merges" passes over them.
-  void read_merges(const Fields& fields) {
-    const MergeList& merges = vocabulary_.merges;
-    const bool skip_unknown = fields.boolean("skip_unknown_merges", false);
-    std::vector<Merge> known(merges.size());
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, merges.size(), kMergesAtOnce),
-                      [&](const auto& range) { find_tokens(std::span(known).subspan(range.begin(), range.size()), range.begin()); });
-    merges_.reserve(merges.size());
-    constexpr std::size_t kAhead = 16;
-    for (std::size_t rank = 0; rank < known.size(); ++rank) {
-      if (rank + kAhead < known.size()) merges_.prefetch(known[rank + kAhead].left, known[rank + kAhead].right);
-      const auto& [left, right, merged] = known[rank];
-      if (left == kNoToken || right == kNoToken || merged == kNoToken) {
-        if (!skip_unknown) refuse_merge(fields, merges[rank], known[rank]);
-        continue;
-      }
-      merges_.set(left, right, {static_cast<std::uint32_t>(rank), merged});
-      note_merge(left, right);
-    }
-  }
-
-  struct Merge {
-    TokenId left;
-    TokenId right;
-    TokenId merged;
-  };
-  static constexpr std::size_t kMergesAtOnce = 4096;
-
-  // Fills in the tokens of merges from `rank` on.
-  void find_tokens(std::span<Merge> merges, std::size_t rank) const {
-    constexpr std::size_t kAtOnce = 16;
-    std::array<std::string_view, 2 * kAtOnce> texts;
-    std::array<TokenId, 2 * kAtOnce> ids;
-    TokenId last = kNoToken;
-    for (; !merges.empty(); merges = merges.subspan(std::min(kAtOnce, merges.size()))) {
-      const std::size_t count = std::min(kAtOnce, merges.size());
-      for (std::size_t i = 0; i < count; ++i) std::tie(texts[2 * i], texts[2 * i + 1]) = vocabulary_.merges[rank + i];
-      ids_.find_many(std::span(texts).first(2 * count), std::span(ids).first(2 * count));
-      for (std::size_t i = 0; i < count; ++i) {
-        last = merged_token(rank + i, last);
-        merges[i] = {ids[2 * i], ids[2 * i + 1], last};
-      }
-      rank += count;
-    }
-  }
-
-  // Most files list tokens in the order in which merges make them: what made one token before makes it again, or the next.
-  TokenId merged_token(std::size_t rank, TokenId last) const {
-    if (!prefix_.empty()) {
-      const auto [left, right] = vocabulary_.merges[rank];
-      if (right.size() < prefix_.size()) return kNoToken;
-      return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
-    }
-    const std::string_view text = vocabulary_.merges.joined(rank);
-    for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size(); ++id) {
-      if (vocabulary_.text(static_cast<std::size_t>(id)) == text && ids_.finds(id)) return id;
-    }
-    return ids_.find(text).value_or(kNoToken);
-  }
-
-  [[noreturn]] void refuse_merge(const Fields& fields, MergeList::value_type texts, const Merge& found) const {
-    const auto& [left, right] = texts;
-    if (right.size() < prefix_.size()) fields.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
-    const std::string both = std::string(left).append(right, prefix_.size());
-    fields.fail("merges", fmt::format("\"{}\" is no token", found.left == kNoToken ? left : found.right == kNoToken ? right : both));
-  }
-
-  void merge_by_score() {
-    for_each_score_merge(vocabulary_, ids_, [this](const ScoreMerge& merge) {
-      merges_.set(merge.left, merge.right, {merge.rank, merge.merged});
-      note_merge(merge.left, merge.right);
-    });
-  }
-
-  void note_merge(TokenId left, TokenId right) {
-    if (byte_fallback_) bytes_merge_ = bytes_merge_ || is_byte_[static_cast<std::size_t>(left)] || is_byte_[static_cast<std::size_t>(right)];
-  }
-
   // Does every character become tokens, its own or those of its bytes? A byte below 0x80 is a character, too.
   bool knows_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
@@ -187,14 +99,16 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Where a piece may be cut: nothing may depend on what is on the other side.
-  void find_seams() {
-    if (!cuts_) return;
-    seams_.emplace(is_byte_level() ? Seams::Of::bytes : Seams::Of::characters);
-    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
-      const std::string_view text = vocabulary_.text(id);
-      if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) seams_->add(text);
-    }
+  // Where a piece may be cut: nothing may depend on what is on the other side. Found once a text needs it.
+  const Seams& seams() const {
+    std::call_once(seams_found_, [this] {
+      seams_.emplace(is_byte_level() ? Seams::Of::bytes : Seams::Of::characters);
+      for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+        const std::string_view text = vocabulary_.text(id);
+        if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) seams_->add(text);
+      }
+    });
+    return *seams_;
   }
 
   const Vocabulary& vocabulary_;
@@ -204,16 +118,15 @@ class Bpe final : public PieceModel {
   bool fuse_unknown_;
   bool byte_fallback_;
   bool ignore_merges_;
+  Merges merges_;
   bool random_ = false;
   TokenId unknown_ = kNoToken;
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
-  std::vector<bool> is_byte_;  // by id, with byte_fallback
   std::array<TokenId, 0x800> characters_{};
-  MergeTable merges_;
-  bool bytes_merge_ = false;  // do tokens of bytes merge?
   bool cuts_ = false;
-  std::optional<Seams> seams_;  // where cuts_
+  mutable std::once_flag seams_found_;
+  mutable std::optional<Seams> seams_;
 };
 
 class Bpe::AtWork final : public PieceEncoder {
@@ -227,7 +140,7 @@ class Bpe::AtWork final : public PieceEncoder {
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
-    of_.seams_->for_each(piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
+    of_.seams().for_each(piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
  private:
@@ -304,12 +217,19 @@ class Bpe::AtWork final : public PieceEncoder {
     symbols_.push_back(of_.unknown_);
   }
 
+  MergeTable::Merge merge_of(TokenId left, TokenId right) {
+    if (const auto* known = pairs_.find(left, right)) return *known;
+    const MergeTable::Merge merge = of_.merges_.find(left, right, buffer_);
+    pairs_.add(left, right, merge);
+    return merge;
+  }
+
   // Looks at all pairs for each merge, which is quickest for words.
   void merge_few() {
     std::array<MergeTable::Merge, kFew> pairs;
     std::size_t size = symbols_.size();
-    for (std::size_t i = 0; i + 1 < size; ++i) of_.merges_.prefetch(symbols_[i], symbols_[i + 1]);
-    for (std::size_t i = 0; i + 1 < size; ++i) pairs[i] = of_.merges_.find(symbols_[i], symbols_[i + 1]);
+    for (std::size_t i = 0; i + 1 < size; ++i) pairs_.prefetch(symbols_[i], symbols_[i + 1]);
+    for (std::size_t i = 0; i + 1 < size; ++i) pairs[i] = merge_of(symbols_[i], symbols_[i + 1]);
     while (size > 1) {
       std::size_t best = 0;
       for (std::size_t i = 1; i + 1 < size; ++i) {
@@ -321,8 +241,8 @@ class Bpe::AtWork final : public PieceEncoder {
       std::copy(pairs.begin() + static_cast<std::ptrdiff_t>(best) + 1, pairs.begin() + static_cast<std::ptrdiff_t>(size) - 1,
                 pairs.begin() + static_cast<std::ptrdiff_t>(best));
       --size;
-      if (best > 0) pairs[best - 1] = of_.merges_.find(symbols_[best - 1], symbols_[best]);
-      if (best + 1 < size) pairs[best] = of_.merges_.find(symbols_[best], symbols_[best + 1]);
+      if (best > 0) pairs[best - 1] = merge_of(symbols_[best - 1], symbols_[best]);
+      if (best + 1 < size) pairs[best] = merge_of(symbols_[best], symbols_[best + 1]);
     }
   }
 
@@ -335,13 +255,13 @@ class Bpe::AtWork final : public PieceEncoder {
     heap_.clear();
     for (std::uint32_t i = 0; i < size; ++i) {
       nodes_[i] = {i == 0 ? kNone : i - 1, i + 1 == size ? kNone : i + 1, {}};
-      if (i + 1 < size) nodes_[i].pair = of_.merges_.find(symbols_[i], symbols_[i + 1]);
+      if (i + 1 < size) nodes_[i].pair = merge_of(symbols_[i], symbols_[i + 1]);
       if (nodes_[i].pair.rank != kNone) heap_.push_back(entry(i));
     }
     std::ranges::make_heap(heap_, std::greater());
     const auto look = [&](std::uint32_t i) {
       Node& node = nodes_[i];
-      node.pair = node.next == kNone ? MergeTable::Merge{} : of_.merges_.find(symbols_[i], symbols_[node.next]);
+      node.pair = node.next == kNone ? MergeTable::Merge{} : merge_of(symbols_[i], symbols_[node.next]);
       if (node.pair.rank == kNone) return;
       heap_.push_back(entry(i));
       std::ranges::push_heap(heap_, std::greater());
@@ -377,6 +297,8 @@ class Bpe::AtWork final : public PieceEncoder {
   const Bpe& of_;
   WordCache cache_;
   WordCache parts_;  // what is between seams, where whole words have other tokens
+  MergeTable pairs_;
+  std::string buffer_;
   std::vector<TokenId> symbols_;
   std::vector<Node> nodes_;
   std::vector<std::uint64_t> heap_;

@@ -1,4 +1,4 @@
-// MergeTable: which two tokens merge, how early, and into what.
+// MergeTable: what is known of pairs of tokens: how early they merge, and into what, or that they do not.
 #pragma once
 
 #include <cstddef>
@@ -19,21 +19,19 @@ class MergeTable {
     TokenId merged = -1;
   };
 
-  // Makes room for so many.
-  void reserve(std::size_t merges);
+  // Forgets all pairs once there are very many. Requires: nothing is known of the pair.
+  void add(TokenId left, TokenId right, Merge merge);
 
-  // A pair that is there already keeps its place and gets the new rank.
-  void set(TokenId left, TokenId right, Merge merge);
+  // Asks for the memory that find() will look at.
+  void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_]); }
 
-  // Asks for the memory that set() or find() will look at.
-  void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_], 1); }
-
-  Merge find(TokenId left, TokenId right) const {
+  // Null: nothing is known of the pair. Valid until the next add().
+  const Merge* find(TokenId left, TokenId right) const {
     const std::uint64_t key = key_of(left, right);
     for (std::size_t at = hash(key) & mask_;; at = (at + 1) & mask_) {
       const Slot& slot = slots_[at];
-      if (slot.key == key) return slot.merge;
-      if (slot.key == kFree) return {};
+      if (slot.key == key) return &slot.merge;
+      if (slot.key == kFree) return nullptr;
     }
   }
 
@@ -51,9 +49,14 @@ class MergeTable {
     return static_cast<std::size_t>(key ^ key >> 32);
   }
 
+  void grow();
+
+  static constexpr std::size_t kFirst = 4096;    // slots
+  static constexpr std::size_t kMost = 1 << 19;  // pairs
+
   std::uint64_t seed_ = hash_seed();
-  std::vector<Slot, HugePages<Slot>> slots_ = decltype(slots_)(16);
-  std::size_t mask_ = 15;
+  std::vector<Slot, HugePages<Slot>> slots_ = decltype(slots_)(kFirst);
+  std::size_t mask_ = kFirst - 1;
   std::size_t size_ = 0;
 };
 

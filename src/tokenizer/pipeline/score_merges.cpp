@@ -73,6 +73,12 @@ class Splitter {
 
 }  // namespace
 
+std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids) {
+  std::vector<std::uint32_t> ranks(vocabulary.size(), UINT32_MAX);
+  for (const auto& [id, rank] : ranked_tokens(vocabulary, ids)) ranks[static_cast<std::size_t>(id)] = rank;
+  return ranks;
+}
+
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, FunctionRef<void(const ScoreMerge&)> visit) {
   const std::vector<Ranked> tokens = ranked_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);

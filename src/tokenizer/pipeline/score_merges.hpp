@@ -25,6 +25,9 @@ struct ScoreMerge {
   std::uint32_t rank;  // tokens of one score have one
 };
 
+// By token: how many scores of those that count are better; UINT32_MAX for tokens that are none of these, or whose score is NaN.
+std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
+
 // All ways to make a token of two others, by rank. `ids`: the tokens that count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, FunctionRef<void(const ScoreMerge&)> visit);
 

@@ -1,0 +1,147 @@
+#include "tokenizer/pipeline/merges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <span>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_invoke.h>
+
+#include "tokenizer/byte_piece.hpp"
+#include "tokenizer/pipeline/score_merges.hpp"
+
+namespace poise {
+namespace {
+
+constexpr TokenId kNoToken = -1;
+constexpr std::size_t kBytePiece = 6;  // bytes of "<0x0A>"
+
+}  // namespace
+
+Merges::Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix)
+    : vocabulary_(vocabulary), ids_(ids), prefix_(prefix), by_score_(model.boolean("merge_by_score", false)) {
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) longest_ = std::max(longest_, vocabulary.text(id).size());
+  by_score_ ? rank_by_score() : read_list(model);
+}
+
+MergeTable::Merge Merges::find(TokenId left, TokenId right, std::string& buffer) const {
+  const std::string_view front = text(left);
+  std::string_view back = text(right);
+  if (!prefix_.empty()) {
+    if (back.size() < prefix_.size()) return {};
+    back.remove_prefix(prefix_.size());
+  }
+  if (front.size() + back.size() > longest_) return {};
+  if (by_score_ && !back.empty() && (static_cast<unsigned char>(back.front()) & 0xC0) == 0x80) return {};
+  buffer.assign(front).append(back);
+  const auto merged = ids_.find(buffer);
+  if (!merged) return {};
+  std::uint32_t rank = ranks_[static_cast<std::size_t>(*merged)];
+  if (!by_score_) {
+    while (rank != kNone && !is_pair(rank, front, text(right))) rank = before_[rank];
+  }
+  return rank == kNone ? MergeTable::Merge{} : MergeTable::Merge{rank, *merged};
+}
+
+void Merges::read_list(const Fields& model) {
+  const MergeList& merges = vocabulary_.merges;
+  const bool skip_unknown = model.boolean("skip_unknown_merges", false);
+  std::size_t first_missing = merges.size();
+  const auto note = [&] {
+    ranks_.assign(vocabulary_.size(), kNone);
+    before_.resize(merges.size());
+    TokenId last = kNoToken;
+    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
+      last = merged_token(rank, last);
+      if (last != kNoToken) {
+        add(static_cast<std::uint32_t>(rank), last);
+      } else {
+        first_missing = std::min(first_missing, rank);
+      }
+    }
+  };
+  if (skip_unknown) return note();
+  std::size_t first_unknown = merges.size();
+  tbb::parallel_invoke(note, [&] { first_unknown = first_of_no_tokens(); });
+  if (const std::size_t first = std::min(first_missing, first_unknown); first < merges.size()) refuse(model, first);
+}
+
+// The rank of the first merge of what is no token, or their number.
+std::size_t Merges::first_of_no_tokens() const {
+  const MergeList& merges = vocabulary_.merges;
+  constexpr std::size_t kAtOnce = 4096;
+  std::atomic<bool> missing = false;
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, merges.size(), kAtOnce), [&](const auto& range) {
+    constexpr std::size_t kPairs = 64;
+    std::array<std::string_view, 2 * kPairs> texts;
+    for (std::size_t rank = range.begin(); rank < range.end(); rank += kPairs) {
+      const std::size_t count = std::min(kPairs, range.end() - rank);
+      for (std::size_t i = 0; i < count; ++i) std::tie(texts[2 * i], texts[2 * i + 1]) = merges[rank + i];
+      if (ids_.count_missing(std::span(texts).first(2 * count)) > 0) missing = true;
+    }
+  });
+  if (!missing) return merges.size();
+  std::size_t rank = 0;
+  while (rank < merges.size() && ids_.find(merges[rank].first) && ids_.find(merges[rank].second)) ++rank;
+  return rank;
+}
+
+void Merges::refuse(const Fields& model, std::size_t rank) const {
+  const auto [left, right] = vocabulary_.merges[rank];
+  if (right.size() < prefix_.size()) model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
+  const std::string both = std::string(left).append(right, prefix_.size());
+  model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : both));
+}
+
+// Of merges that make one token; the texts are tokens that would make it.
+bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
+  const auto [first, second] = vocabulary_.merges[rank];
+  return first.size() == left.size() && (prefix_.empty() || second == right);
+}
+
+// The later one counts where a pair is listed twice.
+void Merges::add(std::uint32_t rank, TokenId merged) {
+  const auto [left, right] = vocabulary_.merges[rank];
+  std::uint32_t* place = &ranks_[static_cast<std::size_t>(merged)];
+  before_[rank] = *place;
+  for (std::uint32_t* at = &before_[rank]; *at != kNone; at = &before_[*at]) {
+    if (!is_pair(*at, left, right)) continue;
+    *at = before_[*at];
+    break;
+  }
+  *place = rank;
+  has_bytes_ = has_bytes_ || is_byte(left) || is_byte(right);
+}
+
+bool Merges::is_byte(std::string_view text) const { return text.size() == kBytePiece && byte_of_piece(text) && ids_.find(text); }
+
+// Most files list tokens in the order in which merges make them: what made one token before makes it again, or the next.
+TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
+  if (!prefix_.empty()) {
+    const auto [left, right] = vocabulary_.merges[rank];
+    if (right.size() < prefix_.size()) return kNoToken;
+    return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
+  }
+  const std::string_view both = vocabulary_.merges.joined(rank);
+  for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size(); ++id) {
+    if (text(id) == both && ids_.finds(id)) return id;
+  }
+  return ids_.find(both).value_or(kNoToken);
+}
+
+void Merges::rank_by_score() {
+  ranks_ = merge_ranks(vocabulary_, ids_);
+  for (std::size_t id = 0; id < ranks_.size(); ++id) {
+    const std::string_view both = vocabulary_.text(id);
+    if (both.size() > kLongestMergedToken) ranks_[id] = kNone;
+    if (has_bytes_ || ranks_[id] == kNone || both.size() <= kBytePiece) continue;
+    has_bytes_ = (is_byte(both.substr(0, kBytePiece)) && ids_.find(both.substr(kBytePiece))) ||
+                 (is_byte(both.substr(both.size() - kBytePiece)) && ids_.find(both.substr(0, both.size() - kBytePiece)));
+  }
+}
+
+}  // namespace poise
