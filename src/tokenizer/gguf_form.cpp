@@ -141,7 +141,10 @@ class Former {
     gguf_.pre = "default";
     take_tokens();
     gguf_.add_space_prefix = vocabulary_.add_dummy_prefix;
-    if (vocabulary_.remove_extra_whitespaces) gguf_.remove_extra_whitespaces = true;
+    if (vocabulary_.remove_extra_whitespaces) {
+      gguf_.remove_extra_whitespaces = true;
+      lose("llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
+    }
     take_special_tokens();
     if (vocabulary_.normalizer != Vocabulary().normalizer) lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", vocabulary_.normalizer));
     check_spaces();
