@@ -92,8 +92,8 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   store(out, 4, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F)))); });
 }
 
-// Blocks of one scale without a search are encoded from the numbers where they are: nothing is transposed. Scales of some blocks are found first, and divided
-// by side by side.
+// Blocks of one scale without a search are encoded from the numbers where they are: nothing is transposed. Scales of some blocks are found first, so that
+// divisions by them run together.
 constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
