@@ -37,13 +37,9 @@ class HeldDigest {
   explicit operator bool() const { return has_value(); }
   void reset() noexcept;
 
-  // All that follow require: it holds one. The digest is made when it is asked for.
+  // All that follow require: it holds one. Digest and text are made when they are asked for.
   Digest operator*() const;
-  struct Made {
-    Digest digest;
-    const Digest* operator->() const { return &digest; }
-  };
-  Made operator->() const { return {**this}; }
+  std::string text() const { return (**this).text; }
   DigestAlgorithm algorithm() const;
   bool over_stored() const;
   // Equal for digests of the same algorithm and text that are over the same bytes.

@@ -195,7 +195,7 @@ py::list parts(const Elements& of) {
     const auto stored = part.blob->stored();
     result.append(py::make_tuple(text(part.role), text(part.shown_type()), part.blob->size(), stored ? py::object(text(stored->source->name())) : py::none(),
                                  stored ? py::object(py::int_(stored->offset)) : py::none(), stored ? py::object(py::int_(stored->length)) : py::none(),
-                                 stored ? py::object(text(stored->encoding)) : py::none(), part.digest ? py::object(text(part.digest->text)) : py::none()));
+                                 stored ? py::object(text(stored->encoding)) : py::none(), part.digest ? py::object(text(part.digest.text())) : py::none()));
   }
   return result;
 }

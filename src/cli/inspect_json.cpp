@@ -91,7 +91,7 @@ class TensorsJson {
     append_quoted(text_, at ? std::string_view(at->encoding) : "raw");
     text_ += ",\n          \"digest\": ";
     if (part.digest) {
-      append_quoted(text_, part.digest->text);
+      append_quoted(text_, part.digest.text());
     } else {
       text_ += "null";
     }

@@ -32,7 +32,7 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
   if (is_computable(part.digest.algorithm())) {
     claim_.emplace(part.blob, *part.digest);
   } else {
-    tell(Severity::warning, fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest->text), 0);
+    tell(Severity::warning, fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()), 0);
   }
 }
 

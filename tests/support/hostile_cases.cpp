@@ -79,7 +79,7 @@ std::string listing(const Model& model) {
       text += fmt::format(" {} {} {}", tensor.layout.affine()->get().delta, tensor.layout.affine()->get().min, tensor.layout.affine()->get().max);
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
-      text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "", part.digest ? part.digest->text : "");
+      text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "", part.digest ? part.digest.text() : "");
     }
   }
   return text;
