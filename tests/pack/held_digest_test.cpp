@@ -16,9 +16,9 @@ Digest digest(std::string text, bool over_stored = false) { return {digest_algor
 
 void expect_same(const HeldDigest& held, const Digest& expected) {
   ASSERT_TRUE(held);
-  EXPECT_EQ(held->text, expected.text);
+  EXPECT_EQ(held.text(), expected.text);
   EXPECT_EQ(held.algorithm(), expected.algorithm);
-  EXPECT_EQ(held->algorithm, expected.algorithm);
+  EXPECT_EQ(held.algorithm(), expected.algorithm);
   EXPECT_EQ(held.over_stored(), expected.over_stored);
   EXPECT_EQ((*held).over_stored, expected.over_stored);
 }
