@@ -18,6 +18,21 @@ bool is_short_ascii(const char* at, std::size_t length) {
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
+// May a lead, and the byte after it where there is one, begin a well-formed character? (The Unicode Standard, table 3-7)
+bool may_begin(std::string_view front) {
+  const auto lead = static_cast<unsigned char>(front.front());
+  if (lead < 0xc2 || lead > 0xf4) return false;
+  if (front.size() == 1) return true;
+  const auto second = static_cast<unsigned char>(front[1]);
+  switch (lead) {
+    case 0xe0: return second >= 0xa0;
+    case 0xed: return second < 0xa0;
+    case 0xf0: return second >= 0x90;
+    case 0xf4: return second < 0x90;
+    default: return true;
+  }
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) {
@@ -55,8 +70,8 @@ std::size_t character_length(std::string_view text) {
 std::size_t incomplete_tail(std::string_view text) {
   const std::size_t most = std::min<std::size_t>(text.size(), 3);
   for (std::size_t length = 1; length <= most; ++length) {
-    const char byte = text[text.size() - length];
-    if (!is_trail(byte)) return announced_length(byte) > length ? length : 0;
+    const std::string_view front = text.substr(text.size() - length);
+    if (!is_trail(front.front())) return announced_length(front.front()) > length && may_begin(front) ? length : 0;
   }
   return 0;
 }

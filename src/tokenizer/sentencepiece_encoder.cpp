@@ -28,7 +28,7 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       pieces_(vocabulary),
       reserved_(vocabulary),
       added_(added_to(vocabulary)),
-      finder_(added_, false, nullptr),
+      finder_(added_, false),
       normalizer_(normalizer_of(vocabulary), &user_defined_) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));

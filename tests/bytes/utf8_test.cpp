@@ -32,6 +32,10 @@ TEST(Utf8, ACharacterThatIsNotCompleteYet) {
   EXPECT_EQ(incomplete_tail("ab\xe2\x82\xac"), 0U);
   EXPECT_EQ(incomplete_tail("\xf0\x9f\x98"), 3U);
   EXPECT_EQ(incomplete_tail(""), 0U);
+  EXPECT_EQ(incomplete_tail("\xe1\x80"), 2U);
+  EXPECT_EQ(incomplete_tail("\xf4\x8f"), 2U);
+  for (const std::string_view text : {"\xff", "\xf8\x80", "\xf5", "\xc1", "\xe0\x9f", "\xed\xa0", "\xf0\x8f\xbf", "\xf4\x90", "\x80"})
+    EXPECT_EQ(incomplete_tail(text), 0U) << text;
 }
 
 }  // namespace

@@ -136,6 +136,42 @@ TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   EXPECT_EQ(word.decode(std::vector<TokenId>{4, 1}, SpecialTokens::shown), "ab  ");
 }
 
+// White space that one token takes is looked through for the next. Expected ids are those of Hugging Face's tokenizers 0.23.2.
+TEST(TokenizerJson, AddedTokensMayBeWhiteSpaceThatAnotherTakes) {
+  const auto encode = [](std::string_view flags, std::string_view text) {
+    const std::string added = fmt::format(R"(, "added_tokens": [{{"id": 3, "content": "\n\n", "normalized": false, "rstrip": true}},
+                                                               {{"id": 4, "content": "  ", "normalized": false{}}}])",
+                                          flags);
+    return tokenizer_of(bpe({"a", " ", "b"}, "[]", added)).encode(text);
+  };
+  EXPECT_THAT(encode("", "a\n\n\n\n b"), ElementsAre(0, 3, 3, 2));
+  EXPECT_THAT(encode("", "a\n\n   b"), ElementsAre(0, 3, 4, 1, 2));
+  EXPECT_THAT(encode(R"(, "rstrip": true)", "a     b"), ElementsAre(0, 4, 4, 2));
+  EXPECT_THAT(encode(R"(, "lstrip": true, "rstrip": true)", "a     b"), ElementsAre(0, 4, 2));
+}
+
+// Hugging Face's tokenizers 0.23.2 gives the normalized text of a token that is looked for in the normalized text.
+TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToThese) {
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Prepend", "prepend": "_"}, "decoder": {"type": "Fuse"},
+      "added_tokens": [{"id": 1, "content": "<x>", "normalized": true}, {"id": 2, "content": "<y>", "normalized": false}])"));
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 2, 0}, SpecialTokens::shown), "_<x><y>a");
+  EXPECT_EQ(tokenizer.piece(1), "<x>");
+}
+
+// One U+FFFD for each of the longest fronts of characters (the Unicode Standard, section 3.9, table 3-8).
+TEST(TokenizerJson, BytesThatAreNoTextAreReplacedAsUnicodeSays) {
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a", "\xc3\xb9", "\xc3\xbf", "\xc4\xb1", "\xc3\xb3"}, "[]", R"(, "decoder": {"type": "ByteLevel"})"));
+  const std::string replaced = "\xef\xbf\xbd";  // bytes f9 ff 8f f3
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 2, 3, 4}, SpecialTokens::shown), replaced + replaced + replaced + replaced);
+}
+
+// Expected pieces are those of Hugging Face's tokenizers 0.23.2.
+TEST(TokenizerJson, UnicodeScriptsCutsBetweenScripts) {
+  const Tokenizer tokenizer = tokenizer_of(R"({"pre_tokenizer": {"type": "UnicodeScripts"}, "model": {"type": "WordLevel", "unk_token": "?",
+      "vocab": {"?": 0, "ab  ": 1, "\u03b1": 2, "\u304b\u30fc\u6f22 ": 3, "1, ": 4, "e\u0301": 5, "e": 6, "\u0301": 7}}})");
+  EXPECT_THAT(tokenizer.encode("  ab  \xce\xb1\xe3\x81\x8b\xe3\x83\xbc\xe6\xbc\xa2 1, e\xcc\x81"), ElementsAre(1, 2, 3, 4, 6, 7));
+}
+
 TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
   const Tokenizer tokenizer =
       tokenizer_of(bpe({"a", "b"}, "[]", R"(, "decoder": {"type": "Fuse"}, "added_tokens": [{"id": 2, "content": "<s>", "special": true},

@@ -1,5 +1,7 @@
 #include "tokenizer/pipeline/added_tokens.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -43,31 +45,31 @@ std::size_t space_at_start(std::string_view text) {
 
 }  // namespace
 
-std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size) {
+std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size, const Normalizer* normalizer) {
   std::vector<AddedToken> tokens;
   for (const Fields& item : pipeline.list("added_tokens", true)) {
     const std::uint64_t id = item.number("id", UINT64_MAX);
     if (id >= vocabulary_size) item.fail("id", fmt::format("expected the id of one of the {} tokens", vocabulary_size));
     AddedToken token{.id = static_cast<TokenId>(id),
                      .content = item.required_text("content"),
+                     .text = {},
                      .single_word = item.boolean("single_word", false),
                      .lstrip = item.boolean("lstrip", false),
                      .rstrip = item.boolean("rstrip", false),
                      .special = item.boolean("special", false)};
     token.normalized = item.boolean("normalized", !token.special);
     if (token.content.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: more than {} bytes", item.where(), kLongest));
+    token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::well_formed(token.content)) : token.content;
+    if (token.text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
     tokens.push_back(std::move(token));
   }
   return tokens;
 }
 
-AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized, const Normalizer* normalizer) : tokens_(tokens) {
+AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized) : tokens_(tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].normalized != normalized || tokens[i].content.empty()) continue;
-    const std::string text = normalizer == nullptr ? tokens[i].content : normalizer->apply(unicode::well_formed(tokens[i].content));
-    if (text.empty()) continue;
-    if (text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
-    trie_.add(text, static_cast<std::int32_t>(i));
+    if (tokens[i].normalized != normalized || tokens[i].text.empty()) continue;
+    trie_.add(tokens[i].text, static_cast<std::int32_t>(i));
     any_ = true;
   }
 }
@@ -78,14 +80,18 @@ bool AddedTokenFinder::find(std::string_view text, std::size_t& at) const {
   return at < text.size();
 }
 
-AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done) const {
+AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done, std::size_t& space_end) const {
   const auto match = trie_.longest(text.substr(at));
   if (match.value < 0) return {.next = at + 1};
   const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];
-  Found found{.id = token.id, .begin = at, .end = at + match.length, .next = at + match.length};
-  if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(found.end)))) found.id = -1;
-  if (token.lstrip) found.begin = space_at_end(text.substr(0, at), done);
-  if (token.rstrip) found.end += space_at_start(text.substr(found.end));
+  const std::size_t end = at + match.length;
+  if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end)))) return {.next = end};
+  Found found{.id = token.id, .begin = at, .end = end, .next = end};
+  if (token.lstrip) found.begin = std::max(done, space_at_end(text.substr(0, at), done));
+  if (token.rstrip) {
+    if (end > space_end) space_end = end + space_at_start(text.substr(end));
+    found.end = space_end;
+  }
   return found;
 }
 

@@ -96,10 +96,10 @@ class Pipeline final : public TokenScheme {
   Pipeline(const Vocabulary& vocabulary, const Fields& fields)
       : vocabulary_(vocabulary),
         ids_(tokens_of_model(vocabulary)),
-        added_(read_added_tokens(fields, vocabulary.size())),
         normalizer_(made_of(fields, "normalizer", make_normalizer)),
-        raw_(added_, false, nullptr),
-        normalized_(added_, true, normalizer_.get()),
+        added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
+        raw_(added_, false),
+        normalized_(added_, true),
         pre_tokenizer_(made_of(fields, "pre_tokenizer", make_pre_tokenizer)),
         model_(made_of(fields, "model",
                        [&](const Fields& model) {
@@ -149,9 +149,10 @@ class Pipeline final : public TokenScheme {
 
     void add(TokenId token, std::string& text) override {
       const auto added = of_.by_id_.find(token);
-      if (special_ == SpecialTokens::hidden && added != of_.by_id_.end() && added->second->special) return;
+      const bool is_added = added != of_.by_id_.end();
+      if (special_ == SpecialTokens::hidden && is_added && added->second->special) return;
       out_ = &text;
-      first_->take(of_.piece(token), true, true);
+      first_->take(is_added ? std::string_view(added->second->text) : of_.vocabulary_.text(static_cast<std::size_t>(token)), true, true);
     }
     void finish(std::string& text) override {
       out_ = &text;
@@ -170,9 +171,9 @@ class Pipeline final : public TokenScheme {
 
   const Vocabulary& vocabulary_;
   TokenIndex ids_;
+  std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
   std::vector<AddedToken> added_;
   std::unordered_map<TokenId, const AddedToken*> by_id_;
-  std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
   AddedTokenFinder raw_;
   AddedTokenFinder normalized_;
   std::unique_ptr<const PreTokenizer> pre_tokenizer_;

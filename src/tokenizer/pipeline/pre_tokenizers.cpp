@@ -11,6 +11,7 @@
 #include "tokenizer/pipeline/pattern.hpp"
 #include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/pipeline/unicode_scripts.hpp"
 
 namespace poise {
 namespace {
@@ -373,6 +374,9 @@ Made whitespace(const Fields& fields, StepCount&) {
   return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
 }
 
+// Spaces in front of the first run go, as in Hugging Face's library.
+Made scripts(const Fields& fields, StepCount&) { return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true); }
+
 Made bert(const Fields&, StepCount&) {
   std::vector<Made> all;
   all.push_back(std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed));
@@ -396,6 +400,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {"BertPreTokenizer", bert},
     {"CharDelimiterSplit", delimiter},
     {"FixedLength", make_step<PreTokenizer, FixedLength>},
+    {"UnicodeScripts", scripts},
 });
 
 }  // namespace

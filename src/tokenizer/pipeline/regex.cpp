@@ -7,6 +7,8 @@
 #include <array>
 #include <chrono>
 #include <new>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,7 +31,91 @@ constexpr std::size_t kSearchesPerLook = 16;      // at the clock
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
+// Sets of characters that mean something else in PCRE2, or that it does not know: as [:name:], as \p{name}, or as a letter. Oniguruma passes over
+// case, spaces, "_" and "-" in names.
+struct SetRow {
+  std::string_view name;
+  std::string_view contents;  // of a class
+  bool is_rest = false;       // all but the contents
+};
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kLatinNumbers = R"(\xB2\xB3\xB9\xBC-\xBE)";  // are of words, too, but not in a class
+constexpr std::string_view kSpace = R"(\p{White_Space})";
+constexpr std::string_view kHexadecimal = "0-9A-Fa-f";
+constexpr std::array kSets = std::to_array<SetRow>({
+    {"alnum", R"(\p{Alphabetic}\p{Nd})"},
+    {"alpha", R"(\p{Alphabetic})"},
+    {"ascii", R"(\x00-\x7F)"},
+    {"assigned", R"(\p{Cn})", true},
+    {"blank", R"(\t\p{Zs})"},
+    {"casedletter", R"(\p{L&})"},
+    {"closepunctuation", R"(\p{Pe})"},
+    {"cntrl", R"(\p{Cc})"},
+    {"connectorpunctuation", R"(\p{Pc})"},
+    {"control", R"(\p{Cc})"},
+    {"currencysymbol", R"(\p{Sc})"},
+    {"dashpunctuation", R"(\p{Pd})"},
+    {"decimalnumber", R"(\p{Nd})"},
+    {"digit", R"(\p{Nd})"},
+    {"enclosingmark", R"(\p{Me})"},
+    {"finalpunctuation", R"(\p{Pf})"},
+    {"format", R"(\p{Cf})"},
+    {"graph", R"(\p{White_Space}\p{Cc}\p{Cn}\p{Cs})", true},
+    {"initialpunctuation", R"(\p{Pi})"},
+    {"letter", R"(\p{L})"},
+    {"letternumber", R"(\p{Nl})"},
+    {"lineseparator", R"(\p{Zl})"},
+    {"lower", R"(\p{Lowercase})"},
+    {"lowercaseletter", R"(\p{Ll})"},
+    {"mark", R"(\p{M})"},
+    {"mathsymbol", R"(\p{Sm})"},
+    {"modifierletter", R"(\p{Lm})"},
+    {"modifiersymbol", R"(\p{Sk})"},
+    {"nonspacingmark", R"(\p{Mn})"},
+    {"number", R"(\p{N})"},
+    {"openpunctuation", R"(\p{Ps})"},
+    {"other", R"(\p{C})"},
+    {"otherletter", R"(\p{Lo})"},
+    {"othernumber", R"(\p{No})"},
+    {"otherpunctuation", R"(\p{Po})"},
+    {"othersymbol", R"(\p{So})"},
+    {"paragraphseparator", R"(\p{Zp})"},
+    {"print", R"(\p{Cc}\p{Cn}\p{Cs}\p{Zl}\p{Zp})", true},
+    {"privateuse", R"(\p{Co})"},
+    {"punct", R"(\p{P})"},
+    {"punctuation", R"(\p{P})"},
+    {"separator", R"(\p{Z})"},
+    {"space", kSpace},
+    {"spaceseparator", R"(\p{Zs})"},
+    {"spacingmark", R"(\p{Mc})"},
+    {"symbol", R"(\p{S})"},
+    {"titlecaseletter", R"(\p{Lt})"},
+    {"unassigned", R"(\p{Cn})"},
+    {"upper", R"(\p{Uppercase})"},
+    {"uppercaseletter", R"(\p{Lu})"},
+    {"word", kWord},
+    {"xdigit", kHexadecimal},
+});
+
+// A name as kSets has it.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (c != ' ' && c != '_' && c != '-') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  }
+  return plain;
+}
+
+// Does PCRE2 have a script of this name? A bare name takes characters that several scripts use, too, which Oniguruma's does not.
+bool is_script(std::string_view name) {
+  if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos) return false;
+  const std::string pattern = fmt::format(R"(\p{{sc:{}}})", name);
+  int problem = 0;
+  PCRE2_SIZE at = 0;
+  pcre2_code_8* code = pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), PCRE2_UTF, &problem, &at, nullptr);
+  pcre2_code_free_8(code);
+  return code != nullptr;
+}
 
 // Rewrites an expression, one construct after the other.
 class Translator {
@@ -105,29 +191,75 @@ class Translator {
     out_ += ')';
   }
 
+  struct Set {
+    std::string contents;  // of a class
+    bool negated = false;
+    std::size_t length = 0;  // of what names it
+  };
+
+  // What is here if it is the name of a set that PCRE2 understands otherwise.
+  std::optional<Set> set() const {
+    if (rest_.starts_with("[:")) {
+      const std::size_t end = rest_.find(":]");
+      if (end == std::string_view::npos) return std::nullopt;
+      auto set = named(rest_.substr(2, end - 2), false, end + 2);
+      if (set && set->contents == R"(\p{P})") set->contents += R"(\p{S})";
+      return set;
+    }
+    if (rest_.size() < 2) return std::nullopt;
+    switch (const char letter = rest_[1]; letter) {
+      case 's':
+      case 'S': return Set{std::string(kSpace), letter == 'S', 2};
+      case 'w':
+      case 'W': return Set{std::string(kWord), letter == 'W', 2};
+      case 'h':
+      case 'H': return Set{std::string(kHexadecimal), letter == 'H', 2};
+      case 'p':
+      case 'P': {
+        const std::size_t end = rest_.substr(2).starts_with('{') ? rest_.find('}') : std::string_view::npos;
+        if (end == std::string_view::npos) return std::nullopt;
+        return named(rest_.substr(3, end - 3), letter == 'P', end + 1);
+      }
+      default: return std::nullopt;
+    }
+  }
+
+  static std::optional<Set> named(std::string_view name, bool negated, std::size_t length) {
+    if (name.starts_with('^')) {
+      name.remove_prefix(1);
+      negated = !negated;
+    }
+    const std::string plain = plain_name(name);
+    if (const auto* row = std::ranges::find(kSets, plain, &SetRow::name); row != kSets.end())
+      return Set{std::string(row->contents), negated != row->is_rest, length};
+    if (is_script(name)) return Set{fmt::format(R"(\p{{sc:{}}})", name), negated, length};
+    return std::nullopt;
+  }
+
+  // \p{...} alone negates itself.
+  static bool is_property(std::string_view contents) { return contents.starts_with(R"(\p{)") && contents.find('}') == contents.size() - 1; }
+  static std::string property(const Set& set) { return (set.negated ? R"(\P)" : R"(\p)") + set.contents.substr(2); }
+
   void escape(bool in_class) {
     if (rest_.size() == 1) {
       out_ += take();
       return;
     }
     if (!in_class) atom();
+    if (auto set = in_class ? std::nullopt : this->set()) {
+      if (set->contents == kWord) set->contents += kLatinNumbers;
+      return replace(set->length, is_property(set->contents) ? property(*set) : fmt::format("[{}{}]", set->negated ? "^" : "", set->contents));
+    }
     const char letter = rest_[1];
     switch (letter) {
-      case 's': return replace(2, R"(\p{White_Space})");
-      case 'S': return replace(2, R"(\P{White_Space})");
-      case 'w': return replace(2, in_class ? std::string(kWord) : fmt::format("[{}]", kWord));
-      case 'W':
-        if (!in_class) return replace(2, fmt::format("[^{}]", kWord));
-        break;
-      case 'h': return replace(2, in_class ? "0-9A-Fa-f" : "[0-9A-Fa-f]");
-      case 'H':
-        if (!in_class) return replace(2, "[^0-9A-Fa-f]");
+      case 'O':
+        if (!in_class) return replace(2, "(?s:.)");
         break;
       case 'b':
-        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", kWord));
+        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}{1}])(?![{0}{1}])|(?<![{0}{1}])(?=[{0}{1}]))", kWord, kLatinNumbers));
         break;
       case 'B':
-        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", kWord));
+        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}{1}])(?=[{0}{1}])|(?<![{0}{1}])(?![{0}{1}]))", kWord, kLatinNumbers));
         break;
       case 'Z': return replace(2, in_class ? "Z" : R"((?=\n?\z))");
       case 'u':
@@ -172,6 +304,15 @@ class Translator {
       if (rest_.starts_with("&&")) {
         rest_.remove_prefix(2);
         end_part();
+      } else if (const auto set = rest_.front() == '[' || rest_.front() == '\\' ? this->set() : std::nullopt) {
+        rest_.remove_prefix(set->length);
+        if (is_property(set->contents)) {
+          items += property(*set);
+        } else if (set->negated) {
+          classes.push_back(fmt::format("[^{}]", set->contents));
+        } else {
+          items += set->contents;
+        }
       } else if (rest_.starts_with("[:")) {
         const std::size_t end = std::min(rest_.find(":]"), rest_.size() - 2) + 2;
         items += rest_.substr(0, end);

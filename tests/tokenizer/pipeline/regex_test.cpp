@@ -38,6 +38,25 @@ TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_THAT(matches("x{,2}", "xxx"), ElementsAre("xx", "x"));
 }
 
+// Sets of characters; what is expected is what Hugging Face's tokenizers 0.23.2, which runs Oniguruma, replaced.
+TEST(Regex, SetsAreThoseOfOniguruma) {
+  EXPECT_THAT(matches(R"(\p{Han}+)", "\u4e00\u3002\u3005"), ElementsAre("\u4e00", "\u3005"));
+  EXPECT_THAT(matches(R"([\p{Han}]+)", "\u4e00\u3002"), ElementsAre("\u4e00"));
+  EXPECT_THAT(matches(R"(\P{hani}+)", "\u4e00\u3002a"), ElementsAre("\u3002a"));
+  EXPECT_THAT(matches(R"(\w+)", "x\u00b2\u00bd\u2460"), ElementsAre("x\u00b2\u00bd"));
+  EXPECT_THAT(matches(R"([\w]+)", "x\u00b2"), ElementsAre("x"));
+  EXPECT_THAT(matches(R"([\W]+)", "x\u0301\u00b2"), ElementsAre("\u00b2"));
+  EXPECT_THAT(matches(R"(\b\S+\b)", "+\u00bd+"), ElementsAre("\u00bd"));
+  EXPECT_THAT(matches(R"([[:punct:]]+)", "\u00a2!a"), ElementsAre("\u00a2!"));
+  EXPECT_THAT(matches(R"(\p{Punct}+)", "\u00a2!a"), ElementsAre("!"));
+  EXPECT_THAT(matches(R"([[:alpha:]]+)", "a\u0345\u24d0-"), ElementsAre("a\u0345\u24d0"));
+  EXPECT_THAT(matches(R"([[:^upper:]]+)", "A\u2160b"), ElementsAre("b"));
+  EXPECT_THAT(matches(R"([[:space:]]+)", " \u180e\u3000"), ElementsAre(" ", "\u3000"));
+  EXPECT_THAT(matches(R"([[:graph:]]+)", "a\ue000 \u0007"), ElementsAre("a\ue000"));
+  EXPECT_THAT(matches(R"(\p{^Uppercase_Letter}+)", "aAb"), ElementsAre("a", "b"));
+  EXPECT_THAT(matches(R"(\p{L}\O)", "a\nb"), ElementsAre("a\n"));
+}
+
 TEST(Regex, EmptyMatchesMoveOn) {
   EXPECT_THAT(matches(R"((?=(\d{3})+(?!\d)))", "1234567"), ElementsAre("", ""));
   EXPECT_THAT(matches("a*", "ba"), ElementsAre("", "a"));
