@@ -119,6 +119,13 @@ TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]")).encode("axya"), ElementsAre(1, 1));
 }
 
+// A character that vanishes makes neighbours of those at its sides, in long pieces, too.
+TEST(TokenizerJson, WhatIsBesideAVanishedCharacterMerges) {
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a", "b", "ab", "-"}, R"(["a b"])"));
+  EXPECT_THAT(tokenizer.encode("a<b"), ElementsAre(2));
+  EXPECT_EQ(tokenizer.encode(std::string(100, '-') + "a<b").back(), 2);
+}
+
 // The longest at the leftmost place; lstrip and rstrip take white space, single_word wants none of a word beside it.
 TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   const auto added = [](std::string_view flags, std::string_view content = "<x>") {

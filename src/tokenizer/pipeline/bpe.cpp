@@ -51,8 +51,10 @@ class Bpe final : public PieceModel {
     bytes_.fill(kNoToken);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
     read_characters();
-    cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all_texts());
+    const bool knows_all = knows_all_texts();
+    cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all);
     cuts_ = cuts_ && !(byte_fallback_ && merges_.has_bytes());
+    vanish_ = !unknown_named_ && !knows_all;
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -83,6 +85,16 @@ class Bpe final : public PieceModel {
   bool knows_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
+    }
+    return true;
+  }
+
+  // Is each character of a text a token? Others may vanish, which makes neighbours of those at their sides.
+  bool has_characters_of(std::string_view text) const {
+    while (!text.empty()) {
+      const auto next = unicode::at(text, 0);
+      if (id_of(next.code, text.substr(0, next.bytes)) == kNoToken) return false;
+      text.remove_prefix(next.bytes);
     }
     return true;
   }
@@ -124,7 +136,8 @@ class Bpe final : public PieceModel {
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
   std::array<TokenId, 0x800> characters_{};
-  bool cuts_ = false;
+  bool cuts_ = false;    // may pieces be cut at seams?
+  bool vanish_ = false;  // are there characters without a token?
   mutable std::once_flag seams_found_;
   mutable std::optional<Seams> seams_;
 };
@@ -136,7 +149,9 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
-    if (piece.size() <= kWord || !of_.cuts_) return encode_word(piece, of_.ignore_merges_, cache_, tokens);
+    if (piece.size() <= kWord || !of_.cuts_ || (of_.vanish_ && !of_.has_characters_of(piece))) {
+      return encode_word(piece, of_.ignore_merges_, cache_, tokens);
+    }
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
