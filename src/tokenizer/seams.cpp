@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "bytes/utf8.hpp"
 
@@ -19,27 +18,22 @@ void Seams::add_characters(std::string_view token) {
   });
 }
 
-std::optional<std::string> Seams::bytes_of(std::string_view token) {
-  if (!is_utf8(token)) return std::nullopt;
+bool Seams::is_spelled_in_bytes(std::string_view token) {
   std::string bytes;
-  bool known = true;
-  unicode::for_each(token, [&](char32_t code, std::string_view) {
-    const int byte = byte_level::byte_of(code);
-    known = known && byte >= 0;
-    bytes += static_cast<char>(byte);
-  });
-  return known ? std::optional(std::move(bytes)) : std::nullopt;
+  return byte_level::decode(token, bytes);
 }
 
-bool Seams::is_spelled_in_bytes(std::string_view token) { return bytes_of(token).has_value(); }
-
 void Seams::add_bytes(std::string_view token) {
-  const auto bytes = bytes_of(token);
-  if (!bytes) return;
-  const std::string_view text = *bytes;
+  if (!byte_level::decode(token, bytes_)) return;
+  const std::string_view text = bytes_;
   std::size_t begin = 0;  // of the character, or what there is of it, before `at`
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
+    if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
+      put_ascii(text[at - 1], text[at]);
+      begin = at;
+      continue;
+    }
     std::size_t end = at + 1;
     while (end < text.size() && is_trail(text[end])) ++end;
     const std::string_view left = text.substr(begin, at - begin);
@@ -53,6 +47,7 @@ void Seams::add_bytes(std::string_view token) {
 }
 
 bool Seams::reaches(std::string_view left, std::string_view right) const {
+  if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii(left.back(), right.front());
   const Part whole_left = part_of(left);
   const Part whole_right = part_of(right);
   if (has(whole_left, whole_right)) return true;
@@ -75,25 +70,6 @@ bool Seams::reaches(std::string_view left, std::string_view right) const {
     }
   }
   return false;
-}
-
-bool Seams::read_unit(std::string_view text, std::size_t& at, Unit& unit) {
-  const auto next = [&]() -> int {
-    const auto character = unicode::at(text, at);
-    at += character.bytes;
-    return byte_level::byte_of(character.code);
-  };
-  int byte = next();
-  if (byte < 0) return false;
-  unit.bytes[0] = static_cast<char>(byte);
-  const std::size_t announced = announced_length(unit.bytes[0]);
-  for (unit.size = 1; unit.size < announced; ++unit.size) {
-    if (at == text.size()) return false;
-    byte = next();
-    if (byte < 0 || !is_trail(static_cast<char>(byte))) return false;
-    unit.bytes[unit.size] = static_cast<char>(byte);
-  }
-  return !is_trail(unit.bytes[0]);
 }
 
 }  // namespace poise

@@ -5,11 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 
@@ -73,38 +73,31 @@ class Seams {
   bool is_part(Part part) const { return (parts_[part_place(part) / 64] >> part_place(part) % 64 & 1) != 0; }
   void put_part(Part part) { parts_[part_place(part) / 64] |= std::uint64_t{1} << part_place(part) % 64; }
 
-  // Nothing for a text that is not in the alphabet.
-  static std::optional<std::string> bytes_of(std::string_view token);
+  static bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
+  static std::size_t ascii_place(char left, char right) { return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right); }
+  bool has_ascii(char left, char right) const { return ascii_[ascii_place(left, right)]; }
+  void put_ascii(char left, char right) { ascii_[ascii_place(left, right)] = true; }
+
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);
   // Does a token reach from one character into the next?
   bool reaches(std::string_view left, std::string_view right) const;
 
-  // A character of a text in the alphabet.
-  struct Unit {
-    std::array<char, 4> bytes;
-    std::size_t size = 0;
-    std::string_view view() const { return {bytes.data(), size}; }
-  };
-  // Reads the character at `at` and moves on; false: none is there.
-  static bool read_unit(std::string_view text, std::size_t& at, Unit& unit);
-
   template <typename Visit>
   bool runs_of_bytes(std::string_view text, Visit&& visit) const {
-    Unit before;
-    Unit now;
-    // All of it first: what was visited cannot be taken back.
-    for (std::size_t at = 0; at < text.size();) {
-      if (!read_unit(text, at, now)) return false;
-    }
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t here = at;
-      read_unit(text, at, now);
-      if (here > 0 && !reaches(before.view(), now.view())) {
+    std::string decoded;
+    if (!byte_level::decode(text, decoded) || !is_utf8(decoded)) return false;
+    const std::string_view bytes = decoded;
+    std::size_t begin = 0;  // of the run, in the text
+    std::size_t here = 0;
+    std::string_view before;
+    for (std::size_t at = 0; at < bytes.size(); at += before.size()) {
+      const std::string_view now = bytes.substr(at, announced_length(bytes[at]));
+      if (at > 0 && !reaches(before, now)) {
         visit(text.substr(begin, here - begin));
         begin = here;
       }
+      for (const char byte : now) here += byte_level::character_bytes(byte);
       before = now;
     }
     if (begin < text.size()) visit(text.substr(begin));
@@ -114,6 +107,8 @@ class Seams {
   Of of_;
   std::vector<std::uint64_t> pairs_;        // bits: of what is left and right of a place inside a token. May say yes to others, too
   std::array<std::uint64_t, 256> parts_{};  // the same of parts of characters that tokens begin or end with
+  std::array<bool, 128 * 128> ascii_{};     // the pairs of two bytes of ASCII, which most are
+  std::string bytes_;                       // room to work in
 };
 
 }  // namespace poise

@@ -47,6 +47,26 @@ void append(std::string& text, std::string_view bytes) {
   text.resize(static_cast<std::size_t>(out - text.data()));
 }
 
+bool decode(std::string_view text, std::string& bytes) {
+  bytes.resize(text.size());
+  char* out = bytes.data();
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    auto code = static_cast<char32_t>(static_cast<unsigned char>(text[at]));
+    if (code >= 0x80) {
+      // Two bytes: all of the alphabet is below U+0800.
+      if (code < 0xC2 || code >= 0xE0 || ++at == text.size()) return false;
+      const auto trail = static_cast<unsigned char>(text[at]);
+      if ((trail & 0xC0) != 0x80) return false;
+      code = (code & 0x1F) << 6 | (trail & 0x3F);
+    }
+    const int byte = byte_of(code);
+    if (byte < 0) return false;
+    *out++ = static_cast<char>(byte);
+  }
+  bytes.resize(static_cast<std::size_t>(out - bytes.data()));
+  return true;
+}
+
 int byte_of(char32_t code) { return code < kCodes ? kTables.bytes[code] : -1; }
 
 }  // namespace poise::byte_level

@@ -2,6 +2,7 @@
 // and what follows, in their order.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -12,5 +13,11 @@ void append(std::string& text, std::string_view bytes);
 
 // The byte that a character stands for, or -1.
 int byte_of(char32_t code);
+
+// The bytes that a text stands for, in place of what was in `bytes`; false: it is not in the alphabet, or no UTF-8.
+bool decode(std::string_view text, std::string& bytes);
+
+// How many bytes of UTF-8 the character for a byte takes.
+inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
 
 }  // namespace poise::byte_level
