@@ -1,12 +1,31 @@
-// An allocator for tables that are looked into at random: large ones lie in large pages, so that a look does not wait for the page tables, too.
+// Large pages: for tables that are looked into at random, so that a look does not wait for the page tables, too, and for long lists, so that
+// filling them does not ask the system for each small page.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 
 namespace poise {
+
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+// A wish: where the system does not grant it, everything is as before, but slower. Memory that is never written to takes no page.
+inline void wish_for_huge_pages(void* memory, std::size_t bytes) {
+  void* front = memory;
+  std::size_t left = bytes;
+  if (std::align(kHugePage, kHugePage, front, left) != nullptr) ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
+}
+
+// The same for what a std::vector or std::string has room for.
+template <typename List>
+void wish_for_huge_pages(List& list) {
+  wish_for_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
+}
+
+// An allocator.
 
 template <typename T>
 class HugePages {
@@ -20,17 +39,16 @@ class HugePages {
   T* allocate(std::size_t count) {
     if (count > kMostBytes / sizeof(T)) throw std::bad_array_new_length();
     const std::size_t bytes = count * sizeof(T);
-    if (bytes < kPage) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
-    void* const memory = ::operator new(bytes, std::align_val_t(kPage));
-    ::madvise(memory, bytes / kPage * kPage, MADV_HUGEPAGE);  // a wish: without it everything is as before, but slower
+    if (bytes < kHugePage) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
+    void* const memory = ::operator new(bytes, std::align_val_t(kHugePage));
+    wish_for_huge_pages(memory, bytes);
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, std::size_t count) { ::operator delete(memory, std::align_val_t(count * sizeof(T) < kPage ? alignof(T) : kPage)); }
+  void deallocate(T* memory, std::size_t count) { ::operator delete(memory, std::align_val_t(count * sizeof(T) < kHugePage ? alignof(T) : kHugePage)); }
 
   friend bool operator==(const HugePages&, const HugePages&) { return true; }
 
  private:
-  static constexpr std::size_t kPage = std::size_t{2} << 20;
   static constexpr std::size_t kMostBytes = PTRDIFF_MAX;
 };
 

@@ -4,6 +4,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/huge_pages.hpp"
 #include "bytes/text_table.hpp"
 #include "model/limits.hpp"
 
@@ -36,6 +37,8 @@ MergeList::MergeList(std::initializer_list<value_type> pairs) {
 void MergeList::reserve(std::size_t merges, std::size_t bytes) {
   ends_.reserve(merges);
   arena_.reserve(bytes);
+  wish_for_huge_pages(ends_);
+  wish_for_huge_pages(arena_);
 }
 
 void MergeList::emplace_back(std::string_view left, std::string_view right) {
@@ -50,6 +53,8 @@ void MergeList::emplace_back(std::string_view left, std::string_view right) {
 void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
   tokens_.reserve(tokens);
   arena_.reserve(bytes);
+  wish_for_huge_pages(tokens_);
+  wish_for_huge_pages(arena_);
 }
 
 void Vocabulary::add(std::string_view text, float score, TokenType type) {

@@ -49,14 +49,6 @@ std::string excerpt(std::string_view text) {
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
-// A wish for large pages where there is much text, so that filling the memory does not ask the system for each small one.
-void wish_for_large_pages(char* memory, std::size_t bytes) {
-  constexpr std::size_t kPage = std::size_t{2} << 20;
-  void* front = memory;
-  std::size_t left = bytes;
-  if (std::align(kPage, kPage, front, left) != nullptr) ::madvise(front, left / kPage * kPage, MADV_HUGEPAGE);
-}
-
 // A message for what simdjson says of a text that is no JSON.
 std::string_view problem_of(simdjson::error_code code) {
   switch (code) {
@@ -422,14 +414,17 @@ class JsonParser {
   std::deque<Level> levels_;
 };
 
-JsonText::JsonText(std::string_view text) : bytes_(std::make_unique_for_overwrite<char[]>(text.size() + simdjson::SIMDJSON_PADDING)), size_(text.size()) {
+std::unique_ptr<char[], JsonText::Free> JsonText::room_for(std::size_t size) {
+  const std::size_t bytes = size + simdjson::SIMDJSON_PADDING;
+  return {HugePages<char>().allocate(bytes), Free{bytes}};
+}
+
+JsonText::JsonText(std::string_view text) : bytes_(room_for(text.size())), size_(text.size()) {
   std::ranges::copy(text, bytes_.get());
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
 
-JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length)
-    : bytes_(std::make_unique_for_overwrite<char[]>(length + simdjson::SIMDJSON_PADDING)), size_(length) {
-  wish_for_large_pages(bytes_.get(), size_);
+JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length) : bytes_(room_for(length)), size_(length) {
   range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }

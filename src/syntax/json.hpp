@@ -12,6 +12,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/function_ref.hpp"
+#include "bytes/huge_pages.hpp"
 #include "syntax/value_budget.hpp"
 
 namespace poise {
@@ -35,7 +36,13 @@ class JsonText {
   void release_before(std::size_t place);
 
  private:
-  std::unique_ptr<char[]> bytes_;
+  struct Free {
+    std::size_t bytes = 0;
+    void operator()(char* memory) const { HugePages<char>().deallocate(memory, bytes); }
+  };
+  static std::unique_ptr<char[], Free> room_for(std::size_t size);
+
+  std::unique_ptr<char[], Free> bytes_;
   std::size_t size_;
   std::size_t released_ = 0;
 };

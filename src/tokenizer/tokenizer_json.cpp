@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/huge_pages.hpp"
 #include "bytes/key_set.hpp"
 #include "io/source_range.hpp"
 #include "io/source_text.hpp"
@@ -134,6 +135,8 @@ class Reader {
     has_vocab_ = true;
     tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
     texts_.reserve(bytes_left(value));
+    wish_for_huge_pages(tokens_);
+    wish_for_huge_pages(texts_);
     const bool by_id =
         value.members_unchecked([this](std::string_view text, JsonValue& item) { take_token(text, item, "model.vocab: expected a token and its id"); });
     if (by_id) return;

@@ -134,7 +134,8 @@ TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
 }
 
 void Merges::rank_by_score() {
-  ranks_ = merge_ranks(vocabulary_, ids_);
+  const auto ranks = merge_ranks(vocabulary_, ids_);
+  ranks_.assign(ranks.begin(), ranks.end());
   for (std::size_t id = 0; id < ranks_.size(); ++id) {
     const std::string_view both = vocabulary_.text(id);
     if (both.size() > kLongestMergedToken) ranks_[id] = kNone;

@@ -12,6 +12,7 @@
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "bytes/huge_pages.hpp"
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/pipeline/merge_table.hpp"
 #include "tokenizer/token_index.hpp"
@@ -51,8 +52,8 @@ class Merges {
   bool by_score_;
   bool has_bytes_ = false;
   // By token: its rank, with scores; else the rank of the last merge that makes it, and by rank the one before that makes the same token.
-  std::vector<std::uint32_t> ranks_;
-  std::vector<std::uint32_t> before_;
+  std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
+  std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };
 
 }  // namespace poise
