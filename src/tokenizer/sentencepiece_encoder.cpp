@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// They are looked for in the text as it is: there is no other.
+// They are looked for in the raw text: there is no other.
 std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;

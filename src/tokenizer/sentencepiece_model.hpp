@@ -19,7 +19,7 @@
 namespace poise {
 
 // bos_id, eos_id and pad_id are the control pieces with those names and get the types bos, eos and pad; -1 where there is
-// none. Vocabulary::normalizer is "identity" only if text is tokenized as it is; otherwise it names what Poise would
+// none. Vocabulary::normalizer is "identity" only if text is tokenized unchanged; otherwise it names what Poise would
 // have to do to it first.
 //
 // Throws invalid_file, naming the field and its offset, where SentencePiece would refuse the file, too (no unknown piece,

@@ -4,7 +4,7 @@
 //
 //   "normalizer"                  {"type": "Precompiled", "precompiled_charsmap": base64}: what is replaced
 //   "escape_whitespaces"          false: tokens have spaces, not U+2581
-//   "treat_whitespace_as_suffix"  true: the space that is added goes behind the text
+//   "treat_whitespace_as_suffix"  true: the space that is added goes after the text
 //   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and "remove_extra_whitespaces"
 #pragma once
 

@@ -292,13 +292,13 @@ class Reader {
   // The table that finds keys which come twice is what a tokenizer looks tokens up in.
   void index_texts(const std::vector<std::uint32_t>& by_id) {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
-    KeySet behind;  // texts of the model's tokens that an added token has, too
+    KeySet twice;  // texts of the model's tokens that an added token has, too
     for (const auto& [id, first] : texts->twins()) {
       if (scored_) break;  // a list may have them
       const std::uint32_t here = by_id[static_cast<std::size_t>(id)];
       const std::uint32_t before = by_id[static_cast<std::size_t>(first)];
       const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
-      if (here == kAddedOnly || (before == kAddedOnly && behind.insert(text))) continue;
+      if (here == kAddedOnly || (before == kAddedOnly && twice.insert(text))) continue;
       fail_repeated_key(text, name_, tokens_[before == kAddedOnly ? here : std::max(here, before)].position);
     }
     vocabulary_.share_texts(std::move(texts));
