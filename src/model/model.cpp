@@ -91,13 +91,18 @@ void Model::reserve(std::size_t tensors) {
 }
 
 void Model::reorder(const std::vector<std::uint32_t>& order) {
-  // Along each cycle of the permutation, so that there is one tensor in the air.
+  // Along each cycle of the permutation, so that there is one tensor in the air. Memory is asked for ahead: the next tensor may be anywhere.
+  constexpr std::size_t kAhead = 8;
+  constexpr std::size_t kCacheLine = 64;
   std::vector<bool> done(order.size(), false);
   for (std::size_t first = 0; first < order.size(); ++first) {
     if (done[first] || order[first] == first) continue;
     Tensor held = std::move(tensors_[first]);
     std::size_t at = first;
-    for (std::size_t from = order[at]; from != first; at = from, from = order[at]) {
+    std::size_t ahead = first;
+    for (std::size_t i = 0; i < kAhead; ++i) ahead = order[ahead];
+    for (std::size_t from = order[at]; from != first; at = from, from = order[at], ahead = order[ahead]) {
+      for (std::size_t byte = 0; byte < sizeof(Tensor); byte += kCacheLine) __builtin_prefetch(reinterpret_cast<const char*>(&tensors_[ahead]) + byte, 1);
       tensors_[at] = std::move(tensors_[from]);
       done[at] = true;
     }
