@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ bool is_default_rope(const Value& value, const Config*) {
     if (inner == Value()) return true;
     if (key == "rope_type" || key == "type") return inner == Value("default");
     if (key == "partial_rotary_factor") return is_number(inner, 1);
-    return inner.get_if<Attributes>() == nullptr;
+    return inner.get_if<Attributes>() == nullptr && key != "llama_4_scaling_beta";
   });
 }
 
@@ -127,6 +128,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
     {"dim_model_base", none, "null"},
     // how weights are stored
     {kQuantization, none, "null", true},
+    {"quantization", none, "null", true},  // MLX's
     {"compression_config", none, "null", true},
 });
 
@@ -168,8 +170,17 @@ std::string sentence(const Effect& effect, const Value& value) { return fmt::for
 
 }  // namespace
 
+std::optional<std::string> other_text_model(const Model& model) {
+  const Family& family = family_of(model);
+  const Attributes& keys = family_keys(family, model.config_json);
+  const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
+  if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;
+  return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
+}
+
 std::vector<std::string> effects_not_followed(const Model& model) {
   std::vector<std::string> result;
+  if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
     if (!is_followed(effect, value, model)) result.push_back(sentence(effect, value));
   });
@@ -178,6 +189,7 @@ std::vector<std::string> effects_not_followed(const Model& model) {
 
 std::vector<std::string> effects_beside_config(const Model& model) {
   std::vector<std::string> result;
+  if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool own) {
     if (!own) result.push_back(sentence(effect, value));
   });
@@ -185,7 +197,7 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 }
 
 bool has_other_tensors(const Model& model) {
-  bool found = false;
+  bool found = other_text_model(model).has_value();
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) { found = found || (effect.tensors && !is_followed(effect, value, model)); });
   return found;
 }

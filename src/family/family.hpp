@@ -72,7 +72,8 @@ struct Family {
   // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form has.
   std::span<const std::string_view> forms = {};
   // The model in the form that its reader takes, by views that compute when they are read. With `numbers`, codes that several tensors hold become
-  // numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says.
+  // numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says, and unsupported for a text model that is
+  // another than the family's.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
   // The quant_method of a quantization_config that it follows; empty: none.
   std::string_view quantization = {};

@@ -13,7 +13,12 @@ constexpr std::array kLlamaLayer =
     joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
 constexpr std::array kMistralLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
 
-Config read_llama(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-6F}); }
+// Models of Qwen with Llama's names have its switch for windows.
+Config read_llama(const ConfigKeys& keys) {
+  Config config = read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-6F});
+  if (!keys.boolean("use_sliding_window").value_or(true)) config.sliding_window = 0;
+  return config;
+}
 Config read_mistral(const ConfigKeys& keys) {
   return read_decoder_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096, .rms_norm_eps = 1e-5F});
 }

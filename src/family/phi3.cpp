@@ -12,7 +12,7 @@ namespace {
 Config read_config(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 4096, .rms_norm_eps = 1e-5F}); }
 
 DecoderPlan plan(const ConfigView& view) {
-  DecoderPlan plan = decoder_plan(view, {.partial = true, .su = "longrope"});
+  DecoderPlan plan = decoder_plan(view, {.partial = true, .su = "longrope", .original_positions = 4096});
   plan.qkv = {{"self_attn.qkv_proj"}};
   plan.o.bias = false;
   plan.mlp = {{"mlp.gate_up_proj"}};

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,9 @@
 namespace poise {
 namespace {
 
+// Keys that change what a type computes, of models that Poise does not run.
+constexpr std::array<std::string_view, 4> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale", "long_mscale"};
+
 [[noreturn]] void refuse(std::string reason, ErrorKind kind = ErrorKind::invalid_file) { throw Error(kind, std::move(reason), {}); }
 
 // What a type computes from.
@@ -22,6 +26,7 @@ struct Rope {
   const ConfigKeys scaling;
   std::size_t size;  // numbers of a head that turn
   double theta;
+  std::int64_t usual_positions;  // that the model was made for first; 0: those it has now
 
   double required(std::string_view key) const {
     const auto number = scaling.number(key);
@@ -37,14 +42,16 @@ struct Rope {
   // For i below size / 2.
   double frequency(std::size_t i) const { return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size)); }
 
-  // The positions that the model was made for first; by default those it has now.
-  double original_positions() const {
+  // The positions that the model was made for first, as the file or the family says. Beside the object counts before inside.
+  std::optional<double> said_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
-    const auto beside = view.keys().integer(kKey);
-    const auto inside = scaling.integer(kKey);
-    const std::int64_t positions = inside.value_or(beside.value_or(view.config.max_position_embeddings));
-    return positive(kKey, static_cast<double>(positions));
+    auto positions = view.keys().integer(kKey);
+    if (!positions) positions = scaling.integer(kKey);
+    if (!positions && usual_positions > 0) positions = usual_positions;
+    return positions ? std::optional(positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
+  // By default those it has now.
+  double original_positions() const { return said_positions().value_or(static_cast<double>(view.config.max_position_embeddings)); }
 
   template <typename F>
   std::vector<float> frequencies(F&& change) const {
@@ -126,8 +133,8 @@ std::vector<float> divided(const Rope& rope, std::string_view key) {
 RopePlan longrope(const Rope& rope) {
   const double original = rope.original_positions();
   const auto positions = static_cast<double>(rope.view.config.max_position_embeddings);
-  const bool grown = rope.scaling.integer("original_max_position_embeddings") || rope.view.keys().integer("original_max_position_embeddings");
-  const double factor = grown ? positions / original : static_cast<double>(rope.scaling.number("factor").value_or(1));
+  const auto told = rope.scaling.number("factor");
+  const double factor = told ? static_cast<double>(*told) : positions / original;
   const auto said = rope.scaling.number("attention_factor");
   const double by_default = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(std::max(original, 2.0)));
   return {.frequencies = divided(rope, "short_factor"),
@@ -185,11 +192,13 @@ RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const Rope
   static const Attributes none;
   static const std::string no_path;
   const ConfigKeys keys(scaling == nullptr ? none : *scaling, no_path);
-  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta)};
+  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta), options.original_positions};
   if (scaling != nullptr) {
     for (const auto& [key, value] : *scaling) {
-      if (value.get_if<Attributes>() != nullptr)
-        refuse(fmt::format("rope_parameters has an object for {}, which is not supported", key), ErrorKind::unsupported);
+      const bool object = value.get_if<Attributes>() != nullptr;
+      if (object) refuse(fmt::format("rope_parameters has an object for {}, which is not supported", key), ErrorKind::unsupported);
+      const bool other = std::ranges::find(kNotFollowed, key) != kNotFollowed.end() && !(value == Value());
+      if (other) refuse(fmt::format("rope_parameters has {}, which is not supported", key), ErrorKind::unsupported);
     }
   }
   std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));

@@ -1,6 +1,7 @@
 // Rotary embeddings as config.json describes them: rope_theta, partial_rotary_factor, rope_scaling or rope_parameters.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "family/config_view.hpp"
@@ -11,8 +12,9 @@ namespace poise {
 // What a family's rotary embeddings may differ in from config.json's keys.
 struct RopeOptions {
   float theta = 10000;
-  bool partial = false;      // follows partial_rotary_factor
-  std::string_view su = {};  // the type that "su" and "yarn" mean; empty: themselves
+  bool partial = false;                 // follows partial_rotary_factor
+  std::string_view su = {};             // the type that "su" and "yarn" mean; empty: themselves
+  std::int64_t original_positions = 0;  // what a missing original_max_position_embeddings means; 0: max_position_embeddings
 };
 
 // The object with the scaling; null: there is none.

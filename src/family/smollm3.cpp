@@ -22,7 +22,10 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 bool turns(const ConfigView& view, std::int64_t layer) {
-  if (const Value::Array* rope = view.keys().list("no_rope_layers")) return !((*rope)[static_cast<std::size_t>(layer)] == Value(0));
+  if (const Value::Array* rope = view.keys().list("no_rope_layers")) {
+    const Value& turned = (*rope)[static_cast<std::size_t>(layer)];
+    return !(turned == Value(0) || turned == Value(false));
+  }
   return (layer + 1) % view.keys().integer("no_rope_layer_interval").value_or(4) != 0;
 }
 

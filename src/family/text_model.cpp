@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <poise/error.hpp>
+
+#include "family/config_effects.hpp"
 #include "family/families.hpp"
 #include "model/without_tensors.hpp"
 
@@ -52,6 +55,7 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
   if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;
   Reformed result{without_tensors(model), {}, {}};
   if (nested) {
+    if (const auto other = other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
     if (&family_keys(family, model.config_json) != &model.config_json) result.model.config_json = text_config(model, family, result.losses);
     result.model.card.model_type = family.text_type;
   }

@@ -43,6 +43,7 @@ TEST(ConfigEffects, ChangeTheComputation) {
       {"query_pre_attn_scalar", "256"},
       {"num_local_experts", "8"},
       {"clip_qkv", "8"},
+      {"quantization", R"({"group_size": 64, "bits": 4})"},
   };
   for (const auto& [key, json] : cases) EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
 }

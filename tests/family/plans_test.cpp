@@ -1,6 +1,9 @@
 // What families make of config.json: plans, and refusals of what makes no sense. What the keys mean: transformers' documentation of each configuration;
 // that the plans compute the right numbers, tests/runtime/independent_forward.py shows.
 #include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -111,6 +114,25 @@ TEST(Plans, RotaryEmbeddings) {
   EXPECT_FLOAT_EQ(grown.factor, 1.1547005383792515F);
 }
 
+// standardize_rope_params() and Phi3Config of transformers 5: what is beside the object counts before what is inside, a factor before the ratio of positions,
+// and a Phi-3 was made for 4096 positions.
+TEST(Plans, PositionsThatAModelWasMadeFor) {
+  const auto rope = [](std::string_view model_type, std::string_view beside, std::string_view inside) {
+    return plan_of(model_of(model_type, fmt::format(R"({}"rope_scaling": {{"type": "longrope", {}"short_factor": [1, 1, 1, 1, 1, 1, 1, 1],
+                                                    "long_factor": [2, 2, 2, 2, 2, 2, 2, 2]}}, )",
+                                                    beside, inside)))
+        .ropes.front();
+  };
+  const std::string_view is_64 = R"("original_max_position_embeddings": 64, )";
+  const std::string_view is_16 = R"("original_max_position_embeddings": 16, )";
+  EXPECT_EQ(rope("llama", is_64, is_16).long_after, 64U);
+  EXPECT_EQ(rope("llama", "", is_16).long_after, 16U);
+  EXPECT_EQ(rope("llama", "", "").long_after, 256U);
+  EXPECT_EQ(rope("phi3", "", "").long_after, 4096U);
+  EXPECT_FLOAT_EQ(rope("llama", is_64, "").factor, 1.1547005383792515F);
+  EXPECT_FLOAT_EQ(rope("llama", is_64, R"("factor": 8, )").factor, 1.2247448713915889F);
+}
+
 TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
   struct Case {
     std::string_view model_type;
@@ -125,6 +147,8 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
       {"llama", R"("rope_scaling": {"type": 7}, )", "type: expected text"},
       {"llama", R"("rope_scaling": [1], )", "rope_scaling: expected an object"},
       {"llama", R"("rope_parameters": {"full_attention": {"rope_type": "default"}}, )", "has an object for full_attention"},
+      {"mistral", R"("rope_parameters": {"rope_type": "yarn", "factor": 4, "llama_4_scaling_beta": 0.1}, )",
+       "has llama_4_scaling_beta, which is not supported"},
       {"llama", R"("rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}, )", "partial_rotary_factor is 0.5, only 1 is supported"},
       {"llama", R"("rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}, )",
        "high_freq_factor is 4, expected more than"},
@@ -187,6 +211,38 @@ TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
   model.config_json.set("quantization_config", "any");
   EXPECT_THAT(effects_not_followed(model), ElementsAre(HasSubstr("quantization_config"))) << "a key beside text_config counts, too";
   EXPECT_TRUE(has_other_tensors(model));
+}
+
+TEST(Plans, OtherTextModelsAreNotTheFamilys) {
+  for (const auto& [type, own, other] : {std::tuple("gemma3", "gemma3_text", "gemma3n_text"), std::tuple("mistral3", "mistral", "ministral3")}) {
+    for (const char* text : {own, other}) {
+      Model model;
+      take_config(model,
+                  *parse_json(fmt::format(R"({{"model_type": "{}", "text_config": {{"model_type": "{}", "hidden_size": 64, "num_attention_heads": 4,
+                                          "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 40}}}})",
+                                          type, text),
+                              "config.json")
+                       .get_if<Attributes>(),
+                  "config.json");
+      EXPECT_EQ(effects_not_followed(model).empty(), text == own) << text;
+      EXPECT_EQ(has_other_tensors(model), text == other) << text;
+      if (text == other) {
+        EXPECT_THAT(effects_not_followed(model), ElementsAre(fmt::format("text_config's model_type is \"{}\", only \"{}\" is supported", other, own)));
+      }
+    }
+  }
+}
+
+TEST(Plans, SwitchesOfLayers) {
+  const auto turns = [](std::string_view list) {
+    std::vector<bool> all;
+    for (const LayerPlan& layer : plan_of(model_of("smollm3", fmt::format("\"no_rope_layers\": {}, ", list))).layers) all.push_back(layer.rope.has_value());
+    return all;
+  };
+  EXPECT_THAT(turns("[true, false, true, true, false, true]"), ElementsAre(true, false, true, true, false, true));
+  const Model qwens = model_of("llama", R"("use_sliding_window": false, "sliding_window": 8, "max_window_layers": 4, )");
+  EXPECT_THAT(windows(plan_of(qwens)), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(effects_not_followed(qwens), IsEmpty());
 }
 
 }  // namespace

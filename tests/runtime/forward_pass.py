@@ -52,7 +52,8 @@ def rope(config, theta, scaling, tokens):
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     factor = scaling.get("factor")
     positions = config["max_position_embeddings"]
-    original = scaling.get("original_max_position_embeddings", config.get("original_max_position_embeddings", positions))
+    original = config.get("original_max_position_embeddings", scaling.get("original_max_position_embeddings"))
+    original = original or (4096 if config["model_type"] == "phi3" else positions)
     if kind == "linear":
         return frequency / factor, 1.0
     if kind == "llama3":
@@ -79,7 +80,7 @@ def rope(config, theta, scaling, tokens):
         attention = scaling.get("attention_factor", 0.1 * math.log(factor) + 1)
         return frequency / factor * ramp + frequency * (1 - ramp), attention
     if kind in ("longrope", "su"):
-        ratio = positions / original
+        ratio = factor or positions / original
         divisors = scaling["long_factor"] if tokens > original else scaling["short_factor"]
         return frequency / np.array(divisors), math.sqrt(1 + math.log(ratio) / math.log(original)) if ratio > 1 else 1.0
     assert kind in ("default", "dynamic"), kind

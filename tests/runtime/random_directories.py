@@ -62,6 +62,8 @@ CASES = [  # name, dtype, tokens, changes to the configuration
     ("rope-yarn-beta", "BF16", 100, {"rope_scaling": {"type": "yarn", "factor": 8.0, "beta_fast": 16, "beta_slow": 2, "attention_factor": 0.9}}),
     ("rope-longrope", "BF16", 70, {"rope_scaling": LONGROPE, "original_max_position_embeddings": 64}),
     ("rope-shortrope", "BF16", 60, {"rope_scaling": LONGROPE, "original_max_position_embeddings": 64}),
+    ("rope-longrope-factor", "BF16", 70, {"rope_scaling": {**LONGROPE, "factor": 8.0, "original_max_position_embeddings": 16},
+                                         "original_max_position_embeddings": 64}),
     ("no-window", "BF16", 40, {**MISTRAL, "sliding_window": None}),
     ("window", "BF16", 100, {**MISTRAL, "sliding_window": 16, "num_key_value_heads": 2}),
     ("window-f32", "F32", 90, {**MISTRAL, "sliding_window": 7}),

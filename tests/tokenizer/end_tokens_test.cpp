@@ -31,6 +31,8 @@ TEST(EndTokens, AreThoseThatTheFilesList) {
   model.attributes.set("tokenizer.ggml.eot_token_id", 6);
   model.attributes.set("tokenizer.ggml.eom_token_id", 7);
   EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 5, 6, 7));
+  model.config_json.set("text_config", Attributes{{"eos_token_id", Value::Array{8, 2}}});  // of a multimodal directory
+  EXPECT_THAT(end_tokens(model, vocabulary.eos_id, vocabulary.size()), ElementsAre(2, 3, 8, 5, 6, 7));
 }
 
 TEST(EndTokens, PassOverWhatIsNone) {

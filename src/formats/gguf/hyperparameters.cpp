@@ -321,6 +321,9 @@ class Writer {
   }
 
   void write_scaling() {
+    if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
+      differ(fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does", architecture_.name));
+    }
     const std::string* type = rope_ == nullptr ? nullptr : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {

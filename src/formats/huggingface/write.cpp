@@ -50,6 +50,17 @@ std::string_view torch_dtype(const Model& model) {
   return row == kTorchNames.end() ? std::string_view() : row->second;
 }
 
+// Older and newer files name the type differently, some by both names.
+bool set_dtype(Attributes& config, std::string_view dtype) {
+  bool found = false;
+  for (const std::string_view name : {"dtype", "torch_dtype"}) {
+    if (config.find(name) == nullptr) continue;
+    config.set(std::string(name), dtype);
+    found = true;
+  }
+  return found;
+}
+
 Attributes config_of(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
@@ -64,8 +75,13 @@ Attributes config_of(const Model& model) {
     config.set("architectures", Value::Array{name});
   }
   if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
-    const bool new_name = config.find("dtype") != nullptr && config.find("torch_dtype") == nullptr;
-    config.set(new_name ? "dtype" : "torch_dtype", dtype);
+    if (!set_dtype(config, dtype)) config.set("torch_dtype", dtype);
+    const std::string nested(family_of(model).nested);
+    const Value* text = nested.empty() ? nullptr : config.find(nested);
+    if (const auto* map = text == nullptr ? nullptr : text->get_if<Attributes>()) {
+      Attributes its = *map;
+      if (set_dtype(its, dtype)) config.set(nested, std::move(its));
+    }
   }
   return config;
 }
