@@ -49,6 +49,40 @@ Use use_of(std::string_view name) {
 // What chooses experts, and learned positions: small, and weighty.
 constexpr std::array<std::string_view, 6> kNeverBlocks = {"block_sparse_moe.gate.weight", "mlp.gate.weight", "mlp.router.weight",
                                                           "ffn_gate_inp.weight",          "wpe.weight",      "position_embd.weight"};
+// Parts of names of other models' matrices that llama.cpp computes with as numbers: norms, convolutions, what decides over time.
+constexpr std::array kNeverParts = std::to_array<std::string_view>({
+    "_norm.weight",
+    "altup",
+    "laurel",
+    "per_layer_model_proj",
+    "token_types.weight",
+    "ssm_conv1d",
+    "shortconv.conv.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_proj.weight",
+    "time_mix_first.weight",
+    "time_mix_w",
+    "time_mix_v0.",
+    "time_mix_v1.",
+    "time_mix_v2.",
+    "time_mix_a0.",
+    "time_mix_a1.",
+    "time_mix_a2.",
+    "time_mix_g1.",
+    "time_mix_g2.",
+    "time_mix_decay_w",
+    "time_mix_lerp_fused",
+    "attn_rel_b.weight",
+    ".position_embd",
+    "sam.pos_embd",
+    "sam.neck.",
+    "sam.net_",
+    ".rel_pos",
+    ".patch_embd",
+    ".patch_merger",
+    "a.rvq.codebook",
+    "mm.a.code_embd",
+});
 
 std::uint64_t experts_of(const Model& model) {
   for (const std::string_view key : {"num_local_experts", "num_experts"}) {
@@ -134,7 +168,10 @@ std::span<const std::string_view> block_recipe_names() {
 }
 
 bool is_never_blocks(std::string_view name) {
-  return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); });
+  // llama.cpp's own names of matrices end in weight; transformers' experts do not.
+  if (name.starts_with("blk.") && !name.ends_with("weight")) return true;
+  return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); }) ||
+         std::ranges::any_of(kNeverParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
 bool is_block_recipe(std::string_view name) { return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end(); }

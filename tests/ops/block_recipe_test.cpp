@@ -99,6 +99,17 @@ TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
   EXPECT_FALSE(is_never_blocks("model.layers.0.mlp.gate_proj.weight"));
 }
 
+// tensor_allows_quantization() of llama.cpp v0.5.0; with its loops a Mamba of such blocks ends the program.
+TEST(BlockRecipe, WhatLlamaCppComputesAsNumbersIsNoBlocks) {
+  for (const char* name : {"blk.0.ssm_conv1d.weight", "blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.3.attn_norm.weight", "token_types.weight",
+                           "blk.1.time_mix_w1.weight", "blk.0.shortconv.conv.weight", "enc.blk.0.attn_rel_b.weight", "v.patch_embd.weight"}) {
+    EXPECT_TRUE(is_never_blocks(name)) << name;
+  }
+  for (const char* name : {"blk.0.ssm_in.weight", "blk.0.time_mix_key.weight", "blk.0.attn_q.weight", "model.layers.0.mlp.experts.gate_up_proj"}) {
+    EXPECT_FALSE(is_never_blocks(name)) << name;
+  }
+}
+
 TEST(BlockRecipe, AnUnknownNameListsThoseThatAre) {
   const Error error = support::error_of([] { BlockRecipe("q4_k_xl", Model()); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);

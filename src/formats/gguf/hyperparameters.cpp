@@ -13,6 +13,7 @@
 namespace poise::gguf {
 namespace {
 
+constexpr std::string_view kCausal = "attention.causal";
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
@@ -91,6 +92,10 @@ class Reader {
     for (const Sign& sign : architecture_.signs) {
       if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr) map_.set(std::string(sign.config), true);
     }
+    if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
+      map_.set("is_causal", false);
+      entries_.take(key(kCausal));
+    }
     read_head();
     read_windows();
     read_scaling(factors);
@@ -153,7 +158,7 @@ class Reader {
     const double factor = number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
-    if (text(type) != nullptr) entries_.take(key("rope.scaling.type"));
+    if (name != "none") entries_.take(key("rope.scaling.type"));  // that one says not to take a factor that is beside it
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = longrope(factors);
@@ -213,6 +218,7 @@ class Writer {
     }
     result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
+    if (const Value* causal = find("is_causal"); causal != nullptr && *causal == Value(false)) add(kCausal, false);
     write_head();
     write_windows();
     if (architecture_.rotates) write_scaling();

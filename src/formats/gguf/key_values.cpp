@@ -135,10 +135,15 @@ ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_
   return out_;
 }
 
+bool KeyValues::holds(const Value::Array& items) {
+  const auto type = common_type(items);
+  return type && *type != ValueType::array;
+}
+
 void KeyValues::value(std::string_view key, const Value& value) {
   const auto* items = value.get_if<Value::Array>();
   const auto type = items == nullptr ? type_of(value) : common_type(*items);
-  if (items != nullptr && type && *type != ValueType::array) {
+  if (items != nullptr && holds(*items)) {
     ByteWriter& out = array(key, *type, items->size());
     for (const Value& item : *items) append(out, *type, item);
     return;

@@ -30,6 +30,9 @@ class KeyValues {
   // Items of an array have one type.
   void value(std::string_view key, const Value& value);
 
+  // Does it hold these as an array, not as JSON text?
+  static bool holds(const Value::Array& items);
+
   bool has(std::string_view key) const { return keys_.contains(key); }
   std::uint64_t count() const { return keys_.size(); }
   std::span<const std::byte> bytes() const { return out_.bytes(); }

@@ -47,8 +47,31 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
     header.fail("split.no", fmt::format("{} of {} files", split_.number, split_.count), header.end());
   }
   if (const Value* name = find(kArchitecture)) {
-    if (const auto* text = name->get_if<std::string>()) architecture_ = architecture_in(entries_, *text);
+    if (const auto* text = name->get_if<std::string>()) {
+      take_one_for_all_layers(*text);
+      architecture_ = architecture_in(entries_, *text);
+    }
   }
+}
+
+// llama.cpp takes a number for each layer, too. Where they are equal, one says it.
+void Metadata::take_one_for_all_layers(const std::string& architecture) {
+  for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
+    const std::string key = fmt::format("{}.{}", architecture, name);
+    const Value* value = find(key);
+    const auto* list = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    if (list == nullptr || list->empty() || list->front().get_if<std::uint64_t>() == nullptr) continue;
+    if (!std::ranges::all_of(*list, [&](const Value& one) { return one == list->front(); })) continue;
+    const Value one = list->front();
+    take(key);
+    entries_.add(key, one);
+  }
+}
+
+// An adapter has the architecture of its model and nothing of its hyperparameters.
+bool Metadata::has_hyperparameters() const {
+  return architecture_ != nullptr &&
+         (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr || find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
 }
 
 void Metadata::take_card(Card& card) {
@@ -75,7 +98,7 @@ std::optional<Attributes> Metadata::take_rest(const std::string& path) {
 void Metadata::give_to(Model& model, const RopeFactors& factors, const std::string& path) {
   take_card(model.card);
   const std::optional<Attributes> rest = take_rest(path);
-  if (architecture_ != nullptr) {
+  if (has_hyperparameters()) {
     take(kArchitecture);
     Attributes config = config_in(entries_, *architecture_, model, factors);
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);

@@ -56,6 +56,8 @@ class Metadata {
   // What a file that Poise wrote says beside GGUF's own keys.
   std::optional<Attributes> take_rest(const std::string& path);
   void take_card(Card& card);
+  void take_one_for_all_layers(const std::string& architecture);
+  bool has_hyperparameters() const;
 
   std::uint64_t alignment_ = kUsualAlignment;
   Split split_;

@@ -10,6 +10,7 @@
 
 #include "formats/gguf/limits.hpp"
 #include "model/limits.hpp"
+#include "numeric/shortest.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/gguf_form.hpp"
 #include "tokenizer/special_around.hpp"
@@ -90,7 +91,8 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
       texts->ends.push_back(static_cast<std::uint32_t>(texts->arena.size()));
     });
   } else if (name == "scores") {
-    require(value.type() == ValueType::array && value.item_type() == ValueType::f32, kMaxTokens, "f32");
+    // Some of llama.cpp's own tools write whole numbers.
+    require(value.type() == ValueType::array && (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32), kMaxTokens, "f32");
     scores_.emplace();
     value.numbers([&](double number) { scores_->push_back(static_cast<float>(number)); });
   } else if (name == "token_type") {
@@ -171,7 +173,7 @@ void Tokens::give_back(std::vector<Attributes::Entry>& entries) {
     items.reset();
   };
   give("tokens", tokens_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
-  give("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(static_cast<double>(scores[i])); });
+  give("scores", scores_, [](const std::vector<float>& scores, std::size_t i) { return Value(shortest(scores[i])); });
   give("token_type", types_, [](const std::vector<std::int32_t>& types, std::size_t i) { return Value(types[i]); });
   give("merges", merges_, [](const Texts& texts, std::size_t i) { return Value(texts.at(i)); });
 }

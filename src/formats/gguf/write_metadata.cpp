@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -121,7 +122,7 @@ std::uint64_t embedding_rows(const Model& model, const Architecture* architectur
 
 std::vector<std::string> losses_beside_vocabulary(const Model& model, const Architecture* architecture) {
   std::vector<std::string> losses;
-  if (architecture == nullptr) {
+  if (architecture == nullptr && !model.origin.format.starts_with("gguf")) {
     losses.push_back(model.card.model_type.empty()
                          ? std::string("llama.cpp will not run the file: the model does not say what it is")
                          : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
@@ -129,13 +130,49 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
     const auto* items = value.get_if<Value::Array>();
-    const bool nested =
-        items != nullptr && std::ranges::any_of(*items, [&](const Value& item) { return item.storage().index() != items->front().storage().index(); });
+    const bool nested = items != nullptr && !KeyValues::holds(*items);
     if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
       maps.push_back(key);
   }
   if (!maps.empty()) losses.push_back(fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
   return losses;
+}
+
+// Formats of texts keep a number as its JSON. Nothing: the text is no number, boolean or list of these.
+std::optional<Value> number_in(const std::string& text) {
+  constexpr std::size_t kLongest = 1 << 20;
+  if (text.empty() || text.size() > kLongest || std::string_view("0123456789-tf[").find(text.front()) == std::string_view::npos) return std::nullopt;
+  const auto is_plain = [](const Value& value) {
+    return value.get_if<std::uint64_t>() != nullptr || value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr ||
+           value.get_if<bool>() != nullptr;
+  };
+  try {
+    Value value = parse_json(text, {});
+    const auto* items = value.get_if<Value::Array>();
+    if (is_plain(value) || (items != nullptr && !items->empty() && std::ranges::all_of(*items, is_plain))) return value;
+  } catch (const Error&) {  // a text
+  }
+  return std::nullopt;
+}
+
+// As llama.cpp wants it: its own keys have numbers, which came as texts from other formats, and the rules of SentencePiece's normalizers are bytes.
+void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture, KeyValues& out) {
+  const auto* items = value.get_if<Value::Array>();
+  const auto is_byte = [](const Value& item) {
+    const auto* number = item.get_if<std::uint64_t>();
+    return number != nullptr && *number <= 0xff;
+  };
+  if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr && std::ranges::all_of(*items, is_byte)) {
+    ByteWriter& bytes = out.array(key, ValueType::u8, items->size());
+    for (const Value& item : *items) bytes.u8(static_cast<std::uint8_t>(*item.get_if<std::uint64_t>()));
+    return;
+  }
+  const auto* text = value.get_if<std::string>();
+  const bool own = key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
+  if (text != nullptr && own && !model.origin.format.starts_with("gguf")) {
+    if (const auto number = number_in(*text)) return out.value(key, *number);
+  }
+  out.value(key, value);
 }
 
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
@@ -145,18 +182,15 @@ bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type) {
   WrittenMetadata written;
   KeyValues& out = written.entries;
-  if (architecture != nullptr) {
-    out.text("general.architecture", architecture->name);
-  } else if (!model.card.model_type.empty()) {
-    out.text("general.architecture", model.card.model_type);
-  }
+  const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
+  if (!named.empty()) out.text("general.architecture", named);
   out.u32("general.file_type", file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = rest_of(model, architecture, hyperparameters);
   // What the model's own file said and Poise does not say anew.
   for (const auto& [key, value] : model.attributes) {
     const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());
-    if (is_writable_key(key) && !out.has(key) && !is_said) out.value(key, value);
+    if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
   }
   write_card(model.card, out);
   if (architecture != nullptr) {

@@ -252,7 +252,10 @@ TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
   EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 8), f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), linear);
   EXPECT_EQ(*scaling({text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scale_linear", 4)}).find("rope_scaling"), linear);
   for (const float none : {0.0F, 1.0F}) EXPECT_EQ(scaling({f32_entry("llama.rope.scaling.factor", none)}).find("rope_scaling"), nullptr) << none;
-  EXPECT_EQ(scaling({text_entry("llama.rope.scaling.type", "none"), f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), nullptr);
+  const std::vector<Entry> none = {text_entry("llama.rope.scaling.type", "none"), f32_entry("llama.rope.scaling.factor", 4)};
+  EXPECT_EQ(scaling(none).find("rope_scaling"), nullptr);
+  const Model again = read_again(read(file_of(entries("llama", none), {}).bytes()));
+  EXPECT_EQ(again.config_json.find("rope_scaling"), nullptr) << "a factor without the type would scale";
 }
 
 // sqrt(1 + ln 4 / ln 512) is 1.1055415967851334.

@@ -222,6 +222,48 @@ TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
   }
 }
 
+// As convert_hf_to_gguf.py writes those of Mistral's own tokenizers; llama.cpp takes them.
+TEST(Gguf, ScoresMayBeWholeNumbers) {
+  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"), array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
+                                    array_entry("tokenizer.ggml.scores", kI32, {number(0, 4), number(0xFFFFFFFE, 4)})},
+                                   {})
+                               .bytes());
+  ASSERT_TRUE(model.vocabulary);
+  EXPECT_EQ(model.vocabulary->score(1), -2.0F);
+}
+
+// What llama.cpp's convert_lora_to_gguf.py writes has the name of an architecture and none of its hyperparameters.
+TEST(Gguf, AnAdapterIsListed) {
+  const Model model = read(file_of({text_entry("general.architecture", "llama"), text_entry("general.type", "adapter"), f32_entry("adapter.lora.alpha", 16)},
+                                   {{"blk.0.attn_q.weight.lora_a", {8, 2}, 0, std::string(64, '\0')}})
+                               .bytes());
+  EXPECT_FALSE(model.config);
+  EXPECT_EQ(model.card.model_type, "llama");
+  EXPECT_EQ(*model.attributes.find("general.type"), Value("adapter"));
+  ASSERT_EQ(model.size(), 1U);
+  EXPECT_EQ(model.tensors()[0].name, "blk.0.attn_q.weight.lora_a");
+}
+
+// llama.cpp takes a number for each layer, which may be the same for all.
+TEST(Gguf, OneNumberForAllLayers) {
+  std::vector<Entry> entries = llama();
+  for (Entry& entry : entries) {
+    if (entry.key == "llama.attention.head_count_kv") entry = array_entry(entry.key, kU32, {number(1, 4), number(1, 4), number(1, 4)});
+    if (entry.key == "llama.feed_forward_length") entry = array_entry(entry.key, kI32, {number(16, 4), number(16, 4)});
+  }
+  const Model model = read(file_of(entries, {{"blk.0.attn_k.weight", {8, 4}, 0, floats(std::vector<float>(32))}}).bytes());
+  ASSERT_TRUE(model.config);
+  EXPECT_EQ(model.config->num_key_value_heads, 1);
+  EXPECT_EQ(model.config->intermediate_size, 16);
+}
+
+TEST(Gguf, AModelThatLooksAheadIsNotRun) {
+  std::vector<Entry> entries = llama();
+  entries.push_back({"llama.attention.causal", kBool, std::string(1, '\0')});
+  const Model model = read(file_of(entries, {}).bytes());
+  EXPECT_EQ(*model.config_json.find("is_causal"), Value(false));
+}
+
 // Version 1 counts in 32 bits.
 TEST(Gguf, VersionOne) {
   const std::string bytes = "GGUF" + number(1, 4) + number(1, 4) + number(1, 4) + number(1, 4) + "k" + number(kText, 4) + number(2, 4) + "vv" + number(1, 4) +

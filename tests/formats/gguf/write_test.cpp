@@ -93,6 +93,44 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
   }
 }
 
+// llama.cpp refuses keys of its own with other types.
+TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
+  Model model;
+  model.card.model_type = "frobnicator";
+  model.origin.format = "safetensors";  // holds texts only
+  model.attributes = {{"tokenizer.ggml.eot_token_id", "106"},
+                      {"frobnicator.scale", "0.5"},
+                      {"tokenizer.ggml.add_sep_token", "true"},
+                      {"tokenizer.ggml.pre", "default"},
+                      {"other.id", "106"},
+                      {"frobnicator.sizes", "[1, 2]"},
+                      {"tokenizer.ggml.precompiled_charsmap", Value::Array{1, 255, 0}}};
+  model.add(tensor("x", {4}, DType::f32, 16));
+  const std::string expected = file_of({text_entry("general.architecture", "frobnicator"),
+                                        u32_entry("general.file_type", 0),
+                                        u32_entry("general.quantization_version", 2),
+                                        u32_entry("tokenizer.ggml.eot_token_id", 106),
+                                        f32_entry("frobnicator.scale", 0.5F),
+                                        {"tokenizer.ggml.add_sep_token", kBool, "\x01"},
+                                        text_entry("tokenizer.ggml.pre", "default"),
+                                        text_entry("other.id", "106"),
+                                        array_entry("frobnicator.sizes", kI32, {number(1, 4), number(2, 4)}),
+                                        array_entry("tokenizer.ggml.precompiled_charsmap", kU8, {"\x01", "\xff", std::string(1, '\0')})},
+                                       {{"x", {4}, 0, std::string(16, '\0')}})
+                                   .bytes();
+  EXPECT_EQ(text_of(support::written(model, kGguf)), expected);
+  // A text that a GGUF file has stays one.
+  model.origin.format = "gguf-v3";
+  const Model again = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
+  EXPECT_EQ(*again.attributes.find("frobnicator.scale"), Value("0.5"));
+}
+
+TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
+  Model model;
+  model.attributes = {{"a", Value::Array{Value::Array{1, 2}, Value::Array{3}}}, {"b", Value::Array{1, 2, -3}}};
+  EXPECT_THAT(losses_of(model, kGguf, {}), testing::Contains("gguf holds numbers, texts and arrays of these: a become JSON text"));
+}
+
 TEST(GgufWriter, WhatItCannotHoldIsRefused) {
   const auto refusal = [](Tensor one) {
     Model model;
