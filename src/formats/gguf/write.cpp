@@ -161,7 +161,8 @@ class File final : public PreparedFile {
 
   std::vector<std::string> losses() const override {
     std::vector<std::string> losses = metadata_.losses;
-    if (preparer_.architecture() == nullptr) return losses;
+    // Names from a file of llama.cpp are llama.cpp's.
+    if (preparer_.architecture() == nullptr || model_.origin.format.starts_with("gguf")) return losses;
     std::vector<std::string> strangers;
     for (const Tensor& tensor : model_.tensors()) {
       // Names that begin so are llama.cpp's own.
