@@ -25,6 +25,7 @@
 #include "formats/huggingface/front_matter.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/provenance.hpp"
+#include "formats/huggingface/python_json.hpp"
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
@@ -98,9 +99,13 @@ class Directory {
     return read_text(*source, std::min(source->size(), kFrontMatterBytes));
   }
 
-  Attributes json_object(std::string_view name) {
+  // With a warning for numbers that JSON does not have.
+  Attributes json_object(std::string_view name, std::vector<Finding>& warnings) {
     const std::string source = (path_ / name).string();
-    Value value = parse_json(text(name), source);
+    std::vector<std::string> numbers;
+    Value value = parse_json(without_non_finite(text(name), numbers), source);
+    if (!numbers.empty())
+      warnings.push_back({Severity::warning, fmt::format("{} is no JSON: null takes its place", fmt::join(numbers, ", ")), source, std::nullopt});
     if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
     return std::move(value).take<Attributes>();
   }
@@ -117,9 +122,9 @@ class Directory {
 // Which tensors each shard has, by the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
-ShardMap read_index(Directory& directory) {
+ShardMap read_index(Directory& directory, std::vector<Finding>& warnings) {
   const std::string path = (directory.path() / kIndex).string();
-  const Attributes root = directory.json_object(kIndex);
+  const Attributes root = directory.json_object(kIndex, warnings);
   const Value* value = root.find("weight_map");
   const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
@@ -205,7 +210,7 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
     collector.add(directory.open(kSingle), (directory.path() / kSingle).string(), [](const std::string&) {});
     return collector.finish();
   }
-  const ShardMap shards = read_index(directory);
+  const ShardMap shards = read_index(directory, model.warnings);
   require_shards(directory, shards);
   std::vector<std::string> faults;
   for (const auto& [shard, promised] : shards) {
@@ -246,11 +251,11 @@ Model read(const Input& input, const ReadOptions& options) {
   Directory directory(input.path, options);
   Model model;
   model.origin.path = input.path;
-  take_config(model, directory.json_object(kConfig), (directory.path() / kConfig).string());
+  take_config(model, directory.json_object(kConfig, model.warnings), (directory.path() / kConfig).string());
   const std::vector<fs::path> weights = read_tensors(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
-  if (is_there(directory.path() / kGeneration)) model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration));
+  if (is_there(directory.path() / kGeneration)) model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
   const std::optional<Card> written = take_card_text(model);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
