@@ -196,7 +196,8 @@ class Importances {
 
   Importance of(const Tensor& tensor, const std::optional<StoredType>& type) const {
     if (!matrix_ || !type || type->blocks == nullptr) return nullptr;
-    return matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()));
+    const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
+    return matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
   }
 
  private:

@@ -107,11 +107,25 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     if (loss == nullptr) require_finite(first, memory);
-    type_.encode({memory.numbers.data(), count, row_, importance_ ? importance_->data() : nullptr}, out);
+    encode_rows(first, count, memory.numbers.data(), out);
     if (loss == nullptr) return;
     const QuantizationError error = measure(count, memory, out);
     if (!std::isfinite(error.squared_values)) require_finite(first, memory);  // squares of finite float32 numbers have room in float64
     loss->merge(error);
+  }
+
+  // Each of the stacked matrices may have weights of its own.
+  void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
+    if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
+    const std::uint64_t each = rows_ / (importance_->size() / row_);
+    while (count > 0) {
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
+      type_.encode({numbers, some, row_, importance_->data() + first / each * row_}, out);
+      first += some;
+      count -= some;
+      numbers += some * row_;
+      out += some * row_bytes_;
+    }
   }
 
   void require_finite(std::uint64_t first, const Memory& memory) const {

@@ -92,6 +92,18 @@ TEST(BlockRecipe, EightExpertsGetMoreBits) {
   EXPECT_EQ(types("q4_k_m", model, "block_sparse_moe.experts.3.w2"), "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k");
 }
 
+// Of an architecture without a family the file's own numbers count: llama-quantize gave attn_v of 4 heads a key in q2_k:mix four bits, and eight experts more.
+TEST(BlockRecipe, AskTheFileOfAnotherArchitecture) {
+  Model model;
+  model.card.model_type = "frobnicator";
+  model.add(make_dense("blk.0.attn_v.weight", {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+  EXPECT_EQ(type("q2_k:mix", model, "blk.0.attn_v.weight"), "q3_k");
+  model.attributes = {{"frobnicator.attention.head_count", 8}, {"frobnicator.attention.head_count_kv", 2}};
+  EXPECT_EQ(type("q2_k:mix", model, "blk.0.attn_v.weight"), "q4_k");
+  model.attributes.set("frobnicator.expert_count", 8);
+  EXPECT_EQ(type("q4_k_m", model, "blk.0.attn_v.weight"), "q8_0");
+}
+
 TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
   EXPECT_TRUE(is_never_blocks("model.layers.0.mlp.gate.weight"));
   EXPECT_TRUE(is_never_blocks("blk.0.ffn_gate_inp.weight"));

@@ -91,7 +91,8 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
   }
 }
 
-std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor, std::string_view model_type, std::size_t columns) const {
+std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor, std::string_view model_type, std::size_t columns,
+                                                                    std::size_t matrices) const {
   const Architecture* architecture = architecture_of(model_type);
   const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
@@ -102,7 +103,7 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_
     const auto first = all->begin() + static_cast<std::ptrdiff_t>(*known->expert * columns);
     return std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(columns));
   }
-  if (all->size() != columns) {
+  if (all->size() != columns && (columns == 0 || all->size() % columns != 0 || all->size() / columns != matrices)) {
     throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, all->size(), tensor, columns), path_);
   }
   return all;

@@ -18,8 +18,9 @@ class ImportanceMatrix {
   // Throws not_found, io, and invalid_file for a file of neither format, or with numbers that are not finite or negative.
   explicit ImportanceMatrix(const std::filesystem::path& path);
 
-  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws invalid_file where they are not `columns`.
-  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type, std::size_t columns) const;
+  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws invalid_file where they are neither
+  // `columns` nor that many for each of `matrices`, which a tensor has stacked.
+  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type, std::size_t columns, std::size_t matrices = 1) const;
 
  private:
   void read_gguf(const std::filesystem::path& path);

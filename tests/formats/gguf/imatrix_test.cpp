@@ -56,6 +56,9 @@ TEST_F(Imatrix, EachExpertHasItsOwn) {
                                            .bytes()));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
+  // Of an architecture without a family they stay stacked.
+  EXPECT_THAT(*matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 2), ElementsAre(2, 3, 1, 2));
+  EXPECT_THAT(support::error_of([&] { matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(), HasSubstr("4 weights"));
   const auto refusal = [&](const char* name) { return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message(); };
   EXPECT_THAT(refusal("model.layers.0.mlp.experts.2.up_proj.weight"), HasSubstr("4 weights, tensor model.layers.0.mlp.experts.2.up_proj.weight has 2 columns"));
 }
