@@ -10,9 +10,11 @@
 
 #include "io/source_text.hpp"
 #include "syntax/json.hpp"
+#include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/tekken.hpp"
+#include "tokenizer/tokenizer_classes.hpp"
 #include "tokenizer/tokenizer_json.hpp"
 
 namespace poise {
@@ -41,12 +43,12 @@ class Files {
   }
 
   // Empty where the file is not there.
-  Attributes object(std::string_view name) const {
-    if (!has(name)) return {};
+  JsonFile object(std::string_view name) const {
     const std::string path = (directory_ / name).string();
+    if (!has(name)) return {path};
     Value value = parse_json(text(name), path);
     if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", path);
-    return std::move(value).take<Attributes>();
+    return {path, std::move(value).take<Attributes>()};
   }
 
  private:
@@ -61,50 +63,66 @@ void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& c
 }
 
 constexpr std::string_view kConfig = "tokenizer_config.json";
+constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-// Which of BOS and EOS go around texts, where the file has no steps that say it. Nothing of it is said: the usual.
-void take_special_around(Vocabulary& vocabulary, const Attributes& config) {
-  const auto flag = [&](std::string_view key, bool usual) {
-    const Value* value = config.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
-    return found == nullptr ? usual : *found;
-  };
-  set_special_around(vocabulary, flag("add_bos_token", true), flag("add_eos_token", false));
+bool flag(const Attributes& config, std::string_view key, bool usual) {
+  const Value* value = config.find(key);
+  const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+  return found == nullptr ? usual : *found;
 }
 
+// Nothing of BOS and EOS around texts is said: the usual.
 Vocabulary sentencepiece(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
-  const Attributes config = files.object(kConfig);
-  take_added_tokens(vocabulary, config);
-  take_config(vocabulary, files, config);
-  take_special_around(vocabulary, config);
+  const JsonFile config = files.object(kConfig);
+  take_added_tokens(vocabulary, config.object);
+  take_config(vocabulary, files, config.object);
+  set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
   return vocabulary;
 }
 
 Vocabulary tokenizer_json(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files, files.object(kConfig));
+  take_config(vocabulary, files, files.object(kConfig).object);
   return vocabulary;
 }
 
 Vocabulary tekken(const Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
+const TokenizerClass& class_of(const JsonFile& config) {
+  const Value* value = config.object.find("tokenizer_class");
+  if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return *find_tokenizer_class("");
+  const auto* name = value->get_if<std::string>();
+  if (name == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer_class: expected text", config.path);
+  const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
+  if (row != nullptr) return *row;
+  throw Error(ErrorKind::unsupported, fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name), config.path);
+}
+
+// What is not named in tokenizer_config.json older directories name in special_tokens_map.json.
+Attributes with_names(Attributes config, const Attributes& special_map, std::string_view bos) {
+  for (const char* key : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
+    const Value* value = special_map.find(key);
+    if (value != nullptr && config.find(key) == nullptr) config.set(key, *value);
+  }
+  if (!bos.empty() && config.find("bos_token") == nullptr) config.set("bos_token", bos);
+  return config;
+}
+
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
 Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
-  Gpt2Options options{.special = {"<|endoftext|>"}, .added = files.object("added_tokens.json")};
-  const Attributes config = files.object(kConfig);
-  if (const Value* prefix = config.find("add_prefix_space")) {
-    const auto* flag = prefix->get_if<bool>();
-    options.add_prefix_space = flag != nullptr && *flag;
-  }
-  for (const auto& [key, value] : files.object("special_tokens_map.json")) {
-    const auto* map = value.get_if<Attributes>();
-    const Value* content = map == nullptr ? &value : map->find("content");
-    const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
-    if (text != nullptr && std::ranges::find(options.special, *text) == options.special.end()) options.special.push_back(*text);
-  }
+  const JsonFile config = files.object(kConfig);
+  const JsonFile special_map = files.object("special_tokens_map.json");
+  const TokenizerClass& row = class_of(config);
+  Gpt2Options options{.add_prefix_space = flag(config.object, "add_prefix_space", false),
+                      .normalizer = row.normalizer,
+                      .expression = row.expression,
+                      .special = special_texts(config, special_map)};
+  if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
+  options.added = listed_tokens(config, files.object("added_tokens.json"), options.special);
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
-  take_config(vocabulary, files, config);
+  take_config(vocabulary, files, with_names(config.object, special_map.object, row.bos));
+  if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }
 

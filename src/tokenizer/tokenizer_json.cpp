@@ -18,6 +18,7 @@
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/byte_piece.hpp"
+#include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -25,7 +26,16 @@ namespace {
 
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMaxKeys = 64;
-constexpr std::uint64_t kSpareIds = 4096;  // that no token has: memory has to be justified by the file
+
+// "<s>", or {"content": "<s>", ...}
+std::optional<std::string_view> token_text(const Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (const auto* text = value->get_if<std::string>()) return *text;
+  const auto* map = value->get_if<Attributes>();
+  const Value* content = map == nullptr ? nullptr : map->find("content");
+  const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
+}
 
 class Reader {
  public:
@@ -60,26 +70,30 @@ class Reader {
   Vocabulary read_with_merges(const std::string& merges, const Gpt2Options& options) {
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) { take_token(text, item, "expected a token and its id"); });
     take_merge_lines(merges);
-    Value::Array added;
-    const auto add = [&](std::string_view text, std::uint64_t id, bool special) {
-      added.emplace_back(Attributes{{"id", id}, {"content", text}, {"normalized", false}, {"special", special}});
+    Value::Array added = options.added;
+    const auto is_listed = [&](std::string_view text) {
+      return std::ranges::any_of(options.added, [&](const Value& token) { return token_text(&token) == text; });
     };
-    const auto is_special = [&](std::string_view text) { return std::ranges::find(options.special, text) != options.special.end(); };
-    for (const auto& [text, id] : options.added) {
-      if (const auto* number = id.get_if<std::uint64_t>()) add(text, *number, is_special(text));
-    }
     std::map<std::string_view, std::uint32_t> ids;  // of special tokens
     for (const Token& token : tokens_) {
-      if (const std::string_view text = text_of(token); is_special(text)) ids.emplace(text, token.id);
+      if (const std::string_view text = text_of(token); std::ranges::find(options.special, text) != options.special.end()) ids.emplace(text, token.id);
     }
     for (const std::string& text : options.special) {
-      if (const auto found = ids.find(text); found != ids.end() && options.added.find(text) == nullptr) add(text, found->second, true);
+      if (const auto found = ids.find(text); found != ids.end() && !is_listed(text))
+        added.emplace_back(Attributes{{"id", std::uint64_t{found->second}}, {"content", text}, {"normalized", false}, {"special", true}});
     }
-    const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", options.add_prefix_space}, {"trim_offsets", true}, {"use_regex", true}};
+    const bool own_regex = options.expression.empty();
+    const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", options.add_prefix_space}, {"trim_offsets", true}, {"use_regex", own_regex}};
+    Attributes cut = bytes;
+    if (!own_regex) {
+      const Attributes split{{"type", "Split"}, {"pattern", Attributes{{"Regex", options.expression}}}, {"behavior", "Isolated"}, {"invert", false}};
+      cut = {{"type", "Sequence"}, {"pretokenizers", Value::Array{split, bytes}}};
+    }
+    const Value normalizer = options.normalizer.empty() ? Value() : Value(Attributes{{"type", options.normalizer}});
     vocabulary_.kind = VocabularyKind::pipeline;
     vocabulary_.add_dummy_prefix = false;
-    vocabulary_.pipeline = {{"added_tokens", std::move(added)}, {"normalizer", nullptr}, {"pre_tokenizer", bytes},
-                            {"post_processor", nullptr},        {"decoder", bytes},      {"model", nullptr}};
+    vocabulary_.pipeline = {{"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
+                            {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
     model_.set("type", "BPE");
     settle_tokens();
     vocabulary_.pipeline.set("model", std::move(model_));
@@ -255,7 +269,7 @@ class Reader {
       if (token.id >= kMaxTokens) fail_id(token.id);
       size = std::max(size, token.id + 1);
     }
-    if (size > 16 * (tokens_.size() + added.size()) + kSpareIds) fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
+    if (!is_dense(size, tokens_.size() + added.size())) fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
     std::vector<std::uint32_t> by_id(size, kAddedOnly);
     std::size_t bytes = texts_.size();
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -345,16 +359,6 @@ class Reader {
 std::string whole(const Source& source) {
   if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
   return read_text(source, source.size());
-}
-
-// "<s>", or {"content": "<s>", ...}
-std::optional<std::string_view> token_text(const Value* value) {
-  if (value == nullptr) return std::nullopt;
-  if (const auto* text = value->get_if<std::string>()) return *text;
-  const auto* map = value->get_if<Attributes>();
-  const Value* content = map == nullptr ? nullptr : map->find("content");
-  const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
-  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
 }
 
 }  // namespace

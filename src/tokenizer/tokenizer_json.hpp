@@ -24,12 +24,13 @@ Vocabulary read_tokenizer_json(const Source& source);
 bool looks_like_tokenizer_json(const Source& source);
 
 // GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the pair that is merged first on top. How text is cut is in
-// neither; it is as GPT-2 does it, with a space in front where `add_prefix_space`. `special` are texts of special tokens, those with an id in
-// `added` or in vocab.json count. Throws as read_tokenizer_json().
+// neither: the options say it. Throws as read_tokenizer_json().
 struct Gpt2Options {
-  bool add_prefix_space = false;
-  std::vector<std::string> special = {};
-  Attributes added = {};  // {token: id}, of added_tokens.json
+  bool add_prefix_space = false;          // a space goes in front of a text
+  std::string_view normalizer = "";       // its type; "": none
+  std::string_view expression = "";       // cuts words; "": GPT-2's
+  std::vector<std::string> special = {};  // texts of special tokens; those in vocab.json count
+  Value::Array added = {};                // as tokenizer.json lists "added_tokens"
 };
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 

@@ -1,0 +1,29 @@
+// Tokens that the files beside a vocabulary list: tokenizer_config.json ("added_tokens_decoder"), added_tokens.json of older directories, and which of
+// them the two and special_tokens_map.json name as special.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <poise/value.hpp>
+
+namespace poise {
+
+// An object of a JSON file, empty where the file is not there.
+struct JsonFile {
+  std::string path;
+  Attributes object = {};
+};
+
+// Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens". In their order, each once.
+std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map);
+
+// As tokenizer.json lists "added_tokens", by id: those of added_tokens_decoder with its flags, then those of added_tokens.json whose id and text
+// none of these has, found in the raw text and special where `special` has them. Throws invalid_file, naming the file and the token: no id,
+// one of kMaxTokens and above, no text, or two tokens of added_tokens.json with one id.
+Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
+
+// May a vocabulary have ids below `size`, when a file says `tokens` of them? Memory has to be justified by the file.
+bool is_dense(std::uint64_t size, std::uint64_t tokens);
+
+}  // namespace poise

@@ -1,0 +1,145 @@
+// Tokenizer files of a directory, with what the files beside the vocabulary say. Ids are those of Hugging Face's library (tokenizers 0.23.2) for a
+// tokenizer.json of the same tokens, unless a test says otherwise.
+#include "tokenizer/files.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+#include "support/real_tokenizers.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+using support::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Files = std::map<std::string, std::string>;
+using Ids = std::vector<TokenId>;
+
+Vocabulary read(const Files& files) {
+  const support::TemporaryDirectory directory;
+  for (const auto& [name, content] : files) support::put(directory / name, content);
+  return read_vocabulary(directory.path()).value();
+}
+
+Files with(Files files, const std::string& name, const std::string& content) {
+  files[name] = content;
+  return files;
+}
+
+constexpr const char* kConfig = "tokenizer_config.json";
+
+const Files kVocabAndMerges = {
+    {"vocab.json",
+     R"({"a": 0, "1": 1, "2": 2, "12": 3, "Ġ": 4, "Ã": 5, "©": 6, "Ã©": 7, "<|endoftext|>": 8, "e": 9, "Ì": 10, "ģ": 11, ".": 12, "Ċ": 13, ".Ċ": 14})"},
+    {"merges.txt", "#version: 0.2\n1 2\nÃ ©\n. Ċ\n"}};
+
+TEST(VocabAndMerges, AreCutAsTheirClassDoes) {
+  struct Case {
+    const char* text;
+    Ids gpt2;
+    Ids qwen2;
+  };
+  const Case cases[] = {
+      {"a12 12", {0, 3, 4, 3}, {0, 1, 2, 4, 1, 2}}, {"e\u0301", {9, 10, 11}, {7}}, {".\n", {12, 13}, {14}}, {"1<|endoftext|>", {1, 8}, {1, 8}}};
+  const auto of = [](const std::string& name) {
+    return Tokenizer(read(with(kVocabAndMerges, kConfig, name.empty() ? "{}" : fmt::format(R"({{"tokenizer_class": "{}"}})", name))));
+  };
+  for (const char* name :
+       {"", "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "RobertaTokenizerFast", "BartTokenizer", "Qwen2Tokenizer", "Qwen2TokenizerFast"}) {
+    SCOPED_TRACE(name);
+    const Tokenizer tokenizer = of(name);
+    for (const Case& one : cases) EXPECT_EQ(tokenizer.encode(one.text), std::string_view(name).starts_with("Qwen2") ? one.qwen2 : one.gpt2) << one.text;
+  }
+}
+
+TEST(VocabAndMerges, OfAnotherClassAreRefusedByItsName) {
+  for (const char* name : {"CodeGenTokenizer", "Fast", "", "PreTrainedTokenizerFast"}) {
+    const Error error = error_of([&] { read(with(kVocabAndMerges, kConfig, fmt::format(R"({{"tokenizer_class": "{}"}})", name))); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("tokenizer_class: how a \"{}\" cuts", name)));
+    EXPECT_THAT(error.what(), HasSubstr(kConfig));
+  }
+  EXPECT_EQ(error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); }).kind(), ErrorKind::invalid_file);
+  EXPECT_EQ(read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": null})")).size(), 15U);
+}
+
+TEST(VocabAndMerges, TakeTheAddedTokensOfTheConfigurationWithTheirFlags) {
+  const Tokenizer tokenizer(read(with(kVocabAndMerges, kConfig, R"({"added_tokens_decoder": {"16": {"content": "aa", "single_word": true, "lstrip": false,
+      "rstrip": false, "normalized": false, "special": false}, "15": {"content": "<go>", "lstrip": true, "special": true, "normalized": false}}})")));
+  EXPECT_THAT(tokenizer.encode("a <go> a"), ElementsAre(0, 15, 4, 0));
+  EXPECT_THAT(tokenizer.encode("aaa aa"), ElementsAre(0, 0, 0, 4, 16));
+  EXPECT_THAT(tokenizer.encode("1<|endoftext|>"), ElementsAre(1, 8));
+  EXPECT_EQ(tokenizer.vocabulary().type(15), TokenType::control);
+  EXPECT_EQ(tokenizer.vocabulary().type(16), TokenType::user_defined);
+}
+
+TEST(VocabAndMerges, TakeTheAddedTokensOfOlderDirectories) {
+  Files files = with(kVocabAndMerges, "added_tokens.json", R"({"<go>": 15, "<stop>": 16, "<no>": 17})");
+  files["special_tokens_map.json"] = R"({"additional_special_tokens": ["<go>"], "eos_token": {"content": "<stop>", "lstrip": false}, "bos_token": "a"})";
+  const Tokenizer tokenizer(read(files));
+  EXPECT_THAT(tokenizer.encode("1<go>2<no><stop>"), ElementsAre(1, 15, 2, 17, 16));
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 15, 2, 17, 16}), "12<no>");
+  EXPECT_EQ(tokenizer.vocabulary().eos_id, 16);
+  // What both say is as tokenizer_config.json has it.
+  files[kConfig] = R"({"added_tokens_decoder": {"15": {"content": "<x>"}, "18": {"content": "<no>"}}})";
+  EXPECT_THAT(Tokenizer(read(files)).encode("<x><no><stop>"), ElementsAre(15, 18, 16));
+}
+
+TEST(VocabAndMerges, PutBosInFrontWhereTheConfigurationSaysSo) {
+  const auto around = [](const std::string& config) { return Tokenizer(read(with(kVocabAndMerges, kConfig, config))).encode_with_special("a"); };
+  EXPECT_THAT(around("{}"), ElementsAre(0));
+  EXPECT_THAT(around(R"({"add_bos_token": false, "bos_token": "1"})"), ElementsAre(0));
+  EXPECT_THAT(around(R"({"add_bos_token": true, "bos_token": "1"})"), ElementsAre(1, 0));
+  EXPECT_THAT(around(R"({"add_bos_token": true})"), ElementsAre(8, 0));  // GPT-2's own
+  EXPECT_THAT(around(R"({"add_bos_token": true, "tokenizer_class": "Qwen2Tokenizer"})"), ElementsAre(0));
+}
+
+TEST(VocabAndMerges, AreRefusedWithWhatIsWrongBesideThem) {
+  const auto problem = [](const std::string& name, const std::string& content) {
+    const Error error = error_of([&] { read(with(kVocabAndMerges, name, content)); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.what(), HasSubstr(name));
+    return error.message();
+  };
+  EXPECT_THAT(problem("added_tokens.json", R"({"<go>": "15"})"), HasSubstr("\"<go>\": expected an id"));
+  EXPECT_THAT(problem("added_tokens.json", R"({"<go>": 500000})"), HasSubstr("the id is 500000"));
+  EXPECT_THAT(problem("added_tokens.json", R"({"<a>": 15, "<b>": 15})"), HasSubstr("\"<b>\": another token has the id 15"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": [1]})"), HasSubstr("added_tokens_decoder: expected an object"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"x": {"content": "a"}}})"), HasSubstr("\"x\": expected an id"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": {"content": "a"}, "015": {"content": "b"}}})"), HasSubstr("\"015\": the id comes twice"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": "a"}})"), HasSubstr("\"15\": expected an object with \"content\""));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"18446744073709551615": {"content": "a"}}})"), HasSubstr("the id is 18446744073709551615"));
+}
+
+// The same tokens as the tokenizer.json that they are taken from.
+TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
+  const auto real = support::real_tokenizer("qwen2_5");
+  if (!real) GTEST_SKIP() << "the shared data are not there";
+  const auto folder = shared_directory() / "data" / "tokenizers" / "qwen2_5";
+  const Value json = parse_json(support::contents(folder / "tokenizer.json"), "tokenizer.json");
+  const Attributes& model = *json.get_if<Attributes>()->find("model")->get_if<Attributes>();
+  std::string merges;
+  for (const auto& [left, right] : real->vocabulary.merges) merges += fmt::format("{} {}\n", left, right);
+  const Tokenizer tokenizer(read({{"vocab.json", to_json(*model.find("vocab"))}, {"merges.txt", merges}, {kConfig, support::contents(folder / kConfig)}}));
+  EXPECT_EQ(real->expected.size(), 40U);
+  for (const support::ExpectedTokens& one : real->expected) {
+    EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(one.ids, SpecialTokens::shown), one.decoded) << one.text.substr(0, 200);
+  }
+}
+
+}  // namespace
+}  // namespace poise
