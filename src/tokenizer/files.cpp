@@ -63,6 +63,8 @@ void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& c
 }
 
 constexpr std::string_view kConfig = "tokenizer_config.json";
+constexpr std::string_view kAdded = "added_tokens.json";  // of older directories
+constexpr std::string_view kSpecialMap = "special_tokens_map.json";
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 bool flag(const Attributes& config, std::string_view key, bool usual) {
@@ -75,7 +77,8 @@ bool flag(const Attributes& config, std::string_view key, bool usual) {
 Vocabulary sentencepiece(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kConfig);
-  take_added_tokens(vocabulary, config.object);
+  const std::vector<std::string> special = special_texts(config, files.object(kSpecialMap));
+  take_added_tokens(vocabulary, listed_tokens(config, files.object(kAdded), special));
   take_config(vocabulary, files, config.object);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
   return vocabulary;
@@ -112,14 +115,14 @@ Attributes with_names(Attributes config, const Attributes& special_map, std::str
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
 Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
   const JsonFile config = files.object(kConfig);
-  const JsonFile special_map = files.object("special_tokens_map.json");
+  const JsonFile special_map = files.object(kSpecialMap);
   const TokenizerClass& row = class_of(config);
   Gpt2Options options{.add_prefix_space = flag(config.object, "add_prefix_space", false),
                       .normalizer = row.normalizer,
                       .expression = row.expression,
                       .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
-  options.added = listed_tokens(config, files.object("added_tokens.json"), options.special);
+  options.added = listed_tokens(config, files.object(kAdded), options.special);
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
   take_config(vocabulary, files, with_names(config.object, special_map.object, row.bos));
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <memory>
 #include <optional>
@@ -375,30 +374,17 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
   return Reader(vocab).read_with_merges(whole(merges), options);
 }
 
-void take_added_tokens(Vocabulary& vocabulary, const Attributes& config) {
-  const Value* decoder = config.find("added_tokens_decoder");
-  const auto* map = decoder == nullptr ? nullptr : decoder->get_if<Attributes>();
-  if (map == nullptr) return;
-  std::map<std::uint64_t, const Attributes*> by_id;
-  for (const auto& [key, value] : *map) {
-    std::uint64_t id = 0;
-    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
-    const auto* token = value.get_if<Attributes>();
-    if (problem == std::errc() && end == key.data() + key.size() && token != nullptr && id < kMaxTokens) by_id.emplace(id, token);
-  }
+void take_added_tokens(Vocabulary& vocabulary, const Value::Array& listed) {
   constexpr float kScore = -1000;  // as llama.cpp's converter has it
   Value::Array added;
-  for (const auto& [id, token] : by_id) {
-    const auto text = token_text(token->find("content"));
+  for (const Value& token : listed) {
+    const Attributes& entry = *token.get_if<Attributes>();
+    const std::uint64_t id = *entry.find("id")->get_if<std::uint64_t>();
+    const auto text = token_text(&token);
     if (!text || text->empty() || id > vocabulary.size()) continue;
-    const Value* special = token->find("special");
+    const Value* special = entry.find("special");
     if (id == vocabulary.size()) vocabulary.add(*text, kScore, special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined);
-    if (vocabulary.text(id) != *text) continue;
-    Attributes entry{{"id", id}};
-    for (const auto& [key, value] : *token) {
-      if (key != "id") entry.set(key, value);
-    }
-    added.emplace_back(std::move(entry));
+    if (vocabulary.text(id) == *text) added.push_back(token);
   }
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
 }

@@ -11,6 +11,7 @@
 #include <poise/error.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "sentencepiece_bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/real_tokenizers.hpp"
@@ -139,6 +140,38 @@ TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
     EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
     EXPECT_EQ(tokenizer.decode(one.ids, SpecialTokens::shown), one.decoded) << one.text.substr(0, 200);
   }
+}
+
+// "a", "b" and "ab", and U+2581 for spaces.
+std::string sentencepiece() {
+  std::string model = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0);
+  float score = 0;
+  for (const char* text : {"\u2581", "a", "b", "ab", "\u2581ab", "x"}) model += piece(text, 1, score -= 1);
+  return model + bytes_field(2, varint_field(3, 2)) + bytes_field(3, varint_field(3, 1) + varint_field(4, 0));
+}
+
+const Files kSentencePiece = {{"tokenizer.model", sentencepiece()}};
+
+// As directories of ChatML were before added_tokens_decoder. Expected: what llama.cpp's converter (base.py) makes of the file.
+TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
+  Files files = with(kSentencePiece, "added_tokens.json", R"({"<|im_start|>": 10, "<|im_end|>": 9, "<pad>": 11})");
+  files["special_tokens_map.json"] = R"({"bos_token": "<s>", "additional_special_tokens": ["<|im_start|>"]})";
+  files[kConfig] = R"({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "lstrip": false}})";
+  const Tokenizer tokenizer(read(files));
+  EXPECT_THAT(tokenizer.encode("<|im_start|>ab<|im_end|>x<pad>"), ElementsAre(10, 7, 9, 3, 8, 11));
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  EXPECT_EQ(vocabulary.size(), 12U);
+  EXPECT_EQ(vocabulary.type(9), TokenType::control);  // as the EOS of tokenizer_config.json
+  EXPECT_EQ(vocabulary.type(10), TokenType::control);
+  EXPECT_EQ(vocabulary.type(11), TokenType::user_defined);
+  EXPECT_EQ(vocabulary.score(10), -1000);
+  EXPECT_EQ(vocabulary.eos_id, 9);
+}
+
+TEST(TokenizerModel, TakesWhatTheConfigurationSaysOfATokenFirst) {
+  Files files = with(kSentencePiece, "added_tokens.json", R"({"<go>": 9, "<stop>": 10})");
+  files[kConfig] = R"({"added_tokens_decoder": {"9": {"content": "<go>", "rstrip": true, "special": true}}})";
+  EXPECT_THAT(Tokenizer(read(files)).encode("<go>  <stop>"), ElementsAre(9, 10));
 }
 
 }  // namespace
