@@ -78,7 +78,7 @@ Vocabulary sentencepiece(const Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kConfig);
   const std::vector<std::string> special = special_texts(config, files.object(kSpecialMap));
-  take_added_tokens(vocabulary, listed_tokens(config, files.object(kAdded), special));
+  add_listed_tokens(vocabulary, listed_tokens(config, files.object(kAdded), special), config.path);
   take_config(vocabulary, files, config.object);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
   return vocabulary;

@@ -77,6 +77,44 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
   tokens.merge(older);
 }
 
+std::uint64_t id_of(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
+
+constexpr float kScore = -1000;  // as llama.cpp's converter has it
+
+// The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token of another text is none.
+TokenType listed_type(const Value& token, TokenType before) {
+  const bool replaced = before == TokenType::normal || before == TokenType::unused || before == TokenType::user_defined || before == TokenType::byte;
+  if (!replaced) return before;
+  const Value* special = token.get_if<Attributes>()->find("special");
+  return special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined;
+}
+
+// The vocabulary with other texts for some of its tokens.
+Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
+  Vocabulary result;
+  result.kind = vocabulary.kind;
+  result.bos_id = vocabulary.bos_id;
+  result.eos_id = vocabulary.eos_id;
+  result.pad_id = vocabulary.pad_id;
+  result.unk_id = vocabulary.unk_id;
+  result.max_length = vocabulary.max_length;
+  result.add_dummy_prefix = vocabulary.add_dummy_prefix;
+  result.remove_extra_whitespaces = vocabulary.remove_extra_whitespaces;
+  result.normalizer = vocabulary.normalizer;
+  result.merges = vocabulary.merges;
+  result.pipeline = vocabulary.pipeline;
+  result.chat_template = vocabulary.chat_template;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const auto found = tokens.find(id);
+    if (found == tokens.end()) {
+      result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
+    } else {
+      result.add(*text_of(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
@@ -101,6 +139,28 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
   Value::Array list;
   for (auto& [id, entry] : tokens) list.emplace_back(std::move(entry));
   return list;
+}
+
+void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
+  std::erase_if(listed, [](const Value& token) { return text_of(token)->empty(); });
+  if (listed.empty()) return;
+  const std::uint64_t last = id_of(listed.back());
+  if (!is_dense(last + 1, vocabulary.size() + listed.size())) {
+    throw Error(ErrorKind::invalid_file, fmt::format("\"{}\": the id {} is far larger than the number of tokens", *text_of(listed.back()), last), path);
+  }
+  std::map<std::uint64_t, const Value*> others;  // tokens that get another text
+  for (const Value& token : listed) {
+    const std::uint64_t id = id_of(token);
+    if (id < vocabulary.size() && vocabulary.text(id) != *text_of(token)) others.emplace(id, &token);
+  }
+  if (!others.empty()) vocabulary = renamed(vocabulary, others);
+  for (const Value& token : listed) {
+    const std::uint64_t id = id_of(token);
+    if (id < vocabulary.size()) continue;
+    while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
+    vocabulary.add(*text_of(token), kScore, listed_type(token, TokenType::unused));
+  }
+  vocabulary.pipeline.set("added_tokens", std::move(listed));
 }
 
 bool is_dense(std::uint64_t size, std::uint64_t tokens) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <poise/value.hpp>
+#include <poise/model.hpp>
 
 namespace poise {
 
@@ -22,6 +22,12 @@ std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& s
 // none of these has, found in the raw text and special where `special` has them. Throws invalid_file, naming the file and the token: no id,
 // one of kMaxTokens and above, no text, or two tokens of added_tokens.json with one id.
 Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
+
+// Adds listed_tokens() to a SentencePiece vocabulary: they are found in a text, as Vocabulary::pipeline says then ("added_tokens"). Those whose ids the
+// vocabulary has not are appended, with unused tokens "[PAD7]" for ids between that none has; where it has the id with another text, the new text is
+// the token's. Both as llama.cpp's converter does. A token without a text is found nowhere. Throws invalid_file, naming `path`, for an id that
+// is_dense() is false of.
+void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path);
 
 // May a vocabulary have ids below `size`, when a file says `tokens` of them? Memory has to be justified by the file.
 bool is_dense(std::uint64_t size, std::uint64_t tokens);

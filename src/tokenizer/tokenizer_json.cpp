@@ -374,21 +374,6 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
   return Reader(vocab).read_with_merges(whole(merges), options);
 }
 
-void take_added_tokens(Vocabulary& vocabulary, const Value::Array& listed) {
-  constexpr float kScore = -1000;  // as llama.cpp's converter has it
-  Value::Array added;
-  for (const Value& token : listed) {
-    const Attributes& entry = *token.get_if<Attributes>();
-    const std::uint64_t id = *entry.find("id")->get_if<std::uint64_t>();
-    const auto text = token_text(&token);
-    if (!text || text->empty() || id > vocabulary.size()) continue;
-    const Value* special = entry.find("special");
-    if (id == vocabulary.size()) vocabulary.add(*text, kScore, special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined);
-    if (vocabulary.text(id) == *text) added.push_back(token);
-  }
-  if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
-}
-
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
   struct Named {
     std::string_view key;

@@ -34,10 +34,6 @@ struct Gpt2Options {
 };
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
-// Adds listed_tokens() to a SentencePiece vocabulary: those that it has are found in a text, as Vocabulary::pipeline says then ("added_tokens"), and
-// those whose ids come next are appended. Others are ignored.
-void take_added_tokens(Vocabulary& vocabulary, const Value::Array& listed);
-
 // What tokenizer_config.json says: which tokens begin, end and fill a text, and the chat template.
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
 

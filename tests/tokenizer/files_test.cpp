@@ -174,5 +174,59 @@ TEST(TokenizerModel, TakesWhatTheConfigurationSaysOfATokenFirst) {
   EXPECT_THAT(Tokenizer(read(files)).encode("<go>  <stop>"), ElementsAre(9, 10));
 }
 
+// Expected: types, scores and names as llama.cpp's converter (base.py) has them.
+TEST(TokenizerModel, FillsGapsBetweenIdsWithUnusedTokens) {
+  const Files files = with(kSentencePiece, kConfig, R"({"added_tokens_decoder": {"12": {"content": "<go>", "special": true}, "10": {"content": "<x>"}}})");
+  const Tokenizer tokenizer(read(files));
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  EXPECT_EQ(vocabulary.size(), 13U);
+  EXPECT_EQ(vocabulary.text(9), "[PAD9]");
+  EXPECT_EQ(vocabulary.type(9), TokenType::unused);
+  EXPECT_EQ(vocabulary.type(10), TokenType::user_defined);
+  EXPECT_EQ(vocabulary.type(11), TokenType::unused);
+  EXPECT_EQ(vocabulary.type(12), TokenType::control);
+  EXPECT_THAT(tokenizer.encode("ab<go>x<x>"), ElementsAre(7, 12, 3, 8, 10));
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{7, 12, 3, 8, 10}), "ab x<x>");
+}
+
+TEST(TokenizerModel, TakesTheTextThatTheConfigurationGivesToAPiece) {
+  const Files files = with(kSentencePiece, kConfig, R"({"bos_token": "<bos>", "added_tokens_decoder": {"8": {"content": "<go>", "special": true},
+      "1": {"content": "<bos>", "special": true}, "4": {"content": "q"}}})");
+  const Tokenizer tokenizer(read(files));
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  EXPECT_EQ(vocabulary.size(), 9U);
+  EXPECT_EQ(vocabulary.text(8), "<go>");
+  EXPECT_EQ(vocabulary.type(8), TokenType::control);
+  EXPECT_EQ(vocabulary.score(8), -1000);
+  EXPECT_EQ(vocabulary.text(4), "q");
+  EXPECT_EQ(vocabulary.type(4), TokenType::user_defined);
+  EXPECT_EQ(vocabulary.bos_id, 1);
+  EXPECT_EQ(vocabulary.unk_id, 0);
+  EXPECT_THAT(tokenizer.encode_with_special("ab<go>q<bos>"), ElementsAre(1, 7, 8, 4, 1));
+  EXPECT_THAT(tokenizer.encode("x"), ElementsAre(3, 0));  // what piece 8 was
+}
+
+TEST(TokenizerModel, TakesAListedPieceAsItIs) {
+  const Files files = with(kSentencePiece, kConfig, R"({"added_tokens_decoder": {"6": {"content": "ab", "single_word": true}, "7": {"content": ""}}})");
+  const Vocabulary vocabulary = read(files);
+  EXPECT_EQ(vocabulary.type(6), TokenType::normal);
+  EXPECT_EQ(vocabulary.score(6), -4);
+  EXPECT_EQ(vocabulary.text(7), "\u2581ab");
+  EXPECT_THAT(Tokenizer(vocabulary).encode("xab ab"), ElementsAre(3, 8, 6, 3, 6));
+}
+
+TEST(TokenizerModel, RefusesWhatItCannotTakeOfTheConfiguration) {
+  const auto problem = [](const std::string& decoder) {
+    const Error error = error_of([&] { read(with(kSentencePiece, kConfig, fmt::format(R"({{"added_tokens_decoder": {}}})", decoder))); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.what(), HasSubstr(kConfig));
+    return error.message();
+  };
+  EXPECT_THAT(problem(R"({"5000": {"content": "<go>"}})"), HasSubstr("\"<go>\": the id 5000 is far larger than the number of tokens"));
+  EXPECT_THAT(problem(R"({"500000": {"content": "<go>"}})"), HasSubstr("the id is 500000, at most"));
+  EXPECT_THAT(problem(R"({"-1": {"content": "<go>"}})"), HasSubstr("\"-1\": expected an id"));
+  EXPECT_THAT(problem(R"({"9": {"content": 3}})"), HasSubstr("\"9\": expected an object with \"content\""));
+}
+
 }  // namespace
 }  // namespace poise
