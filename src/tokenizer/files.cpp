@@ -12,6 +12,7 @@
 #include "syntax/json.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/tekken.hpp"
 #include "tokenizer/tokenizer_classes.hpp"
@@ -80,6 +81,7 @@ Vocabulary sentencepiece(const Files& files, std::string_view name) {
   const std::vector<std::string> special = special_texts(config, files.object(kSpecialMap));
   add_listed_tokens(vocabulary, listed_tokens(config, files.object(kAdded), special), config.path);
   take_config(vocabulary, files, config.object);
+  if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
   return vocabulary;
 }

@@ -156,6 +156,7 @@ class Former {
     const NormalizerRules rules = normalizer_of(vocabulary_);
     if (!rules.escape_whitespaces) lose("gguf does not say that tokens have spaces instead of U+2581: texts get other tokens");
     if (rules.treat_whitespace_as_suffix) lose("gguf does not say that the space that is added goes behind a text: texts get other tokens");
+    if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
     if (denormalizer_of(vocabulary_)) lose("gguf does not hold the vocabulary's denormalizer");
   }
 
@@ -242,8 +243,16 @@ class Former {
   void take_prefix(const Fields& metaspace) {
     const std::string scheme = prepend_scheme(metaspace);
     gguf_.add_space_prefix = scheme != "never";
-    if (scheme == "first") lose("llama.cpp puts a space in front of runs after added tokens, too");
-    if (scheme != "never" && !gguf_.remove_extra_whitespaces.value_or(false)) lose("llama.cpp puts a space in front of texts that begin with one, too");
+    scheme == "first" ? lose_first() : lose_prefix();
+  }
+
+  void lose_first() {
+    lose("llama.cpp puts a space in front of runs after added tokens, too");
+    lose_prefix();
+  }
+  void lose_prefix() {
+    if (gguf_.add_space_prefix.value_or(true) && !gguf_.remove_extra_whitespaces.value_or(false))
+      lose("llama.cpp puts a space in front of texts that begin with one, too");
   }
 
   void check_decoder(const std::vector<std::string>& same) {

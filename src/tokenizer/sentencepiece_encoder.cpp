@@ -39,15 +39,15 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (!normalizer_.replaces()) require_identity(vocabulary_);
   Output output(*this);
   if (added_.empty()) {
-    encode_run(text, output);
+    encode_run(text, true, output);
   } else {
-    finder_.for_each(text, [&](std::string_view run, TokenId id) { id < 0 ? encode_run(run, output) : output.add_whole(id); });
+    finder_.for_each(text, [&](std::string_view run, TokenId id) { id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id); });
   }
   return output.take();
 }
 
-void SentencePieceEncoder::encode_run(std::string_view text, Output& output) const {
-  const std::string normalized = normalizer_.normalize(text);
+void SentencePieceEncoder::encode_run(std::string_view text, bool first, Output& output) const {
+  const std::string normalized = normalizer_.normalize(text, first);
   if (!normalized.empty()) cut(normalized, output);
 }
 

@@ -5,7 +5,8 @@
 //   2. Cut the text into pieces: the algorithm's part.
 //   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
 //
-// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its own.
+// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its own,
+// but for the space in front where the vocabulary says that the first run alone gets one.
 #pragma once
 
 #include <array>
@@ -63,7 +64,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
  private:
   void add(TokenId id);
-  void encode_run(std::string_view text, Output& output) const;
+  void encode_run(std::string_view text, bool first, Output& output) const;
   bool has_bytes_of(std::string_view piece) const;
 
   TokenIndex pieces_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
@@ -17,6 +19,8 @@ constexpr const char* kNormalizer = "normalizer";
 constexpr const char* kDenormalizer = "denormalizer";
 constexpr const char* kEscape = "escape_whitespaces";
 constexpr const char* kSuffix = "treat_whitespace_as_suffix";
+constexpr const char* kScheme = "prepend_scheme";
+constexpr const char* kFirst = "first";
 constexpr const char* kPrefix = "add_dummy_prefix";
 constexpr const char* kRemove = "remove_extra_whitespaces";
 
@@ -25,6 +29,12 @@ std::string charsmap_of(const Fields& normalizer) {
   const auto rules = base64_decoded(normalizer.required_text(kCharsmap));
   if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: no base64");
   return *rules;
+}
+
+bool is_first_alone(const Fields& pipeline) {
+  const auto scheme = pipeline.optional_text(kScheme);
+  if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
+  return scheme.has_value();
 }
 
 }  // namespace
@@ -57,7 +67,8 @@ NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
           .add_dummy_prefix = vocabulary.add_dummy_prefix,
           .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
           .escape_whitespaces = pipeline.boolean(kEscape, true),
-          .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false)};
+          .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false),
+          .prepend_first = is_first_alone(pipeline)};
 }
 
 std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
@@ -75,7 +86,10 @@ void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   if (!rules.charsmap.empty()) vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
   if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
   if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
+  if (rules.prepend_first) prepend_to_first(vocabulary);
 }
+
+void prepend_to_first(Vocabulary& vocabulary) { vocabulary.pipeline.set(kScheme, kFirst); }
 
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   vocabulary.pipeline.set(kDenormalizer, Attributes{{"type", kType},
@@ -97,8 +111,16 @@ SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
 }
 
-std::string SentencePieceNormalizer::normalize(std::string_view text) const {
+bool SentencePieceNormalizer::puts_space(std::string_view text, bool first, bool removed) const {
+  if (!rules_.add_dummy_prefix || !rules_.prepend_first) return rules_.add_dummy_prefix;
+  if (removed) return true;  // one of them stays
+  const std::string_view start = first_chunk(text).text;
+  return first && !start.starts_with(' ') && !start.starts_with(kSpaceSymbol);
+}
+
+std::string SentencePieceNormalizer::normalize(std::string_view text, bool first) const {
   std::string out;
+  const std::size_t size = text.size();
   while (rules_.remove_extra_whitespaces && !text.empty()) {
     const Chunk chunk = first_chunk(text);
     if (chunk.text != " ") break;
@@ -106,7 +128,8 @@ std::string SentencePieceNormalizer::normalize(std::string_view text) const {
   }
   if (text.empty()) return out;
   out.reserve(text.size() + text.size() / 4);
-  if (rules_.add_dummy_prefix && !rules_.treat_whitespace_as_suffix) out += space_;
+  const bool space = puts_space(text, first, text.size() < size);
+  if (space && !rules_.treat_whitespace_as_suffix) out += space_;
   bool after_space = rules_.remove_extra_whitespaces;
   while (!text.empty()) {
     const Chunk chunk = first_chunk(text);
@@ -114,7 +137,7 @@ std::string SentencePieceNormalizer::normalize(std::string_view text) const {
     text.remove_prefix(chunk.length);
   }
   while (rules_.remove_extra_whitespaces && out.ends_with(space_)) out.resize(out.size() - space_.size());
-  if (rules_.add_dummy_prefix && rules_.treat_whitespace_as_suffix) out += space_;
+  if (space && rules_.treat_whitespace_as_suffix) out += space_;
   return out;
 }
 

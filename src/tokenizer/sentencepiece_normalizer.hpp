@@ -5,6 +5,8 @@
 //   "normalizer"                  {"type": "Precompiled", "precompiled_charsmap": base64}: what is replaced
 //   "escape_whitespaces"          false: tokens have spaces, not U+2581
 //   "treat_whitespace_as_suffix"  true: the space that is added goes after the text
+//   "prepend_scheme"              "first": the space goes in front of a text alone, not of runs after added tokens, and not where there is one
+//                                 already (tokenizer.json's Metaspace; "legacy": false of tokenizer_config.json)
 //   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and "remove_extra_whitespaces"
 #pragma once
 
@@ -46,6 +48,7 @@ struct NormalizerRules {
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
   bool treat_whitespace_as_suffix = false;
+  bool prepend_first = false;  // see "prepend_scheme"
 
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
@@ -56,6 +59,7 @@ std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary);
 
 // Keep no more than what differs from a vocabulary that has none of it.
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
+void prepend_to_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 
@@ -68,7 +72,8 @@ class SentencePieceNormalizer {
   SentencePieceNormalizer(const NormalizerRules& rules, const PrefixMatcher* kept);
 
   bool replaces() const { return !charsmap_.empty(); }
-  std::string normalize(std::string_view text) const;
+  // A text, or a run of one, which may be its first.
+  std::string normalize(std::string_view text, bool first = true) const;
 
  private:
   // What the text begins with, and what becomes of it.
@@ -77,6 +82,8 @@ class SentencePieceNormalizer {
     std::string_view text;
   };
   Chunk first_chunk(std::string_view text) const;
+  // `removed`: were there superfluous spaces in front?
+  bool puts_space(std::string_view text, bool first, bool removed) const;
   void append_chunk(std::string_view chunk, bool& after_space, std::string& out) const;
 
   CharsMap charsmap_;

@@ -14,6 +14,7 @@
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
+#include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 
 namespace poise {
@@ -205,6 +206,7 @@ std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_vie
   const SpecialAround around = special_around(vocabulary);
   config.set("add_bos_token", vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
   config.set("add_eos_token", vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
+  if (vocabulary.kind != VocabularyKind::pipeline && normalizer_of(vocabulary).prepend_first) config.set("legacy", false);
   std::vector<Attributes::Entry> added;
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {

@@ -68,10 +68,21 @@ class Writer {
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
+  // Superfluous spaces go, but one of those in front of a run stays.
+  static Attributes removal() {
+    return {{"type", "Sequence"},
+            {"normalizers", Value::Array{Attributes{{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}},
+                                         Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
+  }
+
   // What SentencePiece does, in steps of tokenizer.json.
   Vocabulary as_pipeline() const {
     Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens)) pipeline.pipeline.set(std::string(kAddedTokens), *added);
+    if (const NormalizerRules rules = normalizer_of(vocabulary_); rules.prepend_first && rules.add_dummy_prefix) {
+      pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(removal()) : Value());
+      pipeline.pipeline.set("pre_tokenizer", Attributes{{"type", "Metaspace"}, {"replacement", kSpaceSymbol}, {"prepend_scheme", "first"}, {"split", false}});
+    }
     return pipeline;
   }
 

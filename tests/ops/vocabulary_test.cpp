@@ -297,6 +297,16 @@ const Case kCases[] = {
     {"sentencepiece_added_normalized", kSp, pieces(with_added("normalized"))},
     {"sentencepiece_added_special", kSp, pieces(with_added("special"))},
     {"sentencepiece_added_bos", kSp, pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, 1)}); })},
+    {"sentencepiece_prepend_first", kSp, pieces([](Vocabulary& v) { prepend_to_first(v); })},
+    {"sentencepiece_added_prepend_first", "sentencepiece_added", pieces([](Vocabulary& v) {
+       with_added()(v);
+       prepend_to_first(v);
+     })},
+    {"sentencepiece_added_prepend_first_removal", "sentencepiece_removal", pieces([](Vocabulary& v) {
+       with_added()(v);
+       prepend_to_first(v);
+       v.remove_extra_whitespaces = true;
+     })},
     {"sentencepiece_added_piece", kSp, pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, v.size() - 14 + 5)}); })},
     {kUni, "", sums({})},
     {"sentencepiece_unigram_bytes", kUni, changed(VocabularyKind::sentencepiece_unigram, true, {})},
@@ -319,6 +329,10 @@ const Case kCases[] = {
     {"sentencepiece_unigram_unused", kUni, sums([](Vocabulary& v) { v.add("xa", 5, TokenType::unused); })},
     {"sentencepiece_unigram_eos", kUni, sums([](Vocabulary& v) { set_special_around(v, false, true); })},
     {"sentencepiece_unigram_added", kUni, sums(with_added())},
+    {"sentencepiece_unigram_added_prepend_first", "sentencepiece_unigram_added", sums([](Vocabulary& v) {
+       with_added()(v);
+       prepend_to_first(v);
+     })},
     {"sentencepiece_unigram_added_lstrip", kUni, sums(with_added("lstrip"))},
     {"tiny_llama", "",
      [] {

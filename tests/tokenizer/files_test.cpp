@@ -16,6 +16,7 @@
 #include "support/errors.hpp"
 #include "support/real_tokenizers.hpp"
 #include "syntax/json.hpp"
+#include "tokenizer/write_files.hpp"
 
 namespace poise {
 namespace {
@@ -143,11 +144,11 @@ TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
 }
 
 // "a", "b" and "ab", and U+2581 for spaces.
-std::string sentencepiece() {
+std::string sentencepiece(bool removal = false) {
   std::string model = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0);
   float score = 0;
   for (const char* text : {"\u2581", "a", "b", "ab", "\u2581ab", "x"}) model += piece(text, 1, score -= 1);
-  return model + bytes_field(2, varint_field(3, 2)) + bytes_field(3, varint_field(3, 1) + varint_field(4, 0));
+  return model + bytes_field(2, varint_field(3, 2)) + bytes_field(3, varint_field(3, 1) + varint_field(4, removal ? 1 : 0));
 }
 
 const Files kSentencePiece = {{"tokenizer.model", sentencepiece()}};
@@ -226,6 +227,67 @@ TEST(TokenizerModel, RefusesWhatItCannotTakeOfTheConfiguration) {
   EXPECT_THAT(problem(R"({"500000": {"content": "<go>"}})"), HasSubstr("the id is 500000, at most"));
   EXPECT_THAT(problem(R"({"-1": {"content": "<go>"}})"), HasSubstr("\"-1\": expected an id"));
   EXPECT_THAT(problem(R"({"9": {"content": 3}})"), HasSubstr("\"9\": expected an object with \"content\""));
+}
+
+// With "legacy": false transformers' LlamaConverter writes Metaspace with prepend_scheme "first" and no normalizer. Ids and texts are those of the library for
+// that; where white space is removed, with Strip on the right and " {2,}" replaced by a space in front of it.
+TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
+  struct Case {
+    const char* text;
+    Ids ids;
+    Ids removal;
+    const char* shown;   // of ids
+    const char* hidden;  // of ids
+  };
+  const Case cases[] = {{"ab", {7}, {7}, "ab", "ab"},
+                        {" ab", {7}, {7}, "ab", "ab"},
+                        {"  ab", {3, 7}, {7}, " ab", " ab"},
+                        {"\u2581ab", {7}, {7}, "ab", "ab"},
+                        {"ab</s>ab", {7, 2, 6}, {7, 2, 6}, "ab</s>ab", "abab"},
+                        {"ab</s> ab", {7, 2, 7}, {7, 2, 7}, "ab</s> ab", "ab ab"},
+                        {"ab</s>  ab", {7, 2, 3, 7}, {7, 2, 7}, "ab</s>  ab", "ab  ab"},
+                        {"<s>ab", {1, 6}, {1, 6}, "<s>ab", "ab"},
+                        {"<s> ab", {1, 7}, {1, 7}, "<s> ab", "ab"},
+                        {"ab<go>  ab ab", {7, 9, 6, 7}, {7, 9, 6, 7}, "ab<go>ab ab", "abab ab"},
+                        {" ", {3}, {}, "", ""},
+                        {" </s> ", {3, 2, 3}, {2}, "</s> ", " "},
+                        {"ab </s>x", {7, 3, 2, 8}, {7, 2, 8}, "ab </s>x", "ab x"}};
+  const std::string config = R"({"legacy": false, "added_tokens_decoder": {"1": {"content": "<s>", "special": true}, "2": {"content": "</s>", "special": true},
+      "9": {"content": "<go>", "special": true, "rstrip": true}}})";
+  const Vocabulary vocabulary = read(with(kSentencePiece, kConfig, config));
+  const Vocabulary removal = read({{"tokenizer.model", sentencepiece(true)}, {kConfig, config}});
+  // As Poise writes them: tokenizer.model with its configuration, and tokenizer.json.
+  std::vector<std::pair<Vocabulary, bool>> all = {{vocabulary, false}, {removal, true}};
+  for (const bool removes : {false, true}) {
+    const TokenizerFiles written = tokenizer_files(removes ? removal : vocabulary);
+    EXPECT_THAT(written.losses, IsEmpty());
+    Files files;
+    for (const TokenizerFile& file : written.files) files.emplace(file.name, file.bytes);
+    all.emplace_back(read(files), removes);
+    EXPECT_NE(all.back().first.pipeline.find("prepend_scheme"), nullptr);
+    EXPECT_EQ(files.erase("tokenizer.model"), 1U);
+    all.emplace_back(read(files), removes);
+    EXPECT_EQ(all.back().first.kind, VocabularyKind::pipeline);
+  }
+  for (const auto& [one, removes] : all) {
+    SCOPED_TRACE(fmt::format("{} {}", static_cast<int>(one.kind), removes));
+    const Tokenizer tokenizer(one);
+    for (const Case& test : cases) {
+      SCOPED_TRACE(test.text);
+      EXPECT_EQ(tokenizer.encode(test.text), removes ? test.removal : test.ids);
+      if (removes && test.ids != test.removal) continue;
+      EXPECT_EQ(tokenizer.decode(test.ids, SpecialTokens::shown), test.shown);
+      EXPECT_EQ(tokenizer.decode(test.ids), test.hidden);
+    }
+  }
+}
+
+TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
+  for (const char* config : {"{}", R"({"legacy": null})", R"({"legacy": true})"}) EXPECT_THAT(read(with(kSentencePiece, kConfig, config)).pipeline, IsEmpty());
+  Vocabulary other = read(with(kSentencePiece, kConfig, R"({"legacy": false})"));
+  EXPECT_EQ(other.pipeline, (Attributes{{"prepend_scheme", "first"}}));
+  other.pipeline.set("prepend_scheme", "last");
+  EXPECT_THAT(error_of([&] { Tokenizer{other}; }).message(), HasSubstr("prepend_scheme: expected \"first\""));
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
   if (vocabulary.kind == VocabularyKind::sentencepiece_bpe || vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
-    losses.note_if(has_space_rules(normalizer_of(vocabulary)), "where spaces are in tokens: readers will take U+2581 in front of words for them");
+    const NormalizerRules rules = normalizer_of(vocabulary);
+    losses.note_if(rules.prepend_first, "that the first part of a text alone gets a space in front, where it has none: readers will put one before every text");
+    losses.note_if(has_space_rules(rules), "where spaces are in tokens: readers will take U+2581 in front of words for them");
     losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
   }
   losses.note_if(vocabulary.kind == VocabularyKind::pipeline,
