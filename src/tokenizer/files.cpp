@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "io/lookalikes.hpp"
 #include "io/source_text.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/listed_tokens.hpp"
@@ -163,7 +164,11 @@ std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
   std::error_code ignored;
   const bool directory = fs::is_directory(path, ignored);
   const fs::path folder = directory ? path : path.parent_path();
-  const OpenFile open = [&](std::string_view name) { return Source::open(folder / name, io); };
+  const OpenFile open = [&](std::string_view name) {
+    SourcePtr source = Source::open(folder / name, io);
+    refuse_lookalike(*source);
+    return source;
+  };
   if (directory) return read_tokenizer_files(path, open);
   const std::string name = path.filename().string();
   if (!fs::exists(path, ignored)) return std::nullopt;

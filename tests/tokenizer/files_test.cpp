@@ -290,5 +290,17 @@ TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
   EXPECT_THAT(error_of([&] { Tokenizer{other}; }).message(), HasSubstr("prepend_scheme: expected \"first\""));
 }
 
+TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
+  for (const auto& [name, files] : std::map<std::string, Files>{{"tokenizer.model", {}},
+                                                                {"tokenizer.json", {}},
+                                                                {"merges.txt", kVocabAndMerges},
+                                                                {kConfig, kSentencePiece},
+                                                                {"added_tokens.json", kSentencePiece}}) {
+    const Error error = error_of([&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.what(), HasSubstr(name + ": this is a Git LFS pointer"));
+  }
+}
+
 }  // namespace
 }  // namespace poise

@@ -1,0 +1,49 @@
+#include "io/lookalikes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <string_view>
+
+#include <poise/error.hpp>
+
+#include "io/source_text.hpp"
+
+namespace poise {
+namespace {
+
+struct Lookalike {
+  std::string_view start;  // of the file, in lower case
+  ErrorKind kind;
+  std::string_view message;
+};
+
+constexpr std::array kLookalikes = {
+    Lookalike{"version https://git-lfs", ErrorKind::invalid_file,
+              "this is a Git LFS pointer, not the file itself; `git lfs pull` in its repository fetches the weights"},
+    Lookalike{"<!doctype html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
+    Lookalike{"<html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
+    Lookalike{"<?xml", ErrorKind::invalid_file, "this is an XML document, perhaps a server's error message saved instead of the download"},
+    Lookalike{"\x1f\x8b", ErrorKind::unsupported, "this is a gzip archive; unpack it first"},
+    Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},
+};
+
+std::string lower_case_start(const Source& source) {
+  constexpr std::uint64_t kStart = 256;
+  std::string text = read_text(source, std::min(source.size(), kStart));
+  text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+}  // namespace
+
+void refuse_lookalike(const Source& source) {
+  const std::string start = lower_case_start(source);
+  for (const Lookalike& lookalike : kLookalikes) {
+    if (start.starts_with(lookalike.start)) throw Error(lookalike.kind, std::string(lookalike.message), source.name(), 0);
+  }
+}
+
+}  // namespace poise
