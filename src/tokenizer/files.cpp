@@ -10,6 +10,7 @@
 
 #include "io/lookalikes.hpp"
 #include "io/source_text.hpp"
+#include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
@@ -29,7 +30,7 @@ constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 // Some files of one directory.
 class Files {
  public:
-  Files(fs::path directory, const OpenFile& open) : directory_(std::move(directory)), open_(open) {}
+  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens) : directory_(std::move(directory)), open_(open), rows_(rows) {}
 
   bool has(std::string_view name) const {
     std::error_code ignored;
@@ -53,9 +54,22 @@ class Files {
     return {path, std::move(value).take<Attributes>()};
   }
 
+  // What the files beside a vocabulary of `size` tokens list, without what the model has no rows for.
+  Value::Array listed(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
+    Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
+    const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
+    const auto end = std::ranges::find_if_not(tokens, has_row);  // they are sorted by id
+    for (auto token = end; token != tokens.end(); ++token) left_out_.push_back(listed_text(*token));
+    tokens.erase(end, tokens.end());
+    return tokens;
+  }
+  std::vector<std::string> take_left_out() { return std::move(left_out_); }
+
  private:
   fs::path directory_;
   const OpenFile& open_;
+  std::uint64_t rows_;
+  std::vector<std::string> left_out_;
 };
 
 // What is beside the tokens: tokenizer_config.json, and newer models' chat_template.jinja.
@@ -65,7 +79,6 @@ void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& c
 }
 
 constexpr std::string_view kConfig = "tokenizer_config.json";
-constexpr std::string_view kAdded = "added_tokens.json";  // of older directories
 constexpr std::string_view kSpecialMap = "special_tokens_map.json";
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
@@ -76,24 +89,24 @@ bool flag(const Attributes& config, std::string_view key, bool usual) {
 }
 
 // Nothing of BOS and EOS around texts is said: the usual.
-Vocabulary sentencepiece(const Files& files, std::string_view name) {
+Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kConfig);
   const std::vector<std::string> special = special_texts(config, files.object(kSpecialMap));
-  add_listed_tokens(vocabulary, listed_tokens(config, files.object(kAdded), special), config.path);
+  add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
   take_config(vocabulary, files, config.object);
   if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
   return vocabulary;
 }
 
-Vocabulary tokenizer_json(const Files& files, std::string_view name) {
+Vocabulary tokenizer_json(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
   take_config(vocabulary, files, files.object(kConfig).object);
   return vocabulary;
 }
 
-Vocabulary tekken(const Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
+Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
 const TokenizerClass& class_of(const JsonFile& config) {
   const Value* value = config.object.find("tokenizer_class");
@@ -116,7 +129,7 @@ Attributes with_names(Attributes config, const Attributes& special_map, std::str
 }
 
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
-Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
+Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile config = files.object(kConfig);
   const JsonFile special_map = files.object(kSpecialMap);
   const TokenizerClass& row = class_of(config);
@@ -125,7 +138,7 @@ Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
                       .expression = row.expression,
                       .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
-  options.added = listed_tokens(config, files.object(kAdded), options.special);
+  options.added = files.listed(config, options.special, 0);
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
   take_config(vocabulary, files, with_names(config.object, special_map.object, row.bos));
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
@@ -135,7 +148,7 @@ Vocabulary vocab_and_merges(const Files& files, std::string_view name) {
 struct Row {
   std::string_view name;
   std::string_view ending;  // of other names such a file may have
-  Vocabulary (*read)(const Files& files, std::string_view name);
+  Vocabulary (*read)(Files& files, std::string_view name);
 };
 
 constexpr std::array kRows = std::to_array<Row>({
@@ -153,11 +166,12 @@ std::vector<std::string> tokenizer_file_names() {
   return names;
 }
 
-std::optional<Vocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open) {
-  const Files files(directory, open);
+std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open, std::uint64_t rows) {
+  Files files(directory, open, rows);
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return files.has(of.name); });
   if (row == kRows.end()) return std::nullopt;
-  return row->read(files, row->name);
+  Vocabulary vocabulary = row->read(files, row->name);
+  return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};
 }
 
 std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
@@ -169,13 +183,17 @@ std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
     refuse_lookalike(*source);
     return source;
   };
-  if (directory) return read_tokenizer_files(path, open);
+  if (directory) {
+    auto found = read_tokenizer_files(path, open, kMaxTokens);
+    return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
+  }
   const std::string name = path.filename().string();
   if (!fs::exists(path, ignored)) return std::nullopt;
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
-  if (row != kRows.end()) return row->read(Files(folder, open), name);
+  Files files(folder, open);
+  if (row != kRows.end()) return row->read(files, name);
   if (!name.ends_with(".json") || !looks_like_tokenizer_json(*open(name))) return std::nullopt;
-  return tokenizer_json(Files(folder, open), name);
+  return tokenizer_json(files, name);
 }
 
 }  // namespace poise

@@ -19,7 +19,13 @@ using OpenFile = std::function<SourcePtr(std::string_view name)>;
 // The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> tokenizer_file_names();
 
-// Nothing where the directory has none of them. Throws what opening and reading them throws.
-std::optional<Vocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open);
+struct DirectoryVocabulary {
+  Vocabulary vocabulary;
+  std::vector<std::string> left_out = {};  // texts of tokens that files beside the vocabulary list and the model has no rows for
+};
+
+// Nothing where the directory has none of them. `rows`: how many tokens the model has; tokens listed beside the vocabulary from that id on are left out.
+// Throws what opening and reading the files throws.
+std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open, std::uint64_t rows);
 
 }  // namespace poise

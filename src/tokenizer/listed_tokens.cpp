@@ -77,8 +77,6 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
   tokens.merge(older);
 }
 
-std::uint64_t id_of(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
-
 constexpr float kScore = -1000;  // as llama.cpp's converter has it
 
 // The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token of another text is none.
@@ -109,7 +107,7 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
     if (found == tokens.end()) {
       result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
     } else {
-      result.add(*text_of(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
+      result.add(listed_text(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
     }
   }
   return result;
@@ -141,24 +139,27 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
   return list;
 }
 
+std::uint64_t listed_id(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
+const std::string& listed_text(const Value& token) { return *text_of(token); }
+
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
-  std::erase_if(listed, [](const Value& token) { return text_of(token)->empty(); });
+  std::erase_if(listed, [](const Value& token) { return listed_text(token).empty(); });
   if (listed.empty()) return;
-  const std::uint64_t last = id_of(listed.back());
+  const std::uint64_t last = listed_id(listed.back());
   if (!is_dense(last + 1, vocabulary.size() + listed.size())) {
-    throw Error(ErrorKind::invalid_file, fmt::format("\"{}\": the id {} is far larger than the number of tokens", *text_of(listed.back()), last), path);
+    throw Error(ErrorKind::invalid_file, fmt::format("\"{}\": the id {} is far larger than the number of tokens", listed_text(listed.back()), last), path);
   }
   std::map<std::uint64_t, const Value*> others;  // tokens that get another text
   for (const Value& token : listed) {
-    const std::uint64_t id = id_of(token);
-    if (id < vocabulary.size() && vocabulary.text(id) != *text_of(token)) others.emplace(id, &token);
+    const std::uint64_t id = listed_id(token);
+    if (id < vocabulary.size() && vocabulary.text(id) != listed_text(token)) others.emplace(id, &token);
   }
   if (!others.empty()) vocabulary = renamed(vocabulary, others);
   for (const Value& token : listed) {
-    const std::uint64_t id = id_of(token);
+    const std::uint64_t id = listed_id(token);
     if (id < vocabulary.size()) continue;
     while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
-    vocabulary.add(*text_of(token), kScore, listed_type(token, TokenType::unused));
+    vocabulary.add(listed_text(token), kScore, listed_type(token, TokenType::unused));
   }
   vocabulary.pipeline.set("added_tokens", std::move(listed));
 }

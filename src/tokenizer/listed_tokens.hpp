@@ -23,6 +23,10 @@ std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& s
 // one of kMaxTokens and above, no text, or two tokens of added_tokens.json with one id.
 Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
+// Of an item of that list.
+std::uint64_t listed_id(const Value& token);
+const std::string& listed_text(const Value& token);
+
 // Adds listed_tokens() to a SentencePiece vocabulary: they are found in a text, as Vocabulary::pipeline says then ("added_tokens"). Those whose ids the
 // vocabulary has not are appended, with unused tokens "[PAD7]" for ids between that none has; where it has the id with another text, the new text is
 // the token's. Both as llama.cpp's converter does. A token without a text is found nowhere. Throws invalid_file, naming `path`, for an id that

@@ -355,6 +355,20 @@ TEST(HostileHuggingFace, AllOffendersAreListed) {
   }
 }
 
+// llama.cpp's converter leaves such tokens out with a warning, too.
+TEST(HostileHuggingFace, ListedTokensWithoutARowAreLeftOutWithAWarning) {
+  const auto opened = [](const std::string& name, const std::string& content) { return open(Directory(with(single(), name, content)).path()); };
+  const std::string added = R"({"[PAD]": 4, "<go>": 9, "<x>": 3})";
+  const Model model = opened("added_tokens.json", added);
+  EXPECT_EQ(model.vocabulary->size(), 4U);
+  EXPECT_EQ(model.vocabulary->text(3), "<x>");
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_THAT(model.warnings.front().message, testing::HasSubstr("vocab_size is 4: 2 tokens that"));
+  EXPECT_THAT(model.warnings.front().message, testing::HasSubstr("the first is [PAD]"));
+  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<go>"}}})").warnings.size(), 1U);
+  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {"content": "<go>"}}})").warnings.size(), 0U);
+}
+
 // One bit of each byte: a directory takes its time.
 TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
   for (const std::string name : {"config.json", "model.safetensors.index.json"}) {

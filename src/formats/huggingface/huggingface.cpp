@@ -242,7 +242,17 @@ void read_vocabulary(Model& model, Directory& directory) {
         {Severity::warning, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")), directory.path().string(), std::nullopt});
     return;
   }
-  model.vocabulary = read_tokenizer_files(directory.path(), [&](std::string_view name) { return directory.open(name); });
+  const std::uint64_t rows = model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
+  auto found = read_tokenizer_files(
+      directory.path(), [&](std::string_view name) { return directory.open(name); }, rows);
+  model.vocabulary = std::move(found->vocabulary);
+  if (const auto& texts = found->left_out; !texts.empty()) {
+    model.warnings.push_back(
+        {Severity::warning,
+         fmt::format("vocab_size is {}: {} tokens that tokenizer_config.json or added_tokens.json add after them are left out, the first is {}", rows,
+                     texts.size(), texts.front()),
+         directory.path().string(), std::nullopt});
+  }
   if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
 
