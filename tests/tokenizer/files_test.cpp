@@ -291,15 +291,16 @@ TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
 }
 
 TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
-  for (const auto& [name, files] : std::map<std::string, Files>{{"tokenizer.model", {}},
-                                                                {"tokenizer.json", {}},
-                                                                {"merges.txt", kVocabAndMerges},
-                                                                {kConfig, kSentencePiece},
-                                                                {"added_tokens.json", kSentencePiece}}) {
+  const auto expect_refused = [](const std::string& name, const Files& files) {
     const Error error = error_of([&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_THAT(error.what(), HasSubstr(name + ": this is a Git LFS pointer"));
-  }
+  };
+  expect_refused("tokenizer.model", {});
+  expect_refused("tokenizer.json", {});
+  expect_refused("merges.txt", kVocabAndMerges);
+  expect_refused(kConfig, kSentencePiece);
+  expect_refused("added_tokens.json", kSentencePiece);
 }
 
 }  // namespace
