@@ -56,12 +56,12 @@ const std::map<std::string, std::set<std::string>> kAllowed = [] {
 
 // The room that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},     {"finding.hpp", "bytes"},  {"boxed.hpp", "bytes"},         {"small_vector.hpp", "bytes"}, {"source.hpp", "io"},
-    {"blob.hpp", "io"},         {"progress.hpp", "io"},    {"dtype.hpp", "numeric"},       {"dtype.def", "numeric"},      {"value.hpp", "syntax"},
-    {"digest.hpp", "pack"},     {"affine.hpp", "codec"},   {"stored_type.hpp", "codec"},   {"tensor.hpp", "tensor"},      {"values.hpp", "views"},
-    {"model.hpp", "model"},     {"format.hpp", "formats"}, {"edit.hpp", "formats"},        {"convert.hpp", "ops"},        {"verify.hpp", "ops"},
-    {"hash.hpp", "ops"},        {"diff.hpp", "ops"},       {"tokenizer.hpp", "tokenizer"}, {"weights.hpp", "runtime"},    {"session.hpp", "runtime"},
-    {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"},
+    {"error.hpp", "bytes"},     {"finding.hpp", "bytes"},   {"boxed.hpp", "bytes"},       {"small_vector.hpp", "bytes"},  {"source.hpp", "io"},
+    {"blob.hpp", "io"},         {"progress.hpp", "io"},     {"dtype.hpp", "numeric"},     {"dtype.def", "numeric"},       {"value.hpp", "syntax"},
+    {"digest.hpp", "pack"},     {"affine.hpp", "codec"},    {"stored_type.hpp", "codec"}, {"name.hpp", "tensor"},         {"tensor.hpp", "tensor"},
+    {"values.hpp", "views"},    {"model.hpp", "model"},     {"format.hpp", "formats"},    {"edit.hpp", "formats"},        {"convert.hpp", "ops"},
+    {"verify.hpp", "ops"},      {"hash.hpp", "ops"},        {"diff.hpp", "ops"},          {"tokenizer.hpp", "tokenizer"}, {"weights.hpp", "runtime"},
+    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"},
 };
 
 fs::path root() { return poise::source_directory(); }

@@ -97,9 +97,10 @@ class SmallVector {
 
   void clear() { shrink_to(0); }
   void resize(std::size_t count, const T& value = T()) {
-    shrink_to(std::min<std::size_t>(count, size_));
+    if (count <= size_) return shrink_to(count);
+    const T item = value;  // before what it may be moves
     reserve(count);
-    while (size_ < count) emplace_back(value);
+    while (size_ < count) emplace_back(item);
   }
 
   friend bool operator==(const SmallVector& a, const SmallVector& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }

@@ -15,6 +15,7 @@
 #include <poise/boxed.hpp>
 #include <poise/digest.hpp>
 #include <poise/dtype.hpp>
+#include <poise/name.hpp>
 #include <poise/small_vector.hpp>
 #include <poise/value.hpp>
 
@@ -46,7 +47,7 @@ std::string_view to_string(Layout layout);
 Layout layout_from_name(std::string_view name);
 
 struct Part {
-  std::string role;  // "data", "values", "scales", ...
+  Name role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
   Boxed<std::string> spelling = {};  // of the type in the file, where it is not to_string(dtype)
   HeldBlob blob;                     // holds one
@@ -68,6 +69,8 @@ class AffineSource {
   virtual Affine get() const = 0;
   // get().packed, which is known without a pass.
   virtual bool packed() const { return get().packed; }
+  // What get().ranged() is to be, which is known without a pass, too; a tensor of equal elements has no range.
+  virtual bool ranged() const { return get().ranged(); }
   // Where the file that the tensor was read from holds the scale, if it does.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
@@ -123,7 +126,7 @@ class TensorLayout {
 };
 
 struct Tensor {
-  std::string name;
+  Name name;
   Shape shape;
   TensorLayout layout;
   Attributes attributes;

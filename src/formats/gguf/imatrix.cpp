@@ -55,7 +55,7 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.name.ends_with(kSums)) continue;
-    std::string name = tensor.name.substr(0, tensor.name.size() - kSums.size());
+    std::string name(tensor.name.substr(0, tensor.name.size() - kSums.size()));
     const Tensor* counts = model.find(name + std::string(kCounts));
     if (counts == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
     std::vector<float> sums = floats_of(tensor, path_);

@@ -80,7 +80,7 @@ class Preparer {
     if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
-    Stored stored{name ? name->name : tensor.name, changed.shape, type_number(changed), changed.require("data").blob};
+    Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed), changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName) {
       throw Error(ErrorKind::unsupported,
                   fmt::format("gguf cannot hold {}: the name has {} bytes, llama.cpp takes {}", tensor.name, stored.name.size(), kMaxWrittenName));

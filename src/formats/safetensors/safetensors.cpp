@@ -294,13 +294,13 @@ std::string_view spelling(const Tensor& tensor) {
   if (!fills_whole_bytes(dtype, tensor.elements())) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), *name))
-        .with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
+        .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   return *name;
 }
 
 // A header cannot hold every name that other formats can.
-const std::string& writable_name(const Tensor& tensor) {
+std::string_view writable_name(const Tensor& tensor) {
   if (tensor.name == kMetadata) throw Error(ErrorKind::unsupported, fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
   if (!is_utf8(tensor.name)) throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
   return tensor.name;

@@ -236,7 +236,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
 }
 
 std::string_view stored_role2(const Tensor& tensor, const Part& part) {
-  return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data") : part.role;
+  return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data") : part.role.view();
 }
 
 StoredTensor to_stored2(const Tensor& original) {
