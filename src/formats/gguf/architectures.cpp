@@ -36,6 +36,22 @@ constexpr std::array kLlamaLayer = std::to_array<NameRow>({
     {"ffn_down.bias", "mlp.down_proj.bias"},
 });
 
+// llama.cpp has no place for biases of its output and feed-forward matrices.
+constexpr std::array kSmolLm3Layer = std::to_array<NameRow>({
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
+    {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
+    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
+    {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_v.bias", "self_attn.v_proj.bias"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+});
+
 constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
@@ -49,7 +65,7 @@ constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
 });
 
-// llama.cpp turns rows of all that follow in the order of transformers.
+// llama.cpp turns rows of all that follow in the order of transformers. Of Qwen's biases it has a place for those of q, k and v.
 constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight"},
@@ -61,7 +77,6 @@ constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_v.weight", "self_attn.v_proj.weight"},
     {"attn_v.bias", "self_attn.v_proj.bias"},
     {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"attn_output.bias", "self_attn.o_proj.bias"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
     {"ffn_gate.weight", "mlp.gate_proj.weight"},
     {"ffn_up.weight", "mlp.up_proj.weight"},
@@ -72,7 +87,13 @@ constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"ffn_down_exps.weight", "mlp.experts.*.down_proj.weight", Change::stacked},
 });
 
+// Of Gemma 1 and 2, which have no output matrix in llama.cpp.
 constexpr std::array kGemmaWhole = std::to_array<NameRow>({
+    {"token_embd.weight", "model.embed_tokens.weight"},
+    {"output_norm.weight", "model.norm.weight", Change::plus_one},
+});
+
+constexpr std::array kGemma3Whole = std::to_array<NameRow>({
     {"token_embd.weight", "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight", Change::plus_one},
     {"output.weight", "lm_head.weight"},
@@ -234,6 +255,10 @@ constexpr std::array kGpt2Fixed = std::to_array<FixedKey>({
     {"scale_attn_by_inverse_layer_idx", false, false},
 });
 
+constexpr std::array kGemmaFixed = std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}});
+constexpr std::array kGemma3Fixed =
+    std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}, {"attn_logit_softcapping", {}, false}});
+
 constexpr std::array kLlamaSigns = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}, {"mlp.gate_proj.bias", "mlp_bias"}});
 constexpr std::array kQwen3Signs = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}});
 
@@ -263,22 +288,24 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .shared_keys = kSharedKeys,
      .fixed = kQwen3MoeFixed,
      .signs = kQwen3Signs},
-    {.name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .shared_keys = kSharedKeys},
+    {.name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .shared_keys = kSharedKeys, .fixed = kGemmaFixed},
     {.name = "gemma2",
      .model_type = "gemma2",
      .whole = kGemmaWhole,
      .layer = kGemma2Layer,
      .keys = kGemma2Keys,
      .shared_keys = kSharedKeys,
+     .fixed = kGemmaFixed,
      .window_period = 2,
      .usual_window = 4096,
      .wide_scale_layers = 46},
     {.name = "gemma3",
      .model_type = "gemma3_text",
-     .whole = kGemmaWhole,
+     .whole = kGemma3Whole,
      .layer = kGemma2Layer,
      .keys = kGemma3Keys,
      .shared_keys = kSharedKeys,
+     .fixed = kGemma3Fixed,
      .window_period = 6,
      .wide_scale_layers = 62},
     {.name = "phi3",
@@ -298,7 +325,15 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .keys = kGpt2Keys,
      .fixed = kGpt2Fixed,
      .rotates = false},
-    {.name = "olmo2", .model_type = "olmo2", .whole = kWhole, .layer = kOlmo2Layer, .shared_keys = kSharedKeys, .fixed = kSilu, .window_period = 4},
+    {.name = "olmo2",
+     .model_type = "olmo2",
+     .whole = kWhole,
+     .layer = kOlmo2Layer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu,
+     .window_period = 4,
+     .told_windows = true,
+     .needs_output = true},
     {.name = "gpt-oss",
      .model_type = "gpt_oss",
      .whole = kWhole,
@@ -308,8 +343,16 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .shared_keys = kSharedKeys,
      .fixed = kGptOssFixed,
      .signs = kQwen3Signs,
-     .window_period = 2},
-    {.name = "smollm3", .model_type = "smollm3", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kLlamaSigns},
+     .window_period = 2,
+     .needs_output = true},
+    {.name = "smollm3",
+     .model_type = "smollm3",
+     .whole = kWhole,
+     .layer = kSmolLm3Layer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu,
+     .signs = kLlamaSigns,
+     .unturned_period = 4},
 });
 
 // A number before a dot, as names have it: without superfluous zeros.

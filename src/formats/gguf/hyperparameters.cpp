@@ -22,6 +22,7 @@ constexpr std::string_view kOriginalLength = "rope.scaling.original_context_leng
 constexpr std::string_view kRotating = "rope.dimension_count";
 constexpr std::string_view kSliding = "sliding_attention";
 constexpr std::string_view kFull = "full_attention";
+constexpr double kClose = 1e-6;       // numbers that a float32 between them has made different
 constexpr double kUsualScalar = 256;  // query_pre_attn_scalar of Gemma 2 and 3 that do not say one
 
 // Keys of rope_scaling, for the kinds that llama.cpp computes from them.
@@ -61,8 +62,13 @@ const std::string* text(const Value* value) { return value == nullptr ? nullptr 
 const Attributes* map_in(const Value* value) { return value == nullptr ? nullptr : value->get_if<Attributes>(); }
 
 Value as_value(const FixedKey& fixed) {
-  return std::visit([](const auto& value) { return Value(value); }, fixed.value);
+  if (const auto* truth = std::get_if<bool>(&fixed.value)) return Value(*truth);
+  if (const auto* word = std::get_if<std::string_view>(&fixed.value)) return Value(*word);
+  return Value();
 }
+
+// By how much yarn scales attention if nothing else is said.
+double yarn_attention(double factor, double scale = 1) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
 
 bool fits(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
@@ -137,6 +143,8 @@ class Reader {
   void read_windows() {
     const Value* pattern = entries_.find(key(kPattern));
     const std::uint64_t layers = integer(map_.find("num_hidden_layers"));
+    const Value usual = architecture_.window_period;
+    if (pattern == nullptr && architecture_.told_windows && integer(map_.find("sliding_window")) > 0) pattern = &usual;
     if (pattern == nullptr || architecture_.window_period == 0 || layers > kMaxPatternLayers) return;
     Value::Array types;
     const auto add = [&](bool slides) { types.emplace_back(slides ? kSliding : kFull); };
@@ -170,11 +178,21 @@ class Reader {
       if (scaling->find("factor") == nullptr) {
         if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
       }
+      if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
       scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta), integer(map_.find("max_position_embeddings")));
     }
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
+  }
+
+  // llama.cpp multiplies what yarn makes of its factor by this one.
+  void read_yarn_attention(Attributes& scaling) {
+    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    if (!said) return;
+    const double attention = *said->get_if<double>() * yarn_attention(number(scaling.find("factor")).value_or(1));
+    const double beside = number(scaling.find("attention_factor")).value_or(0);
+    if (std::abs(attention - beside) > kClose) scaling.set("attention_factor", shortest(static_cast<float>(attention)));
   }
 
   Attributes longrope(const RopeFactors& factors) {
@@ -187,7 +205,7 @@ class Reader {
     const double factor = said ? *said->get_if<double>() : 1.0;
     const double computed =
         original == 0 ? 1.0 : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))), static_cast<double>(original));
-    if (std::abs(factor - computed) > 1e-6) scaling.set("attention_factor", factor);
+    if (std::abs(factor - computed) > kClose) scaling.set("attention_factor", factor);
     return scaling;
   }
 
@@ -221,6 +239,7 @@ class Writer {
     if (const Value* causal = find("is_causal"); causal != nullptr && *causal == Value(false)) add(kCausal, false);
     write_head();
     write_windows();
+    compare_turned_layers();
     if (architecture_.rotates) write_scaling();
     compare_fixed();
     return std::move(result_);
@@ -326,6 +345,22 @@ class Writer {
     add(kPattern, std::move(pattern));
   }
 
+  void compare_turned_layers() {
+    const std::uint64_t period = architecture_.unturned_period;
+    if (period == 0) return;
+    bool same = true;
+    if (const Value* turned = find("no_rope_layers"); turned != nullptr && turned->get_if<Value::Array>() != nullptr) {
+      const Value::Array& layers = *turned->get_if<Value::Array>();
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        const bool turns = layers[i] != Value(0) && layers[i] != Value(false);
+        same = same && turns == ((i + 1) % period != 0);
+      }
+    } else if (const Value* interval = find("no_rope_layer_interval")) {
+      same = *interval == Value(period);
+    }
+    if (!same) differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others", period, architecture_.name));
+  }
+
   void write_scaling() {
     if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
       differ(fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does", architecture_.name));
@@ -340,6 +375,7 @@ class Writer {
       for (const KeyRow& row : kScalingKeys) {
         if (written(row.gguf) == nullptr) write_value(row, not_null(rope_->find(row.config)));
       }
+      if (*type == "yarn") write_yarn_attention();
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
       result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
       if (result_.factors.every.empty()) differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
@@ -348,6 +384,19 @@ class Writer {
     } else {
       differ(fmt::format("llama.cpp does not scale positions as rope_scaling says ({})", *type));
     }
+  }
+
+  // llama.cpp does not ask for attention_factor and mscale, and multiplies what yarn makes of its factor by a number of its own.
+  void write_yarn_attention() {
+    const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
+    const double factor = in_scaling("factor").value_or(1);
+    const double usual = yarn_attention(factor);
+    double attention = usual;
+    const double scale = in_scaling("mscale").value_or(0);
+    const double scale_all = in_scaling("mscale_all_dim").value_or(0);
+    if (scale != 0 && scale_all != 0) attention = yarn_attention(factor, scale) / yarn_attention(factor, scale_all);
+    attention = in_scaling("attention_factor").value_or(attention);
+    if (std::abs(attention - usual) > kClose) add_number(kAttentionFactor, attention / usual);
   }
 
   void write_longrope() {

@@ -36,6 +36,8 @@ constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 26> kFileTypes = {
     {{0, 0},   {1, 1},   {2, 2},   {3, 3},   {6, 8},   {7, 9},   {8, 7},   {10, 10}, {11, 12}, {12, 15}, {13, 17}, {14, 18}, {16, 19},
      {17, 20}, {18, 23}, {19, 24}, {20, 25}, {21, 26}, {22, 28}, {23, 30}, {29, 31}, {30, 32}, {34, 36}, {35, 37}, {39, 38}, {40, 39}}};
 
+constexpr std::string_view kOutput = "output.weight";
+
 struct Stored {
   std::string name;
   Shape shape;
@@ -169,6 +171,10 @@ class File final : public PreparedFile {
       if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
     }
     if (!strangers.empty()) losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
+    if (preparer_.architecture()->needs_output && std::ranges::find(tensors_, kOutput, &Stored::name) == tensors_.end()) {
+      losses.push_back(
+          fmt::format("llama.cpp will not load the file: it asks {} models for {}, here it is the embedding", preparer_.architecture()->name, kOutput));
+    }
     return losses;
   }
 

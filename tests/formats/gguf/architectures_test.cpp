@@ -279,6 +279,38 @@ TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
                 {"rope_type", "longrope"}, {"long_factor", Value::Array{1.0, 4.0}}, {"short_factor", Value::Array{1.0, 2.0}}, {"attention_factor", 2.0}}));
 }
 
+// yarn multiplies by 0.1 ln(factor) + 1, which is 1.1386294 for a factor of 4; llama.cpp multiplies that by a number of its own.
+TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
+  const auto with = [](const std::string& more) {
+    return model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64,
+                        "rope_scaling": {"rope_type": "yarn", "factor": 4.0)" +
+                        more + "}}",
+                    "llama");
+  };
+  const auto factor = [](const Model& model) {
+    const std::string file = support::to_string(support::written(model, kGguf));
+    const std::string key = text("llama.rope.scaling.attn_factor");
+    const std::size_t at = file.find(key);
+    float value = 0;
+    if (at != std::string::npos) std::memcpy(&value, file.data() + at + key.size() + 4, sizeof value);
+    return value;
+  };
+  EXPECT_EQ(factor(with("")), 0);
+  EXPECT_EQ(factor(with(R"(, "mscale": 1.0, "mscale_all_dim": 0.0)")), 0);
+  EXPECT_FLOAT_EQ(factor(with(R"(, "attention_factor": 1.0)")), 0.87824886F);
+  EXPECT_FLOAT_EQ(factor(with(R"(, "mscale": 1.0, "mscale_all_dim": 1.0)")), 0.87824886F);
+  EXPECT_THAT(losses(with(R"(, "attention_factor": 1.0)")), IsEmpty());
+  for (const char* more : {R"(, "attention_factor": 1.25)", R"(, "mscale": 1.0, "mscale_all_dim": 0.5)"}) {
+    const Model model = with(more);
+    EXPECT_EQ(to_json(*read_again(model).config_json.find("rope_scaling")), to_json(*model.config_json.find("rope_scaling"))) << more;
+  }
+  const Model other = read(file_of(entries("llama", {text_entry("llama.rope.scaling.type", "yarn"), f32_entry("llama.rope.scaling.factor", 4),
+                                                     f32_entry("llama.rope.scaling.attn_factor", 2)}),
+                                   {})
+                               .bytes());
+  EXPECT_EQ(*other.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 2.2772589}}));
+}
+
 TEST(GgufArchitectures, WindowsOfLayers) {
   const auto types = [](const Entry& pattern) {
     const Model model = read(file_of(entries("gemma3", {u32_entry("gemma3.attention.sliding_window", 8), pattern}), {}).bytes());
@@ -290,6 +322,8 @@ TEST(GgufArchitectures, WindowsOfLayers) {
   EXPECT_EQ(types(u32_entry(kPattern, 2)), R"(["sliding_attention","full_attention"])");
   EXPECT_EQ(types(u32_entry(kPattern, 0)), "none");
   EXPECT_EQ(types(array_entry(kPattern, kBool, {"\x01"})), "none");  // not as many as layers
+  const Model olmo = read(file_of(entries("olmo2", {u32_entry("olmo2.attention.sliding_window", 8)}), {}).bytes());
+  EXPECT_EQ(to_json(*olmo.config_json.find("layer_types")), R"(["sliding_attention","sliding_attention"])");
 
   const auto written = [](const std::string& key) {
     const Model model = model_of(R"({"num_hidden_layers": 4, "sliding_window": 8, )" + key + "}", "gemma3_text");
@@ -344,6 +378,17 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"), Contains(HasSubstr("no factors of the kind llama3")));
   EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
               ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is 9"));
+  EXPECT_THAT(said(R"(, "hidden_activation": "relu")", "gemma"),
+              ElementsAre("llama.cpp computes as if hidden_activation were \"gelu_pytorch_tanh\", it is \"relu\""));
+  EXPECT_THAT(said(R"(, "attn_logit_softcapping": 50.0)", "gemma3_text"), ElementsAre("llama.cpp computes as if attn_logit_softcapping were null, it is 50.0"));
+  EXPECT_THAT(said(R"(, "no_rope_layers": [1, 1])", "smollm3"), IsEmpty());
+  EXPECT_THAT(said(R"(, "no_rope_layers": [0, true])", "smollm3"), ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
+  EXPECT_THAT(said(R"(, "no_rope_layer_interval": 3)", "smollm3"), ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
+  EXPECT_THAT(said("", "olmo2"), ElementsAre("llama.cpp will not load the file: it asks olmo2 models for output.weight, here it is the embedding"));
+  Model biased =
+      model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})", "qwen3");
+  biased.add(make_tensor("model.layers.0.self_attn.o_proj.bias", {8}, std::vector<float>(8)));
+  EXPECT_THAT(losses(biased), ElementsAre("llama.cpp will not load the file: it has no name for model.layers.0.self_attn.o_proj.bias"));
   Model bare;
   bare.card.model_type = "gemma";
   bare.config_json = {{"num_attention_heads", 2}};
