@@ -529,7 +529,8 @@ typedef struct poise_card {
 typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
-  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"); excludes dtype; NULL: nothing
+  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0", "q4_k", ...) or a mix of
+                           // them ("q4_k_m", ...); excludes dtype; NULL: nothing
   const poise_keep* keep;  // goes before dtype and quantize; the first that matches counts
   size_t keep_count;
   const char* const* only;
@@ -548,11 +549,12 @@ typedef struct poise_convert_options {
   int32_t overwrite;  // 1: replace an existing output
   int32_t verify;     // 1: compare the digests of the input with the bytes that are taken; 0: trust them
   int32_t reserved;
+  const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format); NULL: none
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                                                        \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5, POISE_DENSE, POISE_DTYPE_UNKNOWN, \
-    POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0 }
+    POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL }
 // clang-format on
 
 typedef struct poise_convert_report {
@@ -644,11 +646,16 @@ typedef struct poise_tokenizer poise_tokenizer;
 
 // POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for one that contradicts itself. *tokenizer is freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
+// The same from tokenizer files alone: one (tokenizer.json, tokenizer.model, ...), or a directory that holds some, whatever else there is. Also
+// POISE_NOT_FOUND where there are none, POISE_UNSUPPORTED for what Poise does not know, and POISE_IO.
+poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD. *tokens is freed
 // with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with, and for a
 // character without a token.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
+// The same with the special tokens that belong around a text: those of the vocabulary's post-processor, else BOS in front where there is one.
+poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
 // `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the vocabulary does not
 // have.
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count, poise_string* text, poise_error* error);

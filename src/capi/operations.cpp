@@ -61,6 +61,7 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   options.skip = patterns(from.skip, from.skip_count, "skip");
   options.vocab = optional_text(from.vocab).value_or("");
   options.merges = optional_text(from.merges).value_or("");
+  options.imatrix = optional_text(from.imatrix).value_or("");
   options.card = card_from(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;

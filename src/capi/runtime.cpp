@@ -47,12 +47,29 @@ poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** 
   });
 }
 
+poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error) {
+  return guard(error, [&] {
+    poise_tokenizer*& out = at(tokenizer, "tokenizer");
+    const std::string from(text_at(path, "path"));
+    auto vocabulary = poise::read_vocabulary(from);
+    if (!vocabulary) throw poise::Error(poise::ErrorKind::not_found, "there is no vocabulary", from);
+    out = new poise_tokenizer{poise::Tokenizer(*std::move(vocabulary))};
+  });
+}
+
 void poise_tokenizer_free(poise_tokenizer* tokenizer) { delete tokenizer; }
 
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
     out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
+  });
+}
+
+poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+  return guard(error, [&] {
+    poise_tokens& out = at(tokens, "tokens");
+    out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
   });
 }
 

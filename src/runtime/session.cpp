@@ -68,6 +68,8 @@ class Session::State {
     sequence_.is_long = false;
     fed_.clear();
     logits_.clear();
+    last_fed_.reset();
+    unfed_.reset();
   }
 
   // Feeds tokens batch by batch; after each, `visit` gets its first token's index and their number.
@@ -75,6 +77,8 @@ class Session::State {
   void feed(std::span<const TokenId> tokens, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
+    last_fed_ = tokens.back();
+    unfed_.reset();
     if (grows_long(tokens)) {
       sequence_.is_long = true;
       sequence_.position = 0;
@@ -93,6 +97,13 @@ class Session::State {
       transformer_.logits(count - 1, 1, sequence_, logits_.data());
     });
   }
+
+  TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices())); }
+
+  // None: nothing has been fed.
+  std::optional<TokenId> last_fed() const { return last_fed_; }
+  // The token that was chosen last, until something is fed.
+  std::optional<TokenId> unfed() const { return unfed_; }
 
   std::span<const float> logits() const {
     if (logits_.empty()) throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
@@ -149,6 +160,8 @@ class Session::State {
   const Transformer& transformer_;
   Sequence sequence_;
   std::vector<TokenId> fed_;  // as long as the sequence may be computed anew
+  std::optional<TokenId> last_fed_;
+  std::optional<TokenId> unfed_;
   std::vector<float> logits_;
 };
 
@@ -188,7 +201,7 @@ Generation Session::generate(const GenerateOptions& options, const std::function
       }
       feed(std::span(result.tokens).last(1));
     }
-    result.tokens.push_back(sampler.sample(state_->choices()));
+    result.tokens.push_back(state_->choose(sampler));
     const bool go_on = !on_token || on_token(result.tokens.back());
     if (state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
       result.reason = StopReason::end_of_text;
@@ -203,9 +216,12 @@ Generation Session::generate(const GenerateOptions& options, const std::function
 }
 
 std::string Session::continue_text(std::string_view text, const GenerateOptions& options, const std::function<bool(std::string_view)>& on_text) {
-  const std::vector<TokenId> tokens = prompt(text);
+  const std::optional<TokenId> before = state_->last_fed();
+  std::vector<TokenId> tokens = before ? tokenizer().encode(text) : prompt(text);
+  if (const auto unfed = state_->unfed()) tokens.insert(tokens.begin(), *unfed);
   feed(tokens);
   TextStream stream(tokenizer());
+  if (before) stream.add(*before);
   for (const TokenId token : tokens) stream.add(token);  // the space before its first word is not the continuation's
   std::string result;
   const auto tell = [&](const std::string& piece) {

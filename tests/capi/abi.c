@@ -187,6 +187,7 @@ int main(void) {
   FIELD(poise_convert_options, overwrite);
   FIELD(poise_convert_options, verify);
   FIELD(poise_convert_options, reserved);
+  FIELD(poise_convert_options, imatrix);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

@@ -149,10 +149,15 @@ static void running(void) {
   const int32_t token = 1;
   NO_NULL("model", poise_tokenizer_create(NULL, &tokenizer, &error));
   NO_NULL("tokenizer", poise_tokenizer_create(model, NULL, &error));
+  NO_NULL("path", poise_tokenizer_open(NULL, &tokenizer, &error));
+  NO_NULL("tokenizer", poise_tokenizer_open("a", NULL, &error));
   CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
   NO_NULL("tokenizer", poise_tokenizer_encode(NULL, "a", 1, &tokens, &error));
   NO_NULL("text", poise_tokenizer_encode(tokenizer, NULL, 1, &tokens, &error));
   NO_NULL("tokens", poise_tokenizer_encode(tokenizer, "a", 1, NULL, &error));
+  NO_NULL("tokenizer", poise_tokenizer_encode_with_special(NULL, "a", 1, &tokens, &error));
+  NO_NULL("text", poise_tokenizer_encode_with_special(tokenizer, NULL, 1, &tokens, &error));
+  NO_NULL("tokens", poise_tokenizer_encode_with_special(tokenizer, "a", 1, NULL, &error));
   NO_NULL("tokenizer", poise_tokenizer_decode(NULL, &token, 1, &string, &error));
   NO_NULL("tokens", poise_tokenizer_decode(tokenizer, NULL, 1, &string, &error));
   NO_NULL("text", poise_tokenizer_decode(tokenizer, &token, 1, NULL, &error));

@@ -42,6 +42,9 @@ static void turns_text_into_tokens(void) {
   CHECK_OK(poise_tokenizer_encode(tokenizer, NULL, 0, &tokens, &error));
   CHECK(tokens.count == 0);
   poise_tokens_free(&tokens);
+  CHECK_OK(poise_tokenizer_encode_with_special(tokenizer, "Once upon a time", 16, &tokens, &error));
+  CHECK(tokens.count == 5 && memcmp(tokens.data, kOnce, sizeof kOnce) == 0);
+  poise_tokens_free(&tokens);
   CHECK_OK(poise_tokenizer_decode(tokenizer, NULL, 0, &text, &error));
   CHECK(text.size == 0 && text.data[0] == '\0');
   poise_string_free(&text);
@@ -51,6 +54,22 @@ static void turns_text_into_tokens(void) {
   CHECK_OK(poise_open(example("nano-tiny-llama/weights.tllm"), NULL, &model, &error));
   CHECK_STATUS(POISE_NOT_FOUND, poise_tokenizer_create(model, &tokenizer, &error));
   poise_model_free(model);
+}
+
+static void reads_tokenizer_files(void) {
+  const char* const paths[] = {"nano-mistral", "nano-mistral/tokenizer.model"};
+  poise_tokenizer* tokenizer = NULL;
+  poise_tokens tokens;
+  size_t i;
+  for (i = 0; i < 2; ++i) {
+    CHECK_OK(poise_tokenizer_open(example(paths[i]), &tokenizer, &error));
+    CHECK_OK(poise_tokenizer_encode(tokenizer, "Hello, world!", 13, &tokens, &error));
+    CHECK(tokens.count == 6 && memcmp(tokens.data, kHello, sizeof kHello) == 0);
+    poise_tokens_free(&tokens);
+    poise_tokenizer_free(tokenizer);
+  }
+  CHECK_STATUS(POISE_NOT_FOUND, poise_tokenizer_open(example("c-executor"), &tokenizer, &error));
+  CHECK_STATUS(POISE_INVALID_FILE, poise_tokenizer_open(example("nano-mistral/README.md"), &tokenizer, &error));
 }
 
 typedef struct heard {
@@ -262,6 +281,7 @@ static void refuses_integers_for_weights(void) {
 
 void test_runtime(void) {
   turns_text_into_tokens();
+  reads_tokenizer_files();
   tells_a_story();
   scores_a_text();
   refuses_what_does_not_run();

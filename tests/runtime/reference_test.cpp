@@ -84,6 +84,29 @@ TEST_P(NanoMistral, GreedyTextAndLogits) {
   }
 }
 
+// In steps, and after a prompt that was fed as tokens.
+TEST_P(NanoMistral, ATextGoesOn) {
+  Session session(open(kDirectory));
+  for (const Value& value : get<Value::Array>(reference_, "prompts")) {
+    const Attributes& prompt = *value.get_if<Attributes>();
+    const std::string& expected = get<std::string>(prompt, "greedy_text");
+    const std::size_t count = ids(prompt, "greedy_tokens").size();
+    session.reset();
+    std::string text = session.generate(get<std::string>(prompt, "text"), {.max_tokens = 3});
+    for (std::size_t made = 3; made < count; ++made) text += session.generate("", {.max_tokens = 1});
+    EXPECT_EQ(text, expected);
+
+    session.reset();
+    session.feed(session.prompt(get<std::string>(prompt, "text")));
+    EXPECT_EQ(session.generate("", {.max_tokens = count}), expected);
+    // What is fed takes the place of the last token.
+    session.feed(ids(prompt, "tokens"));
+    const std::size_t position = session.position();
+    session.generate("and", {.max_tokens = 1});
+    EXPECT_EQ(session.position(), position + session.tokenizer().encode("and").size());
+  }
+}
+
 TEST_P(NanoMistral, Tokenizer) {
   const Session session(open(kDirectory));
   for (const Value& value : get<Value::Array>(reference_, "tokenizer")) {
