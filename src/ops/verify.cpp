@@ -14,6 +14,7 @@
 
 #include "bytes/checked.hpp"
 #include "family/check.hpp"
+#include "formats/faulty_model.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "ops/shared_bytes.hpp"
@@ -214,16 +215,24 @@ std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress) {
   VerifyReport report;
-  try {
-    const auto [format, input, model] = open_with_format(path, options);
+  const auto check_tensors = [&](const Model& model) {
     report.format = model.origin.format;
     report.tensors = model.size();
-    report.faults = model.warnings;
-    for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
     ModelCheck check(model, options.io, progress);
     check.run(report);
+    return check.file_findings();
+  };
+  try {
+    const auto [format, input, model] = open_with_format(path, options);
+    report.faults = model.warnings;
+    for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
+    std::vector<Finding> of_files = check_tensors(model);
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
-    std::ranges::move(check.file_findings(), std::back_inserter(report.faults));
+    std::ranges::move(of_files, std::back_inserter(report.faults));
+  } catch (const FaultyModel& faulty) {
+    report.faults = faulty.faults();
+    std::ranges::copy(faulty.sound().warnings, std::back_inserter(report.faults));
+    std::ranges::move(check_tensors(faulty.sound()), std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
     report.faults.push_back(finding_from(error));

@@ -1,11 +1,18 @@
 // Every rule of zTensor 1.1, broken once ("The Manifest" and "Parsing & Safety" of its specification).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include <poise/verify.hpp>
 
 #include "formats/format.hpp"
 #include "support/bytes.hpp"
 #include "support/cbor_notation.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 #include "support/model_files.hpp"
@@ -14,6 +21,8 @@ namespace poise::hostile {
 namespace {
 
 using namespace support;
+using testing::AllOf;
+using testing::HasSubstr;
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
 constexpr auto kInvalid = ErrorKind::invalid_file;
@@ -72,6 +81,38 @@ TEST(HostileZtensor1, TheFileThatIsBrokenIsSound) {
       map({{text("version"), text("1.1.0")}, {text("objects"), map({{text("t"), object({4}, "dense", {{text("data"), component("f32", 64, 16)}})}})}});
   file.raw("manifest", manifest).size_of("size", "manifest", "manifest").raw("footer magic", "ZTEN1000");
   expect_sound("hostile.zt", file);
+}
+
+// Opening names the first; verify() goes on with the tensors that are sound.
+TEST(HostileZtensor1, EveryFaultIsListed) {
+  const std::string digest = "crc32c:0x00000001";
+  const auto of = [](const std::string& component) { return object({4}, "dense", {{text("data"), component}}); };
+  const std::string bytes = file_of({{text("a"), of(component("f32", 64, 12))},
+                                     {text("b"), of(component("f32", 128, 16, {{text("digest"), text(digest)}}))},
+                                     {text("c"), of(component("f32", 65, 16))},
+                                     {text("d"), of(component("f32", 1024, 16))}})
+                                .bytes();
+  EXPECT_THAT(message_of([&] { open(source(bytes, "hostile.zt")); }), HasSubstr("(and 2 more faults)"));
+  const TemporaryDirectory directory;
+  const auto path = directory / "hostile.zt";
+  std::ofstream(path, std::ios::binary) << bytes;
+  const VerifyReport report = verify(path);
+  std::vector<std::string> faults;
+  for (const Finding& fault : report.faults) faults.push_back(fault.message);
+  ASSERT_EQ(faults.size(), 4U);
+  EXPECT_THAT(faults[0], AllOf(HasSubstr("a: "), HasSubstr("12")));
+  EXPECT_THAT(faults[1], HasSubstr("c: data: offset: 65 is no multiple of 64"));
+  EXPECT_THAT(faults[2], HasSubstr("d: data: 16 bytes at 1024 reach beyond the data"));
+  EXPECT_THAT(faults[3], AllOf(HasSubstr("tensor b"), HasSubstr("crc32c")));
+  EXPECT_EQ(report.tensors, 1U);
+}
+
+// A file may have a million.
+TEST(HostileZtensor1, AHundredFaultsAreEnough) {
+  Entries objects;
+  for (int i = 100; i < 400; ++i) objects.emplace_back(text(fmt::format("t{}", i)), object({4}, "dense", {{text("data"), component("f32", 65, 16)}}));
+  const ByteFile file = with_manifest(map({{text("version"), text("1.1.0")}, {text("objects"), map(objects)}}));
+  EXPECT_THAT(message_of([&] { open(source(file.bytes(), "hostile.zt")); }), HasSubstr("t100: data: offset: 65 is no multiple of 64 (and 100 more faults)"));
 }
 
 TEST(HostileZtensor1, Container) {

@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/faulty_model.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/extents.hpp"
@@ -44,6 +45,21 @@ class ModelBuilder1::Impl {
   }
 
   void take(Object& object) {
+    const std::size_t extents = extents_.size();
+    if (faults_.attempt([&] { add(object); })) return;
+    extents_.resize(extents);
+    beginnings_.resize(model_.size());
+  }
+
+  void finish() {
+    faults_.attempt([&] { require_disjoint(); });
+    sort_tensors();
+    warn_of_more_parts();
+    faults_.throw_if_any();
+  }
+
+ private:
+  void add(Object& object) {
     if (!std::ranges::is_sorted(object.components, {}, order_of)) std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
     tensor.name = std::move(object.name);
@@ -78,13 +94,6 @@ class ModelBuilder1::Impl {
     }
   }
 
-  void finish() {
-    require_disjoint();
-    sort_tensors();
-    warn_of_more_parts();
-  }
-
- private:
   void sort_tensors() {
     if (std::ranges::is_sorted(beginnings_)) return;
     std::vector<std::uint32_t> order(beginnings_.size());
@@ -212,6 +221,7 @@ class ModelBuilder1::Impl {
   std::vector<Extent> extents_;
   // Where each tensor's bytes begin, twice, and one if it has any: one without bytes comes before the one whose place it shares.
   std::vector<std::uint64_t> beginnings_;
+  TensorFaults faults_{model_};
   // Of the tensor being built:
   std::string layout_;
   Layout kind_ = Layout::dense;

@@ -18,6 +18,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/faulty_model.hpp"
 #include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
@@ -111,6 +112,26 @@ class ModelBuilder final : public ManifestListener2 {
   }
 
   void take(Object& object) override {
+    const std::size_t before = model_.size();
+    if (faults_.attempt([&] { add(object); })) return;
+    offsets_.resize(before);
+    if (has_shards_) ranks_.resize(before);
+    heaps_->for_each([&](Heap& heap) {
+      while (!heap.extents.empty() && heap.extents.back().tensor == before) heap.extents.pop_back();
+    });
+  }
+
+  // Requires: the manifest has been read.
+  void finish() {
+    heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
+    heaps_->for_each([this](Heap& heap) { faults_.attempt([&] { require_disjoint(std::exchange(heap.extents, {})); }); });
+    sort_tensors();
+    heaps_->describe(model_, input_.path);
+    faults_.throw_if_any();
+  }
+
+ private:
+  void add(Object& object) {
     if (object.components.size() > 1) {
       std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
     }
@@ -136,15 +157,6 @@ class ModelBuilder final : public ManifestListener2 {
     model_.add(std::move(tensor));
   }
 
-  // Requires: the manifest has been read.
-  void finish() {
-    heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
-    heaps_->for_each([this](Heap& heap) { require_disjoint(std::exchange(heap.extents, {})); });
-    sort_tensors();
-    heaps_->describe(model_, input_.path);
-  }
-
- private:
   static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
 
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position, std::string_view problem) const {
@@ -226,6 +238,7 @@ class ModelBuilder final : public ManifestListener2 {
   std::vector<std::uint64_t> offsets_;
   std::vector<std::uint32_t> ranks_;  // of its heap; empty: all are in this file
   bool has_shards_ = false;
+  TensorFaults faults_{model_};
 };
 
 bool sniff(const Input& input) {
