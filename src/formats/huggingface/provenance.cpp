@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSampleBytes = 4096;
+constexpr std::string_view kSite = "https://huggingface.co/";
 
 std::string text_of(const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
@@ -82,8 +83,10 @@ Card read_card(const Attributes& config, const std::string& readme, const fs::pa
   Card card;
   card.license = known("license");
   card.base_model = known("base_model");
+  if (card.base_model.starts_with(kSite)) card.base_model.erase(0, kSite.size());
   if (card.base_model.empty()) card.base_model = directory_name(directory);
-  if (const auto slash = card.base_model.find('/'); slash != std::string::npos) card.author = card.base_model.substr(0, slash);
+  const bool is_address = card.base_model.find("://") != std::string::npos;
+  if (const auto slash = card.base_model.find('/'); slash != std::string::npos && !is_address) card.author = card.base_model.substr(0, slash);
   card.created_at = card.last_modified = weights_date(weights);
   return card;
 }
