@@ -30,7 +30,7 @@ struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite
     format,      // write another format: `value`, or any by its name where that is empty
-    dtype,       // ConvertOptions::dtype: `value`, "f32" or "f32 or f16"
+    dtype,       // ConvertOptions::dtype: `value`, such as "f32"
     keep,        // ConvertOptions::keep: `value` for `tensor`
     skip,        // ConvertOptions::skip: `tensor`
     model_type,  // Card::model_type: `value`

@@ -8,7 +8,7 @@
 
 namespace poise::cli {
 
-// "--dtype f32 or f16 converts it, --skip 'a' leaves it out"; empty where there is no remedy. As raw as the tensors' names.
+// "--dtype f32 converts it, --skip 'a' leaves it out"; empty where there is no remedy. As raw as the tensors' names.
 std::string advice(const std::vector<Remedy>& remedies);
 
 // The error's text, then the advice.

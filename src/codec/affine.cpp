@@ -1,6 +1,7 @@
 #include "codec/affine.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std
   for (std::size_t i = 0; i < codes.size(); ++i) out[i] = static_cast<float>(codes[i]) * affine.delta;
 }
 
-std::optional<std::uint64_t> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes) {
+std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes) {
   if (format.bits == 8 || format.packed) return std::nullopt;
   const auto fits = [&](std::byte byte) {
     const auto code = std::to_integer<unsigned>(byte);
@@ -57,7 +58,23 @@ std::optional<std::uint64_t> find_bad_code(const CodeFormat& format, std::span<c
   };
   const auto bad = std::ranges::find_if_not(bytes, fits);
   if (bad == bytes.end()) return std::nullopt;
-  return static_cast<std::uint64_t>(bad - bytes.begin());
+  return BadCode{static_cast<std::uint64_t>(bad - bytes.begin()), *bad};
+}
+
+std::string to_string(const BadCode& bad, std::uint64_t first) {
+  return fmt::format("element {}: the code {} does not fit 4 bits", first + bad.element, std::to_integer<unsigned>(bad.byte));
+}
+
+std::vector<std::string> problems_of(const Affine& affine) {
+  std::vector<std::string> problems;
+  const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // no "-nan"
+  if (!std::isfinite(affine.delta) || affine.delta < 0) {
+    problems.push_back(fmt::format("delta is {}, expected a finite number of at least 0", shown(affine.delta)));
+  }
+  if (!std::isfinite(affine.min) || !std::isfinite(affine.max)) {
+    problems.push_back(fmt::format("min and max are {} and {}, expected finite numbers", shown(affine.min), shown(affine.max)));
+  }
+  return problems;
 }
 
 }  // namespace poise

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <poise/affine.hpp>
 #include <poise/dtype.hpp>
@@ -33,7 +35,16 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 // Codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// The first code that does not fit, of codes that take a byte each where four bits would do; none for other formats.
-std::optional<std::uint64_t> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes);
+// Of codes that take a byte each where four bits would do, the first that does not fit: which it is, and the byte. None for other formats.
+struct BadCode {
+  std::uint64_t element;
+  std::byte byte;
+};
+std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const std::byte> bytes);
+// "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
+std::string to_string(const BadCode& bad, std::uint64_t first);
+
+// What is wrong with a scale that a file has, a sentence each: "delta is nan, expected a finite number of at least 0".
+std::vector<std::string> problems_of(const Affine& affine);
 
 }  // namespace poise

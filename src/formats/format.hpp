@@ -95,6 +95,7 @@ struct Format {
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
   bool holds_bf16;
   HeldLayouts layouts = {};
+  bool ties_by_absence = false;              // an output matrix that is there is multiplied with, even where embeddings are tied
   WeightReader weights = WeightReader::any;  // what reads its files, where weights can be stored in several forms
 
   // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a few bytes, never throws

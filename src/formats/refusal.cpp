@@ -12,7 +12,7 @@ namespace poise {
 
 void refuse_tensor(std::string_view format, const Tensor& tensor) {
   Error error(ErrorKind::unsupported, fmt::format("{} cannot hold tensor {} ({})", format, tensor.name, storage_name(tensor)));
-  if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
+  if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
   throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
+#include "model/without_tensors.hpp"
 #include "views/check_parts.hpp"
 
 namespace poise {
@@ -224,9 +226,18 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
   auto as_read = reformed(model, writer.weights, false);
-  const auto prepared = prepare_file(as_read ? as_read->model : model, writer, options);
+  const Model& whole = as_read ? as_read->model : model;
+  std::optional<Model> tied;
+  if (const Tensor* unused = writer.ties_by_absence ? unused_output(whole) : nullptr) {
+    tied = without_tensors(whole);
+    for (const Tensor& tensor : whole.tensors()) {
+      if (&tensor != unused) tied->add(tensor);
+    }
+  }
+  const auto prepared = prepare_file(tied ? *tied : whole, writer, options);
   prepared->write(*output, options.progress);
   SaveReport report{std::string(format), output->bytes(), prepared->losses()};
+  if (tied) report.losses.push_back(fmt::format("tensor {} is left out: {}", unused_output(whole)->name, kUnusedOutput));
   if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
   output->commit();
   return report;

@@ -114,7 +114,11 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 
 }  // namespace
 
-void require_replaceable(const std::filesystem::path& target, bool overwrite) { replaced_mode(target, overwrite); }
+void require_replaceable(const std::filesystem::path& target, bool overwrite) {
+  replaced_mode(target, overwrite);
+  const std::filesystem::path directory = directory_of(target);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0) throw_system_error("create a file in this directory", directory.string(), errno);
+}
 
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
   const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);

@@ -17,7 +17,7 @@
 
 namespace poise {
 
-// Throws bad_argument as making an AtomicFile would. Makes nothing.
+// Throws bad_argument and io as making an AtomicFile would. Makes nothing.
 void require_replaceable(const std::filesystem::path& target, bool overwrite);
 
 class AtomicFile final : public ReadableSink {

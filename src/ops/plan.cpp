@@ -9,9 +9,11 @@
 namespace poise {
 namespace {
 
-// "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1"
+// "bf16", "qint8", "qint4:range", "group4:128", "sparse_csr f16", "layout zt.foo/1"
 std::string stored_as(const Tensor& tensor) {
-  if (tensor.layout == Layout::affine) return std::string(to_string(tensor.require("data").dtype));
+  if (const AffineSource* affine = tensor.layout.affine()) {
+    return to_string(StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
+  }
   if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
   if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
     const GroupScheme& scheme = *tensor.layout.groups();

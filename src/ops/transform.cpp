@@ -110,6 +110,7 @@ class Types {
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
     const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
+    if (kept && kept->quantized() && is_small) spared_.push_back(tensor.name);
     const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(tensor, *type);
     return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
   }
@@ -120,6 +121,9 @@ class Types {
     if (is_sparse(tensor)) return wanted && wanted->quantized();
     return tensor.layout == Layout::other && !has_float_elements(tensor);
   }
+
+  // What keep would have quantized and is not.
+  const std::vector<std::string>& spared() const { return spared_; }
 
   void require_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
@@ -152,8 +156,11 @@ class Types {
       const GroupScheme& scheme = *tensor.layout.groups();
       return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
     }
-    const bool one_part = tensor.layout == Layout::dense || tensor.layout == Layout::affine;
-    return one_part && !type.grouped() && tensor.require("data").dtype == type.dtype;
+    if (const AffineSource* affine = tensor.layout.affine()) {
+      // Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
+      return !type.grouped() && tensor.require("data").dtype == type.dtype && affine->ranged() == (type.scale == ScaleRule::range);
+    }
+    return tensor.layout == Layout::dense && !type.grouped() && tensor.require("data").dtype == type.dtype;
   }
 
   std::optional<StoredType> kept_type(const std::string& name) {
@@ -180,6 +187,7 @@ class Types {
   const ConvertOptions& options_;
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> used_;
+  std::vector<std::string> spared_;
 };
 
 // Weights for errors, where there is a file of them.
@@ -309,9 +317,14 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   const Importances importance(model, options);
   std::vector<std::string> untouched;
   std::vector<std::string> bereft;  // of parts
+  const Tensor* const unused = target.ties_by_absence ? unused_output(model) : nullptr;
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
       result.skipped.push_back(tensor.name);
+      continue;
+    }
+    if (&tensor == unused) {
+      result.model.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, kUnusedOutput), {}, {}});
       continue;
     }
     const auto type = types.wanted(tensor);
@@ -323,6 +336,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   selection.require_all_used();
   types.require_all_used();
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
+  warn(result.model, types.spared(), "vectors are not quantized, so it is f32");
   warn_of_lost_parts(result.model, bereft);
   return result;
 }

@@ -1,6 +1,5 @@
 #include "ops/verify_values.hpp"
 
-#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
@@ -66,16 +65,16 @@ class ByteCodes final : public ValueCheck {
 
   void see(std::uint64_t position, std::span<const std::byte> bytes) override {
     if (first_) return;
-    if (const auto bad = find_bad_code(format_, bytes)) first_ = position + *bad;
+    if (const auto bad = find_bad_code(format_, bytes)) first_ = BadCode{position + bad->element, bad->byte};
   }
 
   void tell(bool, std::vector<BadValue>& bad) const override {
-    if (first_) bad.push_back({Severity::error, fmt::format("code {} does not fit 4 bits", *first_), *first_});
+    if (first_) bad.push_back({Severity::error, to_string(*first_, 0), first_->element});
   }
 
  private:
   CodeFormat format_;
-  std::optional<std::uint64_t> first_;
+  std::optional<BadCode> first_;
 };
 
 }  // namespace
@@ -112,11 +111,7 @@ void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
                         : at     ? std::optional(at->offset)
                                  : std::nullopt});
   };
-  const auto shown = [](float number) { return std::isnan(number) ? std::abs(number) : number; };  // no "-nan"
-  if (!std::isfinite(affine.delta) || affine.delta < 0) tell(fmt::format("delta is {}, expected a finite number of at least 0", shown(affine.delta)));
-  if (!std::isfinite(affine.min) || !std::isfinite(affine.max)) {
-    tell(fmt::format("min and max are {} and {}, expected finite numbers", shown(affine.min), shown(affine.max)));
-  }
+  for (const std::string& problem : problems_of(affine)) tell(problem);
 }
 
 }  // namespace poise

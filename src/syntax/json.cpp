@@ -56,7 +56,7 @@ std::string_view problem_of(simdjson::error_code code) {
     case simdjson::STRING_ERROR: return "a malformed escape in a string";
     case simdjson::EMPTY: return "an empty text";
     case simdjson::TRAILING_CONTENT: return "something follows the value";
-    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT: return "the text ends inside an array or object";
+    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT: return "the text ends inside an array or object, or something follows it";
     default: return "a comma, colon, bracket or key is missing or superfluous";
   }
 }

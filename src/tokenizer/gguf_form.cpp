@@ -549,4 +549,22 @@ class Former {
 
 GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name) { return Former(vocabulary, general_name).form(); }
 
+std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary) {
+  if (vocabulary.kind != VocabularyKind::pipeline) return std::nullopt;
+  const std::optional<GgufTokenizer> form = gguf_form(vocabulary).tokenizer;
+  if (!form || form->model != "llama") return std::nullopt;
+  Vocabulary result;
+  result.bos_id = vocabulary.bos_id;
+  result.eos_id = vocabulary.eos_id;
+  result.pad_id = vocabulary.pad_id;
+  result.unk_id = vocabulary.unk_id;
+  result.max_length = vocabulary.max_length;
+  result.add_dummy_prefix = form->add_space_prefix.value_or(true);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const bool is_unknown = vocabulary.unk_id >= 0 && static_cast<std::size_t>(vocabulary.unk_id) == id;
+    result.add(vocabulary.text(id), form->scores[id], is_unknown ? TokenType::unknown : vocabulary.type(id));
+  }
+  return result;
+}
+
 }  // namespace poise

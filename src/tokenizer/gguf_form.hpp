@@ -20,4 +20,8 @@ struct GgufForm {
 // becomes "gpt2", with the name of a pre-tokenizer that cuts as it does. `general_name`: see GgufTokenizer.
 GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
+// A vocabulary of tokenizer.json that has the form "llama" as one of SentencePiece's BPE, for formats of tokens and scores: its added tokens and the special
+// tokens around a text are not in it. Nothing for all others.
+std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary);
+
 }  // namespace poise

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -35,16 +36,26 @@ class CodeBytes {
   std::vector<std::byte> buffer_;
 };
 
+// A file's scale, or codes of four bits a byte each, may be what no writer makes: verify() tells of it, and nothing is computed from it.
+void require_sound(std::string_view tensor, const Affine& affine) {
+  const auto problems = problems_of(affine);
+  if (!problems.empty()) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
+}
+void require_fitting(std::string_view tensor, const CodeFormat& format, std::uint64_t first, std::span<const std::byte> codes) {
+  if (const auto bad = find_bad_code(format, codes)) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
+}
+
 class DecodedBlob final : public Blob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
-      : data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), layout_(tensor.layout), elements_(tensor.elements()) {}
+      : name_(tensor.name), data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), layout_(tensor.layout), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return data_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const Affine affine = layout_.affine()->get();
+    require_sound(name_, affine);
     const CodeFormat format = code_format(dtype_, affine);
     CodeBytes bytes(*data_, format);
     std::array<std::int16_t, kBlock> codes;
@@ -54,7 +65,9 @@ class DecodedBlob final : public Blob {
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
       const std::size_t wanted = (skipped + out.size() + sizeof(float) - 1) / sizeof(float);
       const std::size_t count = std::min(wanted, kBlock);
-      unpack_codes(format, element, bytes.get(element, count), std::span(codes).first(count));
+      const std::span<const std::byte> packed = bytes.get(element, count);
+      require_fitting(name_, format, element, packed);
+      unpack_codes(format, element, packed, std::span(codes).first(count));
       decode_codes(affine, std::span<const std::int16_t>(codes).first(count), std::span(numbers).first(count));
       const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
       const std::size_t copied = std::min(made.size(), out.size());
@@ -65,6 +78,7 @@ class DecodedBlob final : public Blob {
   }
 
  private:
+  std::string name_;
   BlobPtr data_;
   DType dtype_;
   TensorLayout layout_;  // keeps the scale
@@ -83,9 +97,7 @@ class PackedBlob final : public Blob {
     const std::uint64_t count = std::min<std::uint64_t>(2 * out.size(), data_->size() - first);
     std::vector<std::byte> codes(static_cast<std::size_t>(count));
     data_->read(first, codes);
-    if (const auto bad = find_bad_code(format_, codes)) {
-      throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: code {} does not fit 4 bits", name_, first + *bad));
-    }
+    require_fitting(name_, format_, first, codes);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::byte low = codes[2 * i] & std::byte{0x0f};
       const std::byte high = 2 * i + 1 < codes.size() ? codes[2 * i + 1] << 4 : std::byte{0};
@@ -99,9 +111,36 @@ class PackedBlob final : public Blob {
   CodeFormat format_;
 };
 
+// Codes of four bits that take a byte each, as they are.
+class FittingBlob final : public Blob {
+ public:
+  FittingBlob(std::string name, BlobPtr data, const CodeFormat& format) : name_(std::move(name)), data_(std::move(data)), format_(format) {}
+
+  std::uint64_t size() const override { return data_->size(); }
+  bool seekable() const override { return data_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    data_->read(offset, out);
+    require_fitting(name_, format_, offset, out);
+  }
+
+ private:
+  std::string name_;
+  BlobPtr data_;
+  CodeFormat format_;
+};
+
 }  // namespace
 
 BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
+
+Tensor with_fitting_codes(const Tensor& tensor) {
+  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.layout.affine()->packed()) return tensor;
+  Tensor fitting = tensor;
+  Part& data = fitting.parts.front();
+  data.blob = std::make_shared<FittingBlob>(tensor.name, data.blob, code_format(DType::qint4, tensor.layout.affine()->get()));
+  return fitting;
+}
 
 Tensor with_packed_codes(const Tensor& tensor) {
   if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.layout.affine()->packed()) return tensor;

@@ -28,6 +28,7 @@ class ScaleOfElements final : public AffineSource {
     return affine_;
   }
   bool packed() const override { return type_.dtype == DType::qint4; }
+  bool ranged() const override { return type_.scale == ScaleRule::range; }
 
  private:
   std::string name_;

@@ -305,7 +305,7 @@ TEST(HostileAltV2, Tensors) {
                     VerifyCase{"min is finite", [] { return whole().f32("tensors: v min", -std::numeric_limits<float>::infinity()); }, "tensors: v delta",
                                "min and max are -inf"},
                     VerifyCase{"a code fits four bits", [] { return whole(false).raw("tensors: gate data", "\x10\x01"); }, "tensors: gate data",
-                               "code 0 does not fit 4 bits"},
+                               "element 0: the code 16 does not fit 4 bits"},
                     VerifyCase{"a shape is the configuration's", [] { return whole().i32("tensors: up dimension 0", 2).i32("tensors: up dimension 1", 1); },
                                kNowhere, "up_proj.weight"},
                 });

@@ -11,6 +11,7 @@
 namespace poise {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 Model small_model() {
@@ -80,6 +81,54 @@ TEST(Transform, KeepWorksAlone) {
   ConvertOptions options;
   options.keep = {{"a.*", *stored_type_from_name("qint8")}, {"*norm", *stored_type_from_name("qint8")}};
   EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "f32"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+}
+
+TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
+  ConvertOptions options;
+  options.keep = {{"b.norm", *stored_type_from_name("qint8")}};
+  const Model made = transform(small_model(), format_by_name("zt"), options).model;
+  EXPECT_EQ(type_of(*made.find("b.norm")), "f32");
+  ASSERT_EQ(made.warnings.size(), 1U);
+  EXPECT_EQ(made.warnings[0].message, "tensor b.norm: vectors are not quantized, so it is f32");
+}
+
+// A tensor of codes is quantized again where another rule is asked for.
+TEST(Transform, TheRuleOfAScaleCounts) {
+  Model model;
+  for (const float max : {0.0F, 1.0F}) {
+    Tensor tensor = make_dense(max > 0 ? "ranged" : "symmetric", {2, 2}, DType::qint8, make_memory_blob(std::vector<std::byte>(4, std::byte{3}), "codes"));
+    tensor.layout = make_affine({1.0F / 255, 0, max, false});
+    model.add(std::move(tensor));
+  }
+  const auto quantized = [&](const char* type) {
+    ConvertOptions options;
+    options.quantize = stored_type_from_name(type);
+    std::vector<std::string> names;
+    for (const QuantizedTensor& tensor : transform(model, format_by_name("alt"), options).quantized) names.push_back(tensor.name);
+    return names;
+  };
+  EXPECT_THAT(quantized("qint8"), ElementsAre("ranged"));
+  EXPECT_THAT(quantized("qint8:mse"), ElementsAre("ranged"));
+  EXPECT_THAT(quantized("qint8:range"), ElementsAre("symmetric"));
+  EXPECT_THAT(quantized("qint4"), ElementsAre("symmetric", "ranged"));
+}
+
+// Readers of these formats would multiply with it.
+TEST(Transform, AnOutputMatrixThatTiedEmbeddingsReplaceIsLeftOut) {
+  Model model;
+  model.config.emplace();
+  model.config->tie_word_embeddings = true;
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"})
+    model.add(make_dense(name, {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), name)));
+  for (const char* format : {"alt", "alt1", "gguf", "huggingface"}) {
+    const Transformed made = transform(model, format_by_name(format), {});
+    EXPECT_EQ(made.model.size(), 1U) << format;
+    ASSERT_EQ(made.model.warnings.size(), 1U) << format;
+    EXPECT_EQ(made.model.warnings[0].message, "tensor lm_head.weight is left out: tie_word_embeddings makes it the embedding");
+  }
+  EXPECT_EQ(transform(model, format_by_name("zt"), {}).model.size(), 2U);
+  model.config->tie_word_embeddings = false;
+  EXPECT_EQ(transform(model, format_by_name("alt"), {}).model.size(), 2U);
 }
 
 TEST(Transform, OnlyAndSkipSelect) {

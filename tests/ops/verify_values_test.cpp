@@ -91,8 +91,8 @@ TEST(VerifyValues, TheUnusedHalfIsZero) {
 }
 
 TEST(VerifyValues, CodesOfAByteFitFourBits) {
-  EXPECT_THAT(problems_of(codes(DType::qint4, {7, 8, 0xf8}, 3, {1, 0, 0, false})), ElementsAre("code 1 does not fit 4 bits"));
-  EXPECT_THAT(problems_of(codes(DType::qint4, {15, 16}, 2, {1, -1, 14, false})), ElementsAre("code 1 does not fit 4 bits"));
+  EXPECT_THAT(problems_of(codes(DType::qint4, {7, 8, 0xf8}, 3, {1, 0, 0, false})), ElementsAre("element 1: the code 8 does not fit 4 bits"));
+  EXPECT_THAT(problems_of(codes(DType::qint4, {15, 16}, 2, {1, -1, 14, false})), ElementsAre("element 1: the code 16 does not fit 4 bits"));
 }
 
 TEST(VerifyValues, CountOverAllPieces) {

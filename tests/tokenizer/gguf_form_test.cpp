@@ -145,8 +145,26 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
   EXPECT_EQ(all.tokenizer->model, "llama");
   EXPECT_EQ(all.tokenizer->add_space_prefix, false);
   EXPECT_THAT(all.tokenizer->scores, ElementsAre(-1e9F, -1e9F, -1e9F, -1, 0, -2));
+  vocabulary.unk_id = 2;
+  const auto form = sentencepiece_form(vocabulary);
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->kind, VocabularyKind::sentencepiece_bpe);
+  EXPECT_FALSE(form->add_dummy_prefix);
+  EXPECT_EQ(form->text(5), "abc");
+  EXPECT_EQ(form->score(5), -2);
+  EXPECT_EQ(form->type(2), TokenType::unknown);
+  EXPECT_EQ(form->type(3), TokenType::normal);
+  vocabulary.unk_id = -1;
   vocabulary.merges = {{"b", "c"}, {"a", "b"}, {"ab", "c"}};
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("(1 ways more)")));
+}
+
+TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
+  Vocabulary vocabulary;
+  for (const VocabularyKind kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
+    vocabulary.kind = kind;
+    EXPECT_FALSE(sentencepiece_form(vocabulary));
+  }
 }
 
 void add_pieces(Vocabulary& vocabulary) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <random>
 
@@ -217,10 +218,34 @@ TEST(Affine, OneCodeAByteIsPackedForWriting) {
 
 TEST(Affine, ACodeThatDoesNotFitFourBitsIsFound) {
   const std::vector<std::byte> symmetric = {std::byte{7}, std::byte{0xf8}, std::byte{8}};
-  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 0, false}), symmetric), 2U);
+  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 0, false}), symmetric)->element, 2U);
   const std::vector<std::byte> range = {std::byte{15}, std::byte{16}};
-  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 15, false}), range), 1U);
-  EXPECT_EQ(find_bad_code(code_format(DType::qint8, {1, 0, 0, false}), symmetric), std::nullopt);
+  EXPECT_EQ(find_bad_code(code_format(DType::qint4, {1, 0, 15, false}), range)->element, 1U);
+  EXPECT_FALSE(find_bad_code(code_format(DType::qint8, {1, 0, 0, false}), symmetric));
+}
+
+// verify() tells of such a tensor, and nothing is computed from it.
+TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
+  const auto problem = [](const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+      return error.message();
+    }
+    return std::string();
+  };
+  Tensor loose = make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{7}, std::byte{200}, std::byte{0}}, "w"));
+  loose.layout = make_affine({0.5F, 0, 0, false});
+  const std::string expected = "tensor w: element 1: the code 200 does not fit 4 bits";
+  EXPECT_EQ(problem([&] { decoded(loose); }), expected);
+  EXPECT_EQ(problem([&] { bytes_of(with_packed_codes(loose)); }), expected);
+  EXPECT_EQ(problem([&] { bytes_of(with_fitting_codes(loose)); }), expected);
+  Tensor scaled = make_dense("w", {1}, DType::qint8, make_memory_blob({std::byte{7}}, "w"));
+  scaled.layout = make_affine({std::numeric_limits<float>::quiet_NaN(), 0, 0, false});
+  EXPECT_EQ(problem([&] { decoded(scaled); }), "tensor w: delta is nan, expected a finite number of at least 0");
+  scaled.layout = make_affine({1, 0, std::numeric_limits<float>::infinity(), false});
+  EXPECT_EQ(problem([&] { decoded(scaled); }), "tensor w: min and max are 0 and inf, expected finite numbers");
 }
 
 TEST(StoredType, NamesAreReadAndWritten) {

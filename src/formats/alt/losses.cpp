@@ -10,6 +10,7 @@
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
 #include "formats/metadata.hpp"
+#include "tokenizer/gguf_form.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
@@ -57,9 +58,12 @@ void note_attributes(const Model& model, Losses& losses) {
 // How text becomes tokens; ALT has only the tokens.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
-  losses.note_if(vocabulary.kind != usual.kind, "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
-  losses.note_if(!vocabulary.merges.empty(), fmt::format("the vocabulary's {} merges", vocabulary.merges.size()));
-  losses.note_if(vocabulary.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
+  const std::optional<Vocabulary> ranked = sentencepiece_form(vocabulary);
+  const Vocabulary& held = ranked ? *ranked : vocabulary;
+  losses.note_if(held.kind != usual.kind, "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
+  losses.note_if(!vocabulary.merges.empty(), fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
+                                                         ranked ? ": scores take their place, by which some words get other tokens" : ""));
+  losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
   losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
   losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
   if (vocabulary.kind == VocabularyKind::sentencepiece_bpe || vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
@@ -68,20 +72,30 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
     losses.note_if(has_space_rules(rules), "where spaces are in tokens: readers will take U+2581 in front of words for them");
     losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
   }
-  losses.note_if(vocabulary.kind == VocabularyKind::pipeline,
+  losses.note_if(held.kind == VocabularyKind::pipeline,
                  "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
-  losses.note_if(vocabulary.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(vocabulary),
+  losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
                  "which special tokens go around a text: readers will put BOS in front and nothing after it");
   const Value* added = vocabulary.pipeline.find("added_tokens");
   const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
-  losses.note_if(vocabulary.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
+  losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
                  fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt", list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
 }
 
+// Does the card say what this key of config.json does?
+bool is_on_card(const Model& model, std::string_view key) {
+  const Value* value = model.config_json.find(key);
+  if (value == nullptr) return false;
+  return (key == "license" && *value == Value(model.card.license)) || (key == "base_model" && *value == Value(model.card.base_model));
+}
+
 void note_common(const Model& model, Losses& losses) {
   note_attributes(model, losses);
-  losses.note_names(other_config_keys(model), "key", " of config.json");
+  std::vector<std::string> keys = other_config_keys(model);
+  std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
+  losses.note_names(keys, "key", " of config.json");
+  if (!model.config && model.config_json.empty() && model.size() > 0) losses.say("there is no configuration, so nothing can run the file");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }

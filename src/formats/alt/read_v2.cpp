@@ -36,8 +36,8 @@ void read_start(FileReader& reader) {
 
 // Tied embeddings are the output matrix, too; one of its own may say something else.
 void warn_of_unused_head(FileReader& reader, const Model& model) {
-  const Tensor* head = model.find(family_of(model).output);
-  if (head == nullptr || !model.config || !model.config->tie_word_embeddings) return;
+  const Tensor* head = unused_output(model);
+  if (head == nullptr) return;
   const auto at = head->require("data").blob->stored();
   reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name), at ? at->offset : 0);
 }

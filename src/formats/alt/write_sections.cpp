@@ -15,6 +15,7 @@
 #include "formats/alt/layout.hpp"
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/tokens.hpp"
+#include "tokenizer/gguf_form.hpp"
 
 namespace poise::alt {
 namespace {
@@ -101,7 +102,8 @@ SectionWriter parameters_section(const Model& model, const WrittenForm& form) {
 
 SectionWriter tokenizer_section(const std::optional<Vocabulary>& given, const WrittenForm& form) {
   static const Vocabulary kNone;
-  const Vocabulary& vocabulary = given ? *given : kNone;
+  const std::optional<Vocabulary> ranked = given ? sentencepiece_form(*given) : std::nullopt;
+  const Vocabulary& vocabulary = ranked ? *ranked : given ? *given : kNone;
   SectionWriter out("tokenizer");
   out.count("vocab_size", vocabulary.size());
   out.i32("bos_id", vocabulary.bos_id);

@@ -16,10 +16,13 @@
 namespace poise::alt {
 namespace {
 
+// Also none: that of a model without configuration.
+bool is_usual_activation(std::string_view name) { return name.empty() || name == Config{}.hidden_act || name == "swish"; }
+
 std::int32_t data_type(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
     throw Error(ErrorKind::unsupported, fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
-        .with({.kind = Remedy::Kind::dtype, .value = "f16 or f32"});
+        .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   const bool dense = tensor.layout == Layout::dense;
   const DType dtype = dense ? tensor.require("data").dtype : DType::unknown;
@@ -52,6 +55,10 @@ struct File {
     // Readers of version 1, which has no hidden_act, take it for the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
+          .with({.kind = Remedy::Kind::format, .value = "alt"});
+    }
+    if (model.config && !is_usual_activation(model.config->hidden_act)) {
+      throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot hold hidden_act \"{}\": its readers would compute another model", model.config->hidden_act))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
   }

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
+#include "codec/affine.hpp"
 #include "formats/alt/hints.hpp"
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/write.hpp"
@@ -41,6 +43,9 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
   for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
   out.text("name", tensor.name);
   out.i32("data_type", data_type(tensor));
+  if (const auto problems = problems_of(affine); !problems.empty()) {
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
+  }
   if (affine.min > affine.max) {
     throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: its min {} is above its max {}", tensor.name, affine.min, affine.max));
   }

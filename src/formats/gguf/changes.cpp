@@ -74,7 +74,7 @@ Tensor done(Tensor tensor, Change change, const Heads& heads) {
       if (is_plain_matrix(tensor)) return transposed(tensor);
       throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {} ({}): llama.cpp has the matrix transposed, and blocks of rows are none of columns",
                                                       tensor.name, storage_name(tensor)))
-          .with({.kind = Remedy::Kind::dtype, .value = "f32 or f16"});
+          .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   return tensor;
 }

@@ -23,6 +23,7 @@ const Format kGguf = {
     .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = 8}, .shard_size = true},
     .holds_bf16 = true,
     .layouts = {.blocks = true},
+    .ties_by_absence = true,
     .weights = WeightReader::llama_cpp,
     .sniff = sniff,
     .read = gguf::read,

@@ -192,7 +192,8 @@ class TensorCollector {
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
     if (const ComputedTensor* computed = computed_tensor(*family_, tensor)) return fmt::format("it is computed from {}", computed->from);
-    return model_.config->tie_word_embeddings && table_name(*family_, tensor) == family_->output ? "tie_word_embeddings makes it the embedding" : "";
+    const bool unused = model_.config->tie_word_embeddings && table_name(*family_, tensor) == family_->output;
+    return std::string(unused ? kUnusedOutput : "");
   }
 
   Model& model_;
@@ -283,6 +284,7 @@ const Format kHuggingFace = {
     .extensions = {},
     .options = {.shard_size = true},
     .holds_bf16 = true,
+    .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing
     .why_kept = huggingface::why_kept,

@@ -275,11 +275,14 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
 std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
   std::map<std::string, std::vector<std::string_view>> tensors;  // by what is lost
   for (const Tensor& tensor : model.tensors()) {
+    const auto note = [&](const char* what) {
+      if (auto& names = tensors[what]; names.empty() || names.back() != tensor.name) names.emplace_back(tensor.name);
+    };
     for (const Part& part : tensor.parts) {
       const bool index = part.role == "indices" || part.role == "indptr" || part.role == "coords";
-      if (part.dtype == DType::f8_e4m3 || part.dtype == DType::f8_e5m2) tensors["cannot read float8 elements"].push_back(tensor.name);
-      if (part.dtype == DType::complex64 || part.dtype == DType::complex128) tensors["cannot read complex elements"].push_back(tensor.name);
-      if (index && part.dtype != DType::u64) tensors["reads sparse indices of type u64 only"].push_back(tensor.name);
+      if (part.dtype == DType::f8_e4m3 || part.dtype == DType::f8_e5m2) note("cannot read float8 elements");
+      if (part.dtype == DType::complex64 || part.dtype == DType::complex128) note("cannot read complex elements");
+      if (index && part.dtype != DType::u64) note("reads sparse indices of type u64 only");
     }
   }
   std::vector<std::string> losses;

@@ -14,6 +14,7 @@
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
 #include "views/check_parts.hpp"
+#include "views/dense.hpp"
 #include "views/sparse.hpp"
 
 namespace poise::ztensor {
@@ -122,7 +123,11 @@ std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
 
 // zTensor 1.1's attributes in the words of zt.quant_group/1. What else is in them stays.
 Attributes quant_group_attributes(const Tensor& tensor) {
-  const auto refuse = [&](std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem)); };
+  const auto refuse = [&](std::string_view problem) {
+    Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
+    if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
+    throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
+  };
   const Value* packing = tensor.attributes.find("packing");
   if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // in these words
   if (tensor.layout.groups() == nullptr) refuse("a type of its parts is not known");

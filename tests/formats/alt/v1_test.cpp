@@ -141,6 +141,20 @@ TEST(AltV1, WhatItCannotHoldIsSaid) {
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }
 
+// Its readers, which know of no other activation, would compute another model.
+TEST(AltV1, OtherActivationsAreRefused) {
+  Model model = read(read_annotated_hex("formats/alt/v1.hex"));
+  for (const char* usual : {"silu", "swish", ""}) {
+    model.config->hidden_act = usual;
+    EXPECT_FALSE(written(model, kAltV1).empty()) << usual;
+  }
+  model.config->hidden_act = "gelu";
+  const Error error = error_of([&] { written(model, kAltV1); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.what(), HasSubstr("alt1 cannot hold hidden_act \"gelu\""));
+  EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::format, "alt"}));
+}
+
 TEST(AltV1, AWrongFieldIsNamed) {
   auto bytes = FileBuilder().v1();
   bytes[32 + 16 + 4 + 7 + 6 * 4 + 3 * 4] = std::byte{9};

@@ -14,6 +14,7 @@ namespace poise {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -90,7 +91,7 @@ TEST(AltV2, ATensorItCannotHoldIsRefusedByNameWithAdvice) {
   const Error error = error_of([&] { written(model, kAltV2); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("t.weight (f64)"));
-  EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::dtype, "f32 or f16"}, Remedy{Remedy::Kind::skip, "", "t.weight"}));
+  EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::dtype, "f32"}, Remedy{Remedy::Kind::skip, "", "t.weight"}));
 }
 
 TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
@@ -129,6 +130,22 @@ TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), HasSubstr("alt cannot hold tensor t: its min 2 is above its max 1"));
   }
+}
+
+// The first merge that makes a token is its score: ALT has no merges.
+TEST(AltV2, MergesAreWrittenAsScores) {
+  Model model;
+  Vocabulary& vocabulary = model.vocabulary.emplace();
+  vocabulary.kind = VocabularyKind::pipeline;
+  for (const char* text : {"a", "b", "c", "ab", "abc"}) vocabulary.add(text, 0, TokenType::normal);
+  vocabulary.merges = {{"a", "b"}, {"ab", "c"}};
+  const Attributes replace{{"type", "Replace"}, {"pattern", Attributes{{"String", " "}}}, {"content", "\u2581"}};
+  vocabulary.pipeline = {{"normalizer", replace}, {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
+  const Model again = read(written(model, kAltV2));
+  EXPECT_EQ(again.vocabulary->score(3), 0);
+  EXPECT_EQ(again.vocabulary->score(4), -1);
+  EXPECT_LT(again.vocabulary->score(0), -1000);
+  EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: scores take their place")));
 }
 
 TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
