@@ -72,10 +72,15 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// What is beside the tokens: tokenizer_config.json, and newer models' chat_template.jinja.
+// What is beside the tokens: tokenizer_config.json, newer models' chat_template.jinja, and chat_template.json of models that see, too.
 void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config) {
   take_tokenizer_config(vocabulary, config);
-  if (files.has("chat_template.jinja")) vocabulary.chat_template = files.text("chat_template.jinja");
+  if (files.has("chat_template.jinja")) {
+    vocabulary.chat_template = files.text("chat_template.jinja");
+  } else if (vocabulary.chat_template == Value()) {
+    const JsonFile file = files.object("chat_template.json");
+    if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
+  }
 }
 
 constexpr std::string_view kConfig = "tokenizer_config.json";
@@ -100,9 +105,19 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   return vocabulary;
 }
 
+// What is not named in tokenizer_config.json older directories name in special_tokens_map.json.
+Attributes with_names(Attributes config, const Attributes& special_map, std::string_view bos) {
+  for (const char* key : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
+    const Value* value = special_map.find(key);
+    if (value != nullptr && config.find(key) == nullptr) config.set(key, *value);
+  }
+  if (!bos.empty() && config.find("bos_token") == nullptr) config.set("bos_token", bos);
+  return config;
+}
+
 Vocabulary tokenizer_json(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files, files.object(kConfig).object);
+  take_config(vocabulary, files, with_names(files.object(kConfig).object, files.object(kSpecialMap).object, {}));
   return vocabulary;
 }
 
@@ -116,16 +131,6 @@ const TokenizerClass& class_of(const JsonFile& config) {
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;
   throw Error(ErrorKind::unsupported, fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name), config.path);
-}
-
-// What is not named in tokenizer_config.json older directories name in special_tokens_map.json.
-Attributes with_names(Attributes config, const Attributes& special_map, std::string_view bos) {
-  for (const char* key : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
-    const Value* value = special_map.find(key);
-    if (value != nullptr && config.find(key) == nullptr) config.set(key, *value);
-  }
-  if (!bos.empty() && config.find("bos_token") == nullptr) config.set("bos_token", bos);
-  return config;
 }
 
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.

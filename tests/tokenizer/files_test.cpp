@@ -290,6 +290,21 @@ TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
   EXPECT_THAT(error_of([&] { Tokenizer{other}; }).message(), HasSubstr("prepend_scheme: expected \"first\""));
 }
 
+TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
+  const Files files = {{"tokenizer.json", R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}})"},
+                       {"special_tokens_map.json", R"({"bos_token": "b", "eos_token": {"content": "c"}})"},
+                       {"chat_template.json", R"({"chat_template": "{{ json }}"})"}};
+  const Vocabulary alone = read(files);
+  EXPECT_EQ(alone.bos_id, 1);
+  EXPECT_EQ(alone.eos_id, 2);
+  EXPECT_EQ(alone.chat_template, Value("{{ json }}"));
+  const Vocabulary named = read(with(files, kConfig, R"({"bos_token": "a", "chat_template": "{{ config }}"})"));
+  EXPECT_EQ(named.bos_id, 0);
+  EXPECT_EQ(named.eos_id, 2);
+  EXPECT_EQ(named.chat_template, Value("{{ config }}"));
+  EXPECT_EQ(read(with(files, "chat_template.jinja", "{{ jinja }}")).chat_template, Value("{{ jinja }}"));
+}
+
 TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
   const auto expect_refused = [](const std::string& name, const Files& files) {
     const Error error = error_of([&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
