@@ -63,6 +63,10 @@ constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"ffn_gate_exps.weight", "block_sparse_moe.experts.*.w1.weight", Change::stacked},
     {"ffn_down_exps.weight", "block_sparse_moe.experts.*.w2.weight", Change::stacked},
     {"ffn_up_exps.weight", "block_sparse_moe.experts.*.w3.weight", Change::stacked},
+    // Files from before April 2024 have a tensor for each expert.
+    {"ffn_gate.*.weight", "block_sparse_moe.experts.*.w1.weight"},
+    {"ffn_down.*.weight", "block_sparse_moe.experts.*.w2.weight"},
+    {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
 });
 
 // llama.cpp turns rows of all that follow in the order of transformers. Of Qwen's biases it has a place for those of q, k and v.

@@ -153,7 +153,7 @@ class TensorAdder {
       if (auto put_back = undone(stored, known->change, heads_)) {
         if (known->change == Change::transposed && stored.layout != Layout::dense) warn_of_decoded(info);
         stored = std::move(*put_back);
-        stored.name = known->name;
+        stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
       }
     }
     model_.add(std::move(stored));

@@ -114,6 +114,24 @@ TEST(GgufArchitectures, StackedExpertsAreTensorsOfTheirOwn) {
   EXPECT_EQ(stored(model, "blk.1.ffn_gate_inp.weight"), std::string(64, 'r'));
 }
 
+// As llama.cpp wrote them before April 2024; they are stacked when they are written again.
+TEST(GgufArchitectures, ExpertsMayHaveTensorsOfTheirOwn) {
+  const std::string first = floats(std::vector<float>(32, 1));
+  const std::string second = floats(std::vector<float>(32, 2));
+  const Model model = read(file_of(entries("llama", kTwoExperts), {{"blk.1.ffn_gate.0.weight", {8, 4}, 0, first},
+                                                                   {"blk.1.ffn_gate.1.weight", {8, 4}, 0, second},
+                                                                   {"blk.1.ffn_down.1.weight", {4, 8}, 0, second},
+                                                                   {"blk.1.ffn_down.0.weight", {4, 8}, 0, first},
+                                                                   {"blk.1.ffn_up.0.weight", {8, 4}, 0, first},
+                                                                   {"blk.1.ffn_up.1.weight", {8, 4}, 0, second}})
+                               .bytes());
+  EXPECT_EQ(model.card.model_type, "mixtral");
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.1.w1.weight"), second);
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.0.w2.weight"), first);
+  EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w3.weight")->shape, (Shape{4, 8}));
+  EXPECT_EQ(stored(model, "blk.1.ffn_down_exps.weight"), first + second);
+}
+
 TEST(GgufArchitectures, ExpertsOfBlocksStayBlocks) {
   const std::string first(34 * 2, 'a');
   const std::string second(34 * 2, 'b');
