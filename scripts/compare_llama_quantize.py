@@ -6,7 +6,7 @@
 POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; QUANTIZE the program of
 scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide unless given. Needs NumPy.
 
-Every type and recipe: without an importance matrix, with one in the older format, and with the same in GGUF. Its weights are random, some 0.
+Every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older format, and with the same in GGUF. Its weights are random, some 0.
 Prints a table of how many tensors are equal; exits with 1 where one differs.
 """
 import os
@@ -54,6 +54,10 @@ def tensors(path, gguf):
     return {tensor.name: (tensor.tensor_type.name, bytes(tensor.data)) for tensor in gguf.GGUFReader(path).tensors}
 
 
+def file_type(path, gguf):
+    return int(gguf.GGUFReader(path).fields["general.file_type"].contents())
+
+
 def main():
     poise, llama, quantize, *rest = sys.argv[1:]
     model = rest[0] if rest else os.path.join(HERE, "..", "examples", "nano-mistral-wide")
@@ -84,6 +88,9 @@ def main():
                 expected, found = tensors(at("theirs.gguf"), gguf), tensors(at("ours.gguf"), gguf)
                 equal = sum(found.get(tensor) == value for tensor, value in expected.items())
                 failed |= equal != len(expected) or found.keys() != expected.keys()
+                if name in RECIPES and file_type(at("ours.gguf"), gguf) != number:
+                    print(f"{name}: general.file_type is {file_type(at('ours.gguf'), gguf)}, expected {number}")
+                    failed = True
                 cells.append(f"{equal} of {len(expected)}")
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
     raise SystemExit(failed)

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "codec/block_type.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
@@ -91,6 +92,38 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
     EXPECT_EQ(support::written(again, kGguf), file);
     EXPECT_THAT(losses_of(original, kGguf, {}), ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
   }
+}
+
+// The numbers are those of llama.h (LLAMA_FTYPE_MOSTLY_...), of the mixes that llama-quantize makes by that name.
+TEST(GgufWriter, FileTypesAreThoseOfMixes) {
+  struct Matrix {
+    const char* name;
+    const char* type;
+  };
+  const auto file_type = [](const std::vector<Matrix>& matrices) {
+    Model model;
+    for (const auto& [name, type] : matrices) {
+      const BlockType& blocks = *block_type_named(type);
+      const std::uint64_t rows = model.size() == 0 ? 8 : 1;
+      Tensor stored = tensor(name, {rows, 256}, DType::u8, rows * 256 / blocks.elements * blocks.bytes);
+      stored.layout = TensorLayout(blocks);
+      model.add(std::move(stored));
+    }
+    const std::string file = text_of(support::written(model, kGguf));
+    const std::string key = text("general.file_type");
+    return static_cast<int>(file[file.find(key) + key.size() + 4]);
+  };
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}}), 15);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}, {"blk.0.attn_v.weight", "q6_k"}}), 15);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}, {"blk.0.attn_v.weight", "q5_k"}, {"output.weight", "q6_k"}}), 14);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}}), 17);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}, {"blk.0.attn_v.weight", "q6_k"}}), 17);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}, {"output.weight", "q6_k"}}), 16);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}}), 12);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"output.weight", "q6_k"}}), 11);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q4_k"}, {"output.weight", "q6_k"}}), 12);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q5_k"}, {"output.weight", "q6_k"}}), 13);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q8_0"}}), 7);
 }
 
 // llama.cpp refuses keys of its own with other types.
