@@ -20,6 +20,7 @@ from ._errors import (
     InternalError,
     InvalidFileError,
     NotFoundError,
+    PermissionDeniedError,
     UnsupportedError,
 )
 from ._model import Finding, Model, open, open_bytes
@@ -45,7 +46,7 @@ from ._operations import (
     save,
     verify,
 )
-from ._poise import TextStream, Tokenizer, Vocabulary
+from ._poise import TextStream, Tokenizer, Vocabulary, read_tokenizer
 from ._safe_open import safe_open
 from ._session import Session, Weights
 

@@ -1,5 +1,7 @@
 """Element types by their names here ("bf16"), in numpy and in torch."""
 
+import sys
+
 from ._errors import UnsupportedError
 
 # name: (numpy, ml_dtypes, torch, safetensors)
@@ -29,6 +31,18 @@ _TABLE = {
 
 _OTHER_NAMES = {name: row for row, names in _TABLE.items() for name in names if name} | {name: name for name in _TABLE}
 
+# name: (kind, least, greatest finite number; of complex ones those of each half). Casts go to the same kind or a later one, as numpy's "same_kind".
+_BOOL, _UNSIGNED, _SIGNED, _FLOAT, _COMPLEX = range(5)
+_FLOATS = {
+    "f64": sys.float_info.max, "f32": (2 - 2**-23) * 2.0**127, "f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127, "f8_e4m3": 448.0, "f8_e5m2": 57344.0,
+    "f8_e4m3fnuz": 240.0, "f8_e5m2fnuz": 57344.0, "f4_e2m1": 6.0,
+}  # fmt: skip
+_RANGES = {name: (_FLOAT, -most, most) for name, most in _FLOATS.items()}
+_RANGES.update({"bool": (_BOOL, 0, 1), "f8_e8m0": (_FLOAT, 2.0**-127, 2.0**127)})
+_RANGES.update({name: (_COMPLEX, *_RANGES[half][1:]) for name, half in (("complex64", "f32"), ("complex128", "f64"))})
+_RANGES.update({f"u{bits}": (_UNSIGNED, 0, 2**bits - 1) for bits in (8, 16, 32, 64)})
+_RANGES.update({f"i{bits}": (_SIGNED, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)})
+
 _numpy_dtypes = {}
 
 
@@ -46,6 +60,34 @@ def name_of(dtype):
         return _OTHER_NAMES[text]
     except KeyError:
         raise TypeError(f"{dtype!r} is no element type: expected one of {', '.join(_TABLE)}") from None
+
+
+def known_name(dtype):
+    """The same for what the library is to judge: names that are none of these stay as they are."""
+    return _OTHER_NAMES.get(dtype, dtype) if isinstance(dtype, str) else name_of(dtype)
+
+
+def require_cast(source, target):
+    """TypeError where numbers of one type would be cut in another whatever they are: f32 in i32, complex64 in f32, i8 in u8."""
+    if _RANGES[source][0] > _RANGES[target][0]:
+        raise TypeError(f"{source} would be cut in {target}; .numpy().astype() and .torch().to() cut")
+
+
+def fits_always(source, target):
+    """Is every finite number of one type in the other's range?"""
+    return _RANGES[target][1] <= _RANGES[source][1] and _RANGES[source][2] <= _RANGES[target][2]
+
+
+def integer_range(source, target):
+    """The least and the greatest integer that both have; None: the target has others than integers."""
+    if _RANGES[target][0] >= _FLOAT:
+        return None
+    return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
+
+
+def greatest_of_saturating(name):
+    """The greatest number of a type that has neither infinity nor NaN to tell what is too large for it; None for others."""
+    return _FLOATS[name] if name == "f4_e2m1" else None
 
 
 def safetensors_name(name):

@@ -3,12 +3,14 @@
 import typing
 
 from . import _html, _poise
-from ._dtypes import name_of, numpy_dtype, torch_dtype
-from ._errors import Error
+from ._dtypes import fits_always, greatest_of_saturating, integer_range, name_of, numpy_dtype, require_cast, torch_dtype
+from ._errors import Error, UnsupportedError
 
 _DECODED = ("f32", "f16", "bf16")
 # What torch takes through DLPack in every version; others go as integers of the same width.
 _TORCH_DLPACK = ("f64", "f32", "f16", "bf16", "complex64", "complex128", "i64", "i32", "i16", "i8", "u8")
+# memoryview's letters.
+_LETTERS = {"f64": "d", "f32": "f", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "u64": "Q", "u32": "I", "u16": "H", "u8": "B", "bool": "?"}
 
 
 class Part(typing.NamedTuple):
@@ -38,7 +40,8 @@ class Slice(_poise.Elements):
 
         Without dtype: where the file's bytes are the elements and are mapped, a read-only view of them, which keeps the file mapped; else a decoded copy.
         Codes of quantized tensors become f32, sparse tensors are filled up. dtype: "f32", "f16", "bf16" or any other name or numpy type; f32, f16 and bf16
-        are made as poise.convert() makes them, and raise UnsupportedError where a finite number does not fit.
+        are made of floating-point numbers as poise.convert() makes them. A finite number that does not fit raises UnsupportedError, and a type that would
+        cut numbers (integers of floating-point ones, real ones of complex ones) TypeError.
         bf16, f8 and f4 need the package ml_dtypes, unless they are decoded with dtype="f32".
         """
         import numpy as np
@@ -49,8 +52,9 @@ class Slice(_poise.Elements):
             return np.ndarray(shape, numpy_dtype(name), self._read() if memory is None else memory, offset, strides)
         if name in _DECODED and self._has_floats():
             return np.ndarray(shape, numpy_dtype(name), self._read(name))
-        plain = self.numpy("f32") if self._has_floats() and own != "f64" else self.numpy()
-        return plain.astype(numpy_dtype(name), casting="same_kind")
+        source = "f32" if self._has_floats() and own != "f64" else own
+        require_cast(source, name)
+        return self._cast_array(self.numpy(source), source, name)
 
     def torch(self, dtype=None):
         """The elements as a torch.Tensor, which may be written to: pages of the mapped file become private copies when they are, the file never changes.
@@ -62,12 +66,54 @@ class Slice(_poise.Elements):
         own = self._require_dtype()
         name = own if dtype is None else name_of(dtype)
         if name != own and not (name in _DECODED and self._has_floats()):
-            return self.torch("f32" if self._has_floats() and own != "f64" else None).to(torch_dtype(name))
+            source = "f32" if self._has_floats() and own != "f64" else own
+            require_cast(source, name)
+            if own in ("u16", "u32", "u64"):  # which torch has late, and computes little with
+                return torch.from_numpy(self.numpy(name))
+            return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
             torch_dtype(name)  # which says that there is none
         if name in _TORCH_DLPACK:
             return torch.from_dlpack(_Capsule(self._dlpack(name)))
         return torch.from_dlpack(_Capsule(self._dlpack(name, bits=True))).view(torch_dtype(name))
+
+    def _cast_array(self, plain, source, name):
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            cast = plain.astype(numpy_dtype(name))
+            if fits_always(source, name):
+                return cast
+            common = integer_range(source, name)
+            if common is not None:
+                least, greatest = (plain.dtype.type(limit) for limit in common)
+                lost = (plain < least) | (plain > greatest)
+            elif (greatest := greatest_of_saturating(name)) is not None:
+                lost = ~((plain >= -greatest) & (plain <= greatest))
+            else:
+                lost = np.isfinite(plain) & ~np.isfinite(cast)
+        if lost.any():
+            self._refuse(int(lost.argmax()), plain.reshape(-1)[lost.argmax()], name)
+        return cast
+
+    def _cast_tensor(self, plain, source, name):
+        import torch
+
+        cast = plain.to(torch_dtype(name))
+        if fits_always(source, name):
+            return cast
+        common = integer_range(source, name)
+        if common is not None:
+            lost = (plain < common[0]) | (plain > common[1])
+        else:
+            lost = torch.isfinite(plain) & ~torch.isfinite(cast.float() if name.startswith("f8") else cast)
+        if lost.any():
+            index = int(lost.reshape(-1).nonzero()[0])
+            self._refuse(index, plain.reshape(-1)[index].item(), name)
+        return cast
+
+    def _refuse(self, index, value, name):
+        raise UnsupportedError(f"tensor {self.name}: element {index} is {value}, which does not fit {name}")
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if dl_device is not None and tuple(dl_device) != (1, 0):
@@ -85,14 +131,41 @@ class Slice(_poise.Elements):
         """The element of a tensor that has one, as a Python number."""
         if self.size != 1:
             raise ValueError(f"item() takes one element, and there are {self.size}")
-        return self._numbers().item()
+        return self._numbers()[0]
 
     def tolist(self):
-        """The elements as Python numbers, in nested lists."""
-        return self._numbers().tolist()
+        """The elements as Python numbers, in nested lists; of a tensor without dimensions one number."""
+        shape = self.shape
+        return _nested(self._numbers(), shape) if self.size else _empty(shape)
 
     def _numbers(self):
-        return self.numpy("f32" if self._has_floats() and self.dtype != "f64" else None)
+        """Python numbers, one after the other; without numpy."""
+        own = self._require_dtype()
+        name = "f32" if self._has_floats() and own != "f64" else own
+        data = memoryview(self._read(name))
+        if not name.startswith("complex"):
+            return data.cast(_LETTERS[name]).tolist()
+        halves = data.cast("f" if name == "complex64" else "d").tolist()
+        return [complex(real, imaginary) for real, imaginary in zip(halves[::2], halves[1::2])]
+
+    def _one(self):
+        if self.size != 1:
+            raise TypeError(f"one element is a number, and there are {self.size}")
+        return self.item()
+
+    def __int__(self):
+        return int(self._one())
+
+    def __float__(self):
+        return float(self._one())
+
+    def __complex__(self):
+        return complex(self._one())
+
+    def __index__(self):
+        if self.shape or not (self.dtype or "").startswith(("i", "u")):
+            raise TypeError("one integer without dimensions is an index, no other tensor")
+        return self.item()
 
     def __getitem__(self, key) -> "Slice":
         """Some of the elements: integers, slices and ... as in numpy, forward only."""
@@ -106,8 +179,13 @@ class Slice(_poise.Elements):
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
+    def __contains__(self, _):
+        raise TypeError("elements are not searched; .numpy() gives an array that is")
+
     def __bool__(self):
-        raise TypeError("a tensor is neither true nor false; compare its size or its elements")
+        if self.size != 1:
+            raise TypeError("a tensor is neither true nor false, unless it has one element; compare its size or its elements")
+        return bool(self.item())
 
     def __reduce__(self):
         raise TypeError("a Tensor cannot be pickled: it is a place in a mapped file. Pickle model.path and open it there, or pickle .numpy()")
@@ -153,6 +231,18 @@ class Tensor(Slice):
     def part_bytes(self, role="data") -> memoryview:
         """The decoded bytes of one part, read-only: those of the mapped file where it has them."""
         return memoryview(self._part_bytes(role)).toreadonly()
+
+
+def _nested(numbers, shape):
+    if not shape:
+        return numbers[0]
+    for size in reversed(shape[1:]):
+        numbers = [numbers[i : i + size] for i in range(0, len(numbers), size)]
+    return numbers
+
+
+def _empty(shape):
+    return [_empty(shape[1:]) for _ in range(shape[0])]
 
 
 class _Capsule:

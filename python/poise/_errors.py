@@ -1,6 +1,7 @@
 """What goes wrong: poise.Error, and a class for each kind of failure."""
 
 import errno
+import os
 
 
 class Error(Exception):
@@ -42,7 +43,7 @@ class NotFoundError(Error, FileNotFoundError):
 
     def __init__(self, message, path=None, offset=None, remedies=()):
         super().__init__(message, path, offset, remedies)
-        self.errno, self.filename = errno.ENOENT, path
+        _tell(self, _errno_in(message) or errno.ENOENT)
 
     def __str__(self):
         return self.args[0]
@@ -55,9 +56,20 @@ class BadArgumentError(Error, ValueError):
 
 
 class InputOutputError(Error, OSError):
-    """The operating system refused or failed."""
+    """The operating system refused or failed. errno, strerror: where it said why, else None."""
 
     kind = "io"
+
+    def __init__(self, message, path=None, offset=None, remedies=()):
+        super().__init__(message, path, offset, remedies)
+        _tell(self, _errno_in(message))
+
+    def __str__(self):
+        return self.args[0]
+
+
+class PermissionDeniedError(InputOutputError, PermissionError):
+    """The operating system does not permit it."""
 
 
 class CancelledError(Error):
@@ -72,6 +84,18 @@ class InternalError(Error):
     kind = "internal"
 
 
+_CODES = {os.strerror(code): code for code in errno.errorcode}
+
+
+def _errno_in(message):
+    """What the system said, at the end of "cannot open: Permission denied"."""
+    return _CODES.get(message.rpartition(": ")[2])
+
+
+def _tell(error, code):
+    error.errno, error.strerror, error.filename = code, None if code is None else os.strerror(code), error.path
+
+
 _CLASSES = {
     made.kind: made
     for made in (InvalidFileError, UnsupportedError, NotFoundError, BadArgumentError, InputOutputError, CancelledError, InternalError)
@@ -80,7 +104,10 @@ _CLASSES = {
 
 def make_error(kind, message, path, offset, remedies):
     """The exception for a failure of the library; called by the extension."""
-    return _CLASSES.get(kind, Error)(message, path, offset, remedies)
+    made = _CLASSES.get(kind, Error)
+    if made is InputOutputError and _errno_in(message) in (errno.EACCES, errno.EPERM):
+        made = PermissionDeniedError
+    return made(message, path, offset, remedies)
 
 
 _HELPS = {

@@ -1,5 +1,6 @@
 """How models and tensors show themselves in a notebook. Everything from a file is escaped."""
 
+import math
 from html import escape
 
 from ._errors import Error
@@ -27,9 +28,12 @@ def elements(tensor):
     """One line, and a histogram of some elements where they are floating-point numbers."""
     try:
         line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {_text(tensor.dtype or tensor._layout)}, {tensor.size:,} elements</p>"
-        return line + _histogram(tensor)
     except Error as error:
         return f"<p>{_text(str(error))}</p>"
+    try:
+        return line + _histogram(tensor)
+    except Error as error:
+        return f"{line}<p>no histogram: {_text(str(error))}</p>"
 
 
 def _title(model):
@@ -52,17 +56,33 @@ def _histogram(tensor):
         import numpy as np
     except ImportError:
         return ""
-    rows = max(1, min(tensor.shape[0], _SAMPLE * tensor.shape[0] // tensor.size))
-    sample = tensor[:rows].numpy("f32").reshape(-1)[:_SAMPLE]
+    sample = tensor[_first(tensor.shape)].numpy("f64").reshape(-1)
     finite = sample[np.isfinite(sample)]
     if not finite.size:
         return "<p>no finite element among those looked at</p>"
-    counts, edges = np.histogram(finite.astype(np.float64), bins=_BINS)
+    some = f"{finite.size:,} elements" if finite.size < tensor.size else "all elements"
+    if finite.min() == finite.max():
+        return f"<p>{finite[0]:.4g}, {some}</p>"
+    exponent = np.frexp(np.abs(finite).max())[1]  # numbers about 1 have distances that are numbers, too
+    try:
+        counts, edges = np.histogram(np.ldexp(finite, -exponent), bins=_BINS)
+    except ValueError:  # too close to each other
+        return f"<p>{finite.min():.17g} to {finite.max():.17g}, {some}</p>"
+    edges = np.ldexp(edges, exponent)
     bars = "".join(
         f'<rect x="{8 * i}" y="{40 - h}" width="7" height="{h}" fill="#47a"/>' for i, h in enumerate((40 * counts / counts.max()).round().astype(int).tolist())
     )
-    some = f"{finite.size:,} elements" if finite.size < tensor.size else "all elements"
     return f'<svg width="{8 * _BINS}" height="40">{bars}</svg><p>{edges[0]:.4g} to {edges[-1]:.4g}, {some}</p>'
+
+
+def _first(shape):
+    """A subscript for about _SAMPLE elements, from the first on."""
+    key, left = [], _SAMPLE
+    for i, size in enumerate(shape):
+        inner = math.prod(shape[i + 1 :])
+        key.append(slice(0, max(1, min(size, left // inner))))
+        left = max(1, left // key[-1].stop)
+    return tuple(key)
 
 
 def _text(text):

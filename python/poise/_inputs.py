@@ -12,12 +12,18 @@ _BUFFER_FORMATS = {
 }  # fmt: skip
 
 
+def items_of(tensors):
+    if not hasattr(tensors, "items"):
+        raise TypeError(f"a model is made of a dict of arrays, not of {type(tensors).__name__}; poise.open() opens a path")
+    return tensors.items()
+
+
 def described(name, array):
     """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or buffers."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):
-        return array.dtype, array.shape, array._read()
+        return array._require_dtype(), array.shape, array._packed()
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(array, (numpy.ndarray, numpy.generic)):
         return _from_numpy(name, array, numpy)
@@ -31,6 +37,15 @@ def described(name, array):
     except TypeError:
         raise TypeError(f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can be saved") from None
     return _from_buffer(name, view)
+
+
+def require_texts(metadata):
+    """TypeError for metadata that are not str to str."""
+    for key, value in (metadata or {}).items():
+        if not isinstance(key, str):
+            raise TypeError(f"metadata: the key {key!r} is no str")
+        if not isinstance(value, str):
+            raise TypeError(f"metadata {key!r}: {value!r} is no str; json.dumps() makes text of it")
 
 
 def _from_numpy(name, array, np):
@@ -74,7 +89,8 @@ def _from_buffer(name, view):
     if swapped and view.itemsize > 1:
         import array
 
-        plain = array.array({1: "B", 2: "H", 4: "I", 8: "Q"}[view.itemsize], view.tobytes())
+        width = view.itemsize // 2 if letters[0] == "Z" else view.itemsize  # of a complex number each half by itself
+        plain = array.array({2: "H", 4: "I", 8: "Q"}[width], view.tobytes())
         plain.byteswap()
         return dtype, view.shape, plain
     return dtype, view.shape, view if view.c_contiguous else view.tobytes()

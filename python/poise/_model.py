@@ -7,7 +7,7 @@ import typing
 from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
-from ._inputs import described
+from ._inputs import described, items_of
 
 
 class Finding(typing.NamedTuple):
@@ -35,7 +35,7 @@ class Model(collections.abc.Mapping):
     __slots__ = ("_core", "_tokenizer", "__weakref__")
 
     def __init__(self, tensors: "collections.abc.Mapping", *, metadata: typing.Optional[dict] = None, like: "typing.Optional[Model]" = None):
-        pairs = [(name, described(name, array)) for name, array in tensors.items()]
+        pairs = [(name, described(name, array)) for name, array in items_of(tensors)]
         self._take(_poise.Model.build(pairs, metadata, None if like is None else like._core))
 
     @classmethod

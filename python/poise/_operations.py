@@ -6,13 +6,16 @@ import typing
 from dataclasses import dataclass, field
 
 from . import _poise
+from ._dtypes import known_name
+from ._errors import BadArgumentError
+from ._inputs import require_texts
 from ._model import Finding, Model, open
 from ._progress import callback_of
 
 _STORAGE = """
     format: "zt", "safetensors", "alt", ... (poise.formats()); without it the extension of the output says it.
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4", "group8", "group4", "group4:64", "q4_k", ...,
-    or what a recipe gives them: "q4_k_m", ... (docs/quantization.md).
+    or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
     keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names. sparse: "csr" or "coo" where at
     least min_sparsity of the elements are zero. card: {"author": ..., ...}, what replaces the model's.
     compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes. dialect: "alt.c".
@@ -178,9 +181,15 @@ def _options(compress=None, only=None, skip=None, **others):
     if compress is not None:
         name, _, level = str(compress).partition(":")
         if name != "zstd" or (level and not level.lstrip("-").isdigit()):
-            raise ValueError(f'compress is {compress!r}, expected "zstd" or "zstd:LEVEL"')
+            raise BadArgumentError(f'compress is {compress!r}, expected "zstd" or "zstd:LEVEL"')
         others["zstd_level"] = int(level or 3)
     return {"only": _patterns(only), "skip": _patterns(skip), **others}
+
+
+def _format_of(path, options):
+    """The name of the format that save() writes; None: it will say that there is none."""
+    extension = os.path.splitext(os.fsdecode(path))[1]
+    return options.get("format") or next((one.name for one in formats() if one.extension and one.extension == extension), None)
 
 
 def _converted(report):
@@ -198,12 +207,14 @@ def _converted(report):
 def save(model, path: Path, *, metadata: typing.Optional[dict] = None, progress=None, **options) -> ConvertReport:
     """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused, unless overwrite=True.
 
-    metadata: attributes of the file, in place of the model's.
+    metadata: attributes of the file, in place of the model's; text alone where the format is safetensors.
     OPTIONS
     Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and what reading the model raises.
     """
     if not isinstance(model, collections.abc.Mapping):
         raise TypeError(f"a Model or a dict of arrays is saved, not {type(model).__name__}")
+    if metadata is not None and _format_of(path, options) == "safetensors":
+        require_texts(metadata)
     if not isinstance(model, Model) or metadata is not None:
         model = Model(dict(model), metadata=metadata, like=model if isinstance(model, Model) else None)
     return _converted(_poise.save(model._core, path, _checked(options), callback_of(progress, "save")))
@@ -221,14 +232,20 @@ def convert(input: Path, output: Path, *, progress=None, **options) -> ConvertRe
 
 
 def plan(model, output: Path, **options) -> Plan:
-    """What save() or convert() will write and lose, with the same options: from headers alone, before a byte is written. model: a Model or a path."""
+    """What save() or convert() will write and lose, with the same options: from headers alone, before a byte is written.
+
+    model: a Model, a path, or a dict of arrays.
+    """
     options = _checked(options)
-    made = _poise.plan_model(model._core, output, options) if isinstance(model, Model) else _poise.plan_file(model, output, options)
+    if isinstance(model, collections.abc.Mapping):
+        made = _poise.plan_model(_opened(model)._core, output, options)
+    else:
+        made = _poise.plan_file(model, output, options)
     return Plan(**{**made, "tensors": [PlannedTensor(**one) for one in made["tensors"]], "warnings": [Finding(*one) for one in made["warnings"]]})
 
 
 _OPTIONS = frozenset(
-    "format dtype quantize keep only skip sparse min_sparsity card compress digest align shard_size dialect overwrite verify vocab merges io".split()
+    "format dtype quantize imatrix keep only skip sparse min_sparsity card compress digest align shard_size dialect overwrite verify vocab merges io".split()
 )
 
 
@@ -236,10 +253,10 @@ def _checked(options):
     unknown = options.keys() - _OPTIONS
     if unknown:
         raise TypeError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(_OPTIONS))}")
-    if not isinstance(options.get("dtype", ""), (str, type(None))):
-        from ._dtypes import name_of
-
-        options["dtype"] = name_of(options["dtype"])
+    if options.get("dtype") is not None:
+        options["dtype"] = known_name(options["dtype"])
+    if isinstance(options.get("keep"), dict):
+        options["keep"] = {pattern: known_name(dtype) for pattern, dtype in options["keep"].items()}
     return _options(**options)
 
 
@@ -250,7 +267,13 @@ def verify(path: Path, *, io: str = "map", progress=None) -> VerifyReport:
 
 
 def _opened(model):
-    return model if isinstance(model, Model) else open(model) if isinstance(model, (str, bytes, os.PathLike)) else Model(model)
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, collections.abc.Mapping):
+        return Model(model)
+    if isinstance(model, (str, bytes, os.PathLike)):
+        return open(model)
+    raise TypeError(f"expected a Model, a path or a dict of arrays, not {type(model).__name__}")
 
 
 def hash(model, *, progress=None) -> ModelHash:

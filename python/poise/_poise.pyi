@@ -1,5 +1,6 @@
 """The extension. Programs use the package poise; what is here is what that is made of."""
 
+from os import PathLike
 from typing import Any, Optional, Sequence, Union
 
 version: str
@@ -26,7 +27,7 @@ class Vocabulary:
     def unk_id(self) -> Optional[int]: ...
 
 class Model:
-    def __init__(self, path: str, io: str = "map") -> None: ...
+    def __init__(self, path: Any, io: str = "map") -> None: ...
     @staticmethod
     def from_bytes(data: Any, name: str = "") -> Model: ...
     @staticmethod
@@ -71,6 +72,7 @@ class Elements:
     def _has_floats(self) -> bool: ...
     def _view(self) -> tuple[str, tuple[int, ...], Optional[Memory], int, Optional[tuple[int, ...]]]: ...
     def _read(self, dtype: Optional[str] = None) -> Memory: ...
+    def _packed(self) -> Memory: ...
     def _dlpack(self, dtype: Optional[str] = None, bits: bool = False) -> Any: ...
     @property
     def _stored(self) -> str: ...
@@ -87,20 +89,30 @@ class Tokenizer:
     """Text to token ids and back, as a model's vocabulary says. Safe to use from many threads."""
 
     def __init__(self, model: Model) -> None: ...
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text, without BOS or EOS."""
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; control tokens are invisible."""
+    def encode(self, text: str, *, special: bool = False) -> list[int]:
+        """The ids of a text. special: with the special tokens around it: those of the tokenizer's template, else BOS in front where there is one."""
+    def decode(self, ids: Sequence[int], *, special: bool = False) -> str:
+        """The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible."""
+    def piece(self, id: int) -> str:
+        """A token as the vocabulary spells it."""
+    def id(self, piece: str) -> Optional[int]:
+        """The id of the first token that the vocabulary spells so, or None."""
     def __len__(self) -> int: ...
 
 class TextStream:
-    """Decodes token by token; each piece ends where a character ends."""
+    """Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode()."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None: ...
+    def __init__(self, tokenizer: Tokenizer, *, special: bool = False) -> None: ...
     def add(self, id: int) -> str:
         """The text that is certain after this token."""
     def finish(self) -> str:
         """What was held back; the stream then starts anew."""
+
+def read_tokenizer(path: Union[str, bytes, PathLike]) -> Tokenizer:
+    """The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, ...); or of a model, such as a GGUF.
+
+    Raises UnsupportedError where there is no vocabulary, and what open() raises.
+    """
 
 class Weights:
     def __init__(self, model: Model) -> None: ...
@@ -129,7 +141,16 @@ class Session:
 
 class Generator:
     def __init__(
-        self, session: Session, prompt: Sequence[int], max_tokens: int, temperature: float, top_k: int, top_p: float, seed: int, stop_id: Optional[int]
+        self,
+        session: Session,
+        text: Optional[str],
+        prompt: Sequence[int],
+        max_tokens: int,
+        temperature: float,
+        top_k: int,
+        top_p: float,
+        seed: int,
+        stop_id: Optional[int],
     ) -> None: ...
     def next(self) -> Optional[tuple[int, str]]: ...
     def finish(self) -> str: ...

@@ -4,6 +4,7 @@ import json
 
 from ._dtypes import safetensors_name
 from ._elements import Slice
+from ._errors import BadArgumentError
 from ._model import open
 
 _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy", "numpy": "numpy"}
@@ -24,13 +25,19 @@ class safe_open:
         if known == "numpy" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
         self._take, self._device = (_torch_on(device), device) if known == "torch" else (_numpy, "cpu")
-        self._model = open(filename)
+        self._opened = open(filename)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._model.close()
+        self._opened = None  # slices that were asked for keep the file
+
+    @property
+    def _model(self):
+        if self._opened is None:
+            raise BadArgumentError("the file is closed")
+        return self._opened
 
     def keys(self):
         """The names of the tensors, sorted."""
@@ -53,7 +60,7 @@ class safe_open:
         return {name: self.get_tensor(name) for name in self._model}
 
     def get_slice(self, name):
-        """Something to take slices of: only what they name is read."""
+        """Something to take slices of, while the file is open and after: only what they name is read."""
         return _SafeSlice(self._model[name], self._take)
 
 
@@ -69,6 +76,10 @@ class _SafeSlice:
         return safetensors_name(self._tensor._require_dtype())
 
     def __getitem__(self, key):
+        if isinstance(key, list):
+            if key:
+                raise TypeError("lists of indices are not taken; .get_tensor() gives an array that takes them")
+            key = slice(0, 0)
         return self._take(Slice(self._tensor, key))
 
 

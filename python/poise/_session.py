@@ -30,7 +30,7 @@ class Session:
 
     model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0: as many as the model has.
     exact: multiply in float32 however weights are stored, and round nothing to integers; slower, for comparisons.
-    Threads may share a session; their calls wait for each other.
+    Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError when the session is used otherwise.
     Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
     """
 
@@ -57,7 +57,7 @@ class Session:
 
     @property
     def position(self) -> int:
-        """Tokens fed so far."""
+        """Tokens fed so far. The token that was generated last is not among them, until the text goes on."""
         return self._core.position
 
     def prompt(self, text: str) -> "list[int]":
@@ -69,7 +69,10 @@ class Session:
         self._core.reset()
 
     def feed(self, tokens: "typing.Sequence[int]") -> None:
-        """Appends tokens. Ctrl-C ends it after some of them; reset() then begins anew."""
+        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten.
+
+        Ctrl-C ends it after some of them; reset() then begins anew.
+        """
         self._core.feed(tokens)
 
     def logits(self):
@@ -96,11 +99,14 @@ class Session:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
         temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this probability together. The same options and
-        seed give the same text on every machine. The text goes on from what was fed before: reset() begins another.
+        seed give the same text on every machine.
+
+        The text goes on from what was fed and generated before: the token that was generated last is fed before the prompt, an end-of-text token too, and
+        a prompt [] adds nothing. BOS is put before a text that begins, not before one that goes on. reset() begins another text. A character that the end of
+        one call cuts is whole in the next one's text.
         """
-        maker = self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id)
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(maker)
+        return _pieces(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
 
     def generate_tokens(
         self,
@@ -117,8 +123,8 @@ class Session:
         return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
 
     def _generator(self, prompt, *options):
-        ids = self.prompt(prompt) if isinstance(prompt, str) else prompt
-        return _poise.Generator(self._core, ids, *options)
+        text, ids = (prompt, ()) if isinstance(prompt, str) else (None, prompt)
+        return _poise.Generator(self._core, text, ids, *options)
 
 
 def _pieces(generator):

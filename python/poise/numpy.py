@@ -7,9 +7,10 @@ import typing
 
 import numpy as np
 
-from . import _operations
+from . import _operations, _poise
 from ._dtypes import numpy_dtype
 from ._elements import Tensor
+from ._inputs import described, items_of, require_texts
 from ._model import Model, open, open_bytes
 
 __all__ = ["load", "load_file", "save", "save_file"]
@@ -28,21 +29,42 @@ def load(data: bytes, name: str = "") -> "dict[str, np.ndarray]":
 def save_file(tensor_dict, filename: "typing.Union[str, os.PathLike]", metadata: "typing.Optional[dict[str, str]]" = None, **options) -> None:
     """Writes arrays to a file whose extension says the format; without one that does, safetensors. An existing file is replaced, whole or not at all.
 
+    The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.
     options: those of poise.save().
     """
-    _operations.save(Model(tensor_dict, metadata=metadata), filename, **{"overwrite": True, **_usual_format(filename), **options})
+    _operations.save(_model_of(tensor_dict, metadata), filename, **{"overwrite": True, **_usual_format(filename), **options})
 
 
 def save(tensor_dict, metadata: "typing.Optional[dict[str, str]]" = None, format: str = "safetensors") -> bytes:
     """The bytes of a file."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "saved")
-        _operations.save(Model(tensor_dict, metadata=metadata), path, format=format)
+        _operations.save(_model_of(tensor_dict, metadata), path, format=format)
         return pathlib.Path(path).read_bytes()
 
 
+# As safetensors orders the tensors of a file: by type, the widest first, and then by name.
+_ORDER = (
+    "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool".split()
+)
+_RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
+
+
+def _model_of(tensor_dict, metadata):
+    require_texts(metadata)
+    pairs = []
+    for name, array in items_of(tensor_dict):
+        if not isinstance(name, str):
+            raise TypeError(f"the name {name!r} of a tensor is no str")
+        made = described(name, array)
+        rank = _RANKS.get(made.dtype if isinstance(made, Tensor) else made[0], len(_RANKS))
+        pairs.append((rank, name, made))
+    pairs.sort(key=lambda pair: pair[:2])
+    return Model._of(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
+
+
 def _usual_format(filename):
-    extension = os.path.splitext(os.fspath(filename))[1]
+    extension = os.path.splitext(os.fsdecode(filename))[1]
     known = {one.extension for one in _operations.formats() if one.writable and one.extension}
     return {} if extension in known else {"format": "safetensors"}
 

@@ -93,17 +93,24 @@ def load_model(
 
 def _tensors(model, device):
     result = {}
-    files = {}  # one array over each file, which tensors are views of
+    taken = set()  # bytes that several tensors are: each gets its own copy of them
     for name, dtype, shape, place in model._core.all_mapped(True):
-        made = None if place is None else _view(files, *place, dtype, shape)
-        if made is None:
+        made = None
+        if place is not None and (id(place[0]), place[1]) not in taken:
+            made = _view(*place, dtype, shape)
+        if made is not None:
+            taken.add((id(place[0]), place[1]))
+        else:
             made = model[name].torch()
         result[name] = made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
     return result
 
 
-def _view(files, memory, offset, dtype, shape):
-    """The elements in a file's private pages; None where torch cannot see them there."""
+def _view(memory, offset, dtype, shape):
+    """The elements in a file's private pages, with a storage of their own, so that what is done with a storage is done with them alone.
+
+    None where torch cannot see them there.
+    """
     from ._dtypes import _TABLE
 
     known = getattr(torch, _TABLE[dtype][2] or "", None)
@@ -115,10 +122,7 @@ def _view(files, memory, offset, dtype, shape):
     width = torch.empty(0, dtype=known).element_size()
     if offset % width:
         return None
-    found = files.get(id(memory))
-    if found is None:
-        found = files[id(memory)] = torch.frombuffer(memory, dtype=torch.uint8)
-    return found[offset : offset + count * width].view(known).view(shape)
+    return torch.frombuffer(memory, dtype=known, count=count, offset=offset).view(shape)
 
 
 # ---- memory that tensors share

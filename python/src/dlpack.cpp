@@ -142,7 +142,7 @@ py::tuple consume(const py::object& object) {
     if (PyCapsule_SetName(object.ptr(), kUsed) != 0) throw py::error_already_set();
     std::shared_ptr<const void> owner(managed, [](DLManagedTensor* used) {
       if (used->deleter == nullptr) return;
-      const py::gil_scoped_acquire gil;
+      const Taken taken;
       used->deleter(used);
     });
     memory = {first, count * width, false, std::move(owner)};
@@ -163,7 +163,7 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
   const std::uint64_t width = info(given).bits / 8;
   std::optional<Placed> placed;
   if (given == own) {
-    const py::gil_scoped_release released;
+    const Released released;
     placed = elements.writable();
   }
   if (!placed) {

@@ -119,7 +119,7 @@ Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& 
 
 Memory read_patiently(const HeldElements& elements, std::optional<DType> as) {
   if (elements.place.count() < kLongRead) {
-    const py::gil_scoped_release released;
+    const Released released;
     return elements.read(as);
   }
   LongCall call;

@@ -10,13 +10,14 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <pybind11/stl/filesystem.h>
 
 #include <poise/dtype.hpp>
 #include <poise/error.hpp>
 #include <poise/finding.hpp>
 #include <poise/model.hpp>
 #include <poise/value.hpp>
+
+#include "gil.hpp"
 
 namespace poise::python {
 
@@ -34,6 +35,10 @@ void declare_runtime(py::module_& module);
 // Files may hold any bytes where text belongs: those that are no UTF-8 become lone surrogates, as in Python's own file names, and back.
 py::str text(std::string_view utf8);
 std::string utf8(py::handle text);
+// The same for a name to look for: nothing for what is no text, or none that a file could hold.
+std::optional<std::string> name_from(py::handle object);
+// str, bytes or os.PathLike, as Python's own open() takes them. Throws what it raises.
+std::filesystem::path path_from(py::handle object);
 
 py::object to_python(const Value& value);
 py::dict to_python(const Attributes& attributes);

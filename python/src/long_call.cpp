@@ -31,10 +31,11 @@ void LongCall::keep_error() {
 Progress LongCall::progress() {
   return [this](const ProgressEvent& event) {
     if (stopped()) return false;
-    if (callback_.is_none()) return true;
-    const py::gil_scoped_acquire gil;
+    if (callback_.is_none() || is_ending()) return true;
+    const Taken taken;
     try {
-      if (callback_(event.done, event.total, text(event.item)).ptr() == Py_False) stop_ = true;
+      const py::object answer = surviving([&] { return callback_(event.done, event.total, text(event.item)); });
+      if (answer.ptr() == Py_False) stop_ = true;
     } catch (py::error_already_set& error) {
       error.restore();
       keep_error();
@@ -54,7 +55,7 @@ void LongCall::execute(const std::function<void()>& work) {
   };
   const bool listens = is_main_thread();
   {
-    const py::gil_scoped_release released;
+    const Released released;
     std::mutex mutex;
     std::condition_variable changed;
     bool done = false;
@@ -89,7 +90,7 @@ void LongCall::execute(const std::function<void()>& work) {
 
 void LongCall::listen(const std::function<bool()>& wait) {
   while (!wait()) {
-    const py::gil_scoped_acquire gil;
+    const Taken taken;
     if (PyErr_CheckSignals() != 0) keep_error();
   }
 }

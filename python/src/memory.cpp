@@ -21,7 +21,7 @@ class BorrowedBlob final : public Blob {
     if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS) != 0) throw py::error_already_set();
   }
   ~BorrowedBlob() override {
-    const py::gil_scoped_acquire gil;
+    const Taken taken;
     PyBuffer_Release(&view_);
   }
 

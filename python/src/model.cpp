@@ -20,15 +20,16 @@ ReadOptions read_options(std::string_view io) {
   refuse(fmt::format("io is \"{}\", expected \"map\" or \"read\"", io));
 }
 
-Owner open_path(const std::filesystem::path& path, std::string_view io) {
+Owner open_path(const py::object& given, std::string_view io) {
+  const std::filesystem::path path = path_from(given);
   const ReadOptions options = read_options(io);
-  const py::gil_scoped_release released;
+  const Released released;
   return std::make_shared<OpenModel>(open(path, options));
 }
 
 Owner open_bytes(const py::object& data, const std::string& name) {
   const BlobPtr borrowed = borrow(data);
-  const py::gil_scoped_release released;
+  const Released released;
   return std::make_shared<OpenModel>(open(Source::from_memory(read_all(*borrowed), name)));
 }
 
@@ -170,7 +171,11 @@ void declare_model(py::module_& module) {
       .def_property_readonly("closed", [](const OpenModel& owner) { return !owner.is_open(); })
       .def("__len__", [](const OpenModel& owner) { return owner.use()->size(); })
       .def("__contains__",
-           [](const OpenModel& owner, const py::object& name) { return PyUnicode_Check(name.ptr()) && owner.use()->find(utf8(name)) != nullptr; })
+           [](const OpenModel& owner, const py::object& given) {
+             const auto model = owner.use();
+             const auto name = name_from(given);
+             return name && model->find(*name) != nullptr;
+           })
       .def("names", &names)
       .def("all_mapped", &all_mapped, py::arg("writable"))
       .def_property_readonly("format", [](const OpenModel& owner) { return text(owner.use()->origin.format); })

@@ -91,8 +91,9 @@ ConvertOptions options_from(const py::dict& given) {
   take<std::vector<std::string>>(given, "only", [&](const auto& patterns) { to.only = patterns; });
   take<std::vector<std::string>>(given, "skip", [&](const auto& patterns) { to.skip = patterns; });
   take<py::dict>(given, "card", [&](const py::dict& fields) { set_card(fields, to.card); });
-  take<fs::path>(given, "vocab", [&](const fs::path& path) { to.vocab = path; });
-  take<fs::path>(given, "merges", [&](const fs::path& path) { to.merges = path; });
+  take<py::object>(given, "imatrix", [&](const py::object& path) { to.imatrix = path_from(path); });
+  take<py::object>(given, "vocab", [&](const py::object& path) { to.vocab = path_from(path); });
+  take<py::object>(given, "merges", [&](const py::object& path) { to.merges = path_from(path); });
   take<bool>(given, "verify", [&](bool verify) { to.verify = verify; });
   take<std::string>(given, "io", [&](const auto& name) { to.read.io = io_from(name); });
   take<bool>(given, "overwrite", [&](bool overwrite) { to.write.overwrite = overwrite; });
@@ -154,14 +155,17 @@ std::string format_of(const fs::path& output, const ConvertOptions& options) {
               output.string());
 }
 
-py::dict convert_file(const fs::path& input, const fs::path& output, const py::dict& given, const py::object& progress) {
+py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {
+  const fs::path input = path_from(from);
+  const fs::path output = path_from(to);
   ConvertOptions options = options_from(given);
   LongCall call(progress);
   options.write.progress = call.progress();
   return to_python(call.run([&] { return convert(input, output, options); }));
 }
 
-py::dict save_model(const Owner& owner, const fs::path& output, const py::dict& given, const py::object& progress) {
+py::dict save_model(const Owner& owner, const py::object& to, const py::dict& given, const py::object& progress) {
+  const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
   const std::string format = format_of(output, options);
@@ -171,29 +175,33 @@ py::dict save_model(const Owner& owner, const fs::path& output, const py::dict& 
   return to_python(call.run([&] { return write(plan(*model, format, options), output); }));
 }
 
-py::dict plan_file(const fs::path& input, const fs::path& output, const py::dict& given) {
+py::dict plan_file(const py::object& from, const py::object& to, const py::dict& given) {
+  const fs::path input = path_from(from);
+  const fs::path output = path_from(to);
   const ConvertOptions options = options_from(given);
   const Plan made = [&] {
-    const py::gil_scoped_release released;
+    const Released released;
     return plan(input, output, options);
   }();
   return to_python(made);
 }
 
-py::dict plan_model(const Owner& owner, const fs::path& output, const py::dict& given) {
+py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& given) {
+  const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
   const std::string format = format_of(output, options);
   options.format.clear();
   const Plan made = [&] {
-    const py::gil_scoped_release released;
+    const Released released;
     return plan(*model, format, options);
   }();
   return to_python(made);
 }
 
-py::dict verify_file(const fs::path& path, const std::string& io, const py::object& progress) {
+py::dict verify_file(const py::object& given, const std::string& io, const py::object& progress) {
   using namespace py::literals;
+  const fs::path path = path_from(given);
   LongCall call(progress);
   const Progress watched = call.progress();
   const ReadOptions options{.io = io_from(io)};
@@ -235,12 +243,13 @@ py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::obje
   return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors);
 }
 
-py::dict edit_file(const fs::path& path, const py::dict& set, const std::vector<std::string>& erase) {
+py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase) {
   using namespace py::literals;
+  const fs::path path = path_from(given);
   AttributeChanges changes{.set = {}, .erase = erase};
   for (const auto& [key, value] : set) changes.set.emplace_back(utf8(key), utf8(value));
   const EditReport report = [&] {
-    const py::gil_scoped_release released;
+    const Released released;
     return edit(path, changes);
   }();
   const char* way = report.way == EditReport::Way::appended ? "appended" : report.way == EditReport::Way::in_place ? "in place" : "rewritten";

@@ -1,14 +1,20 @@
 // Tokenizers, and sessions that generate token by token.
+#include <algorithm>
+#include <functional>
 #include <mutex>
+#include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
+#include <poise/format.hpp>
 #include <poise/session.hpp>
 #include <poise/tokenizer.hpp>
 
 #include "elements.hpp"
 #include "long_call.hpp"
 #include "runtime/weights.hpp"
+#include "tokenizer/gguf_vocabulary.hpp"
 
 namespace poise::python {
 namespace {
@@ -22,105 +28,226 @@ py::str shown(const std::string& utf8) {
 
 // ---- tokenizers ----
 
-// Of a model, or of the weights that have it.
+// Of a model, of the weights that have it, or of tokenizer files alone.
 class PyTokenizer {
  public:
-  explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {}
+  explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)), ids_(std::make_shared<Ids>()) {}
   const Tokenizer& operator*() const { return *tokenizer_; }
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
 
+  // The first token that is spelled so. Requires: no GIL.
+  std::optional<TokenId> id(std::string_view piece) const {
+    std::call_once(ids_->made, [&] {
+      const std::size_t size = tokenizer_->vocabulary().size();
+      ids_->by_piece.reserve(size);
+      for (std::size_t id = 0; id < size; ++id) ids_->by_piece.emplace(tokenizer_->piece(static_cast<TokenId>(id)), static_cast<TokenId>(id));
+    });
+    const auto found = ids_->by_piece.find(piece);
+    return found == ids_->by_piece.end() ? std::nullopt : std::optional(found->second);
+  }
+
  private:
+  struct Ids {
+    std::once_flag made;
+    std::unordered_map<std::string_view, TokenId> by_piece;
+  };
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<Ids> ids_;
 };
 
-PyTokenizer tokenizer_of(const Owner& owner) {
-  const auto model = owner->use();
-  if (!model->vocabulary) throw Error(ErrorKind::unsupported, "the model has no vocabulary", model->origin.path.string());
-  const py::gil_scoped_release released;
-  return PyTokenizer(std::make_shared<const Tokenizer>(*model->vocabulary));
+PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking, const std::filesystem::path& path) {
+  if (!vocabulary) throw Error(ErrorKind::unsupported, std::string(lacking), path.string());
+  return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
 
+PyTokenizer tokenizer_of_model(const Owner& owner) {
+  const auto model = owner->use();
+  const Released released;
+  return tokenizer_of(vocabulary_of(*model), "the model has no vocabulary", model->origin.path);
+}
+
+PyTokenizer read_tokenizer(const py::object& given) {
+  const std::filesystem::path path = path_from(given);
+  const Released released;
+  std::optional<Vocabulary> vocabulary = read_vocabulary(path);
+  if (!vocabulary) vocabulary = vocabulary_of(open(path));
+  return tokenizer_of(std::move(vocabulary), "there is no vocabulary in it", path);
+}
+
+SpecialTokens shown_if(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
+
 struct PyStream {
-  explicit PyStream(const PyTokenizer& of) : tokenizer(of.shared()), stream(*tokenizer) {}
+  PyStream(const PyTokenizer& of, bool special) : tokenizer(of.shared()), stream(*tokenizer, shown_if(special)) {}
   std::shared_ptr<const Tokenizer> tokenizer;
   TextStream stream;
 };
 
 void declare_tokenizer(py::module_& module) {
   py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
-      .def(py::init(&tokenizer_of), py::arg("model"))
+      .def(py::init(&tokenizer_of_model), py::arg("model"))
       .def(
           "encode",
-          [](const PyTokenizer& tokenizer, const py::object& given) {
+          [](const PyTokenizer& tokenizer, const py::object& given, bool special) {
             const std::string prompt = utf8(given);
-            const py::gil_scoped_release released;
-            return tokenizer->encode(prompt);
+            const Released released;
+            return special ? tokenizer->encode_with_special(prompt) : tokenizer->encode(prompt);
           },
-          py::arg("text"), "The ids of a text, without BOS or EOS.")
+          py::arg("text"), py::kw_only(), py::arg("special") = false,
+          "The ids of a text. special: with the special tokens around it: those of the tokenizer's template, else BOS in front where there is one.")
       .def(
           "decode",
-          [](const PyTokenizer& tokenizer, const Tokens& ids) {
+          [](const PyTokenizer& tokenizer, const Tokens& ids, bool special) {
             std::string result;
             {
-              const py::gil_scoped_release released;
-              result = tokenizer->decode(ids);
+              const Released released;
+              result = tokenizer->decode(ids, shown_if(special));
             }
             return shown(result);
           },
-          py::arg("ids"), "The text of ids; control tokens are invisible.")
+          py::arg("ids"), py::kw_only(), py::arg("special") = false,
+          "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
+      .def(
+          "piece", [](const PyTokenizer& tokenizer, TokenId id) { return text(tokenizer->piece(id)); }, py::arg("id"), "A token as the vocabulary spells it.")
+      .def(
+          "id",
+          [](const PyTokenizer& tokenizer, const py::object& given) {
+            const std::optional<std::string> piece = PyUnicode_Check(given.ptr()) ? name_from(given) : utf8(given);
+            const Released released;
+            return piece ? tokenizer.id(*piece) : std::nullopt;
+          },
+          py::arg("piece"), "The id of the first token that the vocabulary spells so, or None.")
       .def("__len__", [](const PyTokenizer& tokenizer) { return tokenizer->vocabulary().size(); });
-  py::class_<PyStream>(module, "TextStream", "Decodes token by token; each piece ends where a character ends.")
-      .def(py::init<const PyTokenizer&>(), py::arg("tokenizer"))
+  py::class_<PyStream>(module, "TextStream", "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
+      .def(py::init<const PyTokenizer&, bool>(), py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
       .def(
           "add", [](PyStream& stream, TokenId id) { return shown(stream.stream.add(id)); }, py::arg("id"), "The text that is certain after this token.")
       .def(
           "finish", [](PyStream& stream) { return shown(stream.stream.finish()); }, "What was held back; the stream then starts anew.");
+  module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
+             "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, ...); or of a model, such as "
+             "a GGUF.\n\nRaises UnsupportedError where there is no vocabulary, and what open() raises.");
 }
 
 // ---- sessions ----
 
 using WeightsPtr = std::shared_ptr<const Weights>;
+using Stopped = std::function<bool()>;
 
 // pybind11 holds no const.
 struct PyWeights {
   WeightsPtr weights;
 };
 
+// A session, and what its text is so far: the tokens that were fed, and the one that was generated last, which is fed when the text goes on. Used by one
+// thread at a time.
+class Story {
+ public:
+  Story(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
+
+  const Session& session() const { return session_; }
+  const Tokens& fed() const { return fed_; }
+  // The token that was generated last, unless something was fed since.
+  std::optional<TokenId> unfed() const { return unfed_; }
+  // Another number after every change.
+  std::uint64_t state() const { return state_; }
+
+  void reset() {
+    session_.reset();
+    fed_.clear();
+    turn_to({});
+  }
+
+  // Appends tokens, and nothing else. It ends between batches when `stopped` says so.
+  void feed(std::span<const TokenId> tokens, const Stopped& stopped) {
+    append(tokens, stopped);
+    turn_to({});
+  }
+
+  // A text that begins here, or goes on.
+  Tokens encode(std::string_view text) const {
+    const bool begins = session_.position() == 0 && !unfed_;
+    return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
+  }
+
+  // Is there no position left for the token that was generated last?
+  bool is_full() const { return unfed_ && session_.position() == session_.context(); }
+
+  // Appends the token that was generated last, then `tokens`.
+  void go_on(Tokens tokens, const Stopped& stopped = {}) {
+    if (unfed_) tokens.insert(tokens.begin(), *unfed_);
+    append(tokens, stopped);
+    ++state_;
+  }
+
+  TokenId choose(Sampler& sampler, std::size_t choices) {
+    turn_to(sampler.sample(session_.logits().first(choices)));
+    return *unfed_;
+  }
+
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
+    reset();
+    std::vector<double> result = session_.log_probabilities(tokens);
+    fed_.assign(tokens.begin(), tokens.end());
+    return result;
+  }
+
+ private:
+  void turn_to(std::optional<TokenId> unfed) {
+    unfed_ = unfed;
+    ++state_;
+  }
+
+  // Batch by batch, as the library does, so that Ctrl-C can end a long prompt.
+  void append(std::span<const TokenId> tokens, const Stopped& stopped) {
+    constexpr std::size_t kBatch = Transformer::kMaxBatch;
+    const auto known = [&](TokenId token) { return token >= 0 && static_cast<std::size_t>(token) < session_.vocabulary_size(); };
+    if (tokens.size() > session_.context() - session_.position() || !std::ranges::all_of(tokens, known)) return session_.feed(tokens);  // which throws
+    while (!tokens.empty() && !(stopped && stopped())) {
+      std::size_t count = std::min(kBatch, tokens.size());
+      if (tokens.size() == count + 1) --count;  // the library's rule: a token alone would be summed in another order
+      session_.feed(tokens.first(count));
+      fed_.insert(fed_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
+      tokens = tokens.subspan(count);
+      unfed_.reset();
+    }
+  }
+
+  Session session_;
+  Tokens fed_;
+  std::optional<TokenId> unfed_;
+  std::uint64_t state_ = 0;
+};
+
 // A session that threads use one after the other. Its mutex is taken without the GIL, or a thread that waits for it would keep the one that has it
 // from going on.
 class PySession {
  public:
-  PySession(WeightsPtr weights, const SessionOptions& options) : weights_(std::move(weights)), session_(weights_, options) {}
+  PySession(WeightsPtr weights, const SessionOptions& options) : weights_(std::move(weights)), story_(weights_, options) {
+    if (weights_->has_tokenizer()) tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
+  }
 
   // Requires: no GIL.
   template <typename Work>
   auto with(Work&& work) {
     const std::lock_guard lock(mutex_);
-    return work(session_);
+    return work(story_);
   }
 
   const Weights& weights() const { return *weights_; }
   const WeightsPtr& shared_weights() const { return weights_; }
+  // Throws unsupported when the model has no vocabulary.
+  const PyTokenizer& tokenizer() const {
+    if (!tokenizer_) (void)weights_->tokenizer();  // which throws
+    return *tokenizer_;
+  }
 
  private:
   std::mutex mutex_;
   WeightsPtr weights_;
-  Session session_;
+  std::optional<PyTokenizer> tokenizer_;
+  Story story_;
 };
-
-// Feeds batch by batch, as the library does, so that Ctrl-C can end a long prompt. Requires: no GIL.
-void feed(Session& session, std::span<const TokenId> tokens, const LongCall& call) {
-  constexpr std::size_t kBatch = Transformer::kMaxBatch;
-  const auto known = [&](TokenId token) { return token >= 0 && static_cast<std::size_t>(token) < session.vocabulary_size(); };
-  if (tokens.size() > session.context() - session.position() || !std::ranges::all_of(tokens, known)) return session.feed(tokens);  // which throws
-  while (!tokens.empty() && !call.stopped()) {
-    std::size_t count = std::min(kBatch, tokens.size());
-    if (tokens.size() == count + 1) --count;  // the library's rule: a token alone would be summed in another order
-    session.feed(tokens.first(count));
-    tokens = tokens.subspan(count);
-  }
-}
 
 PyWeights load(const Owner& owner) {
   const auto model = owner->use();
@@ -129,44 +256,46 @@ PyWeights load(const Owner& owner) {
 }
 
 void feed_all(PySession& session, const Tokens& tokens) {
-  if (tokens.size() <= Transformer::kMaxBatch) {  // which nothing ends in between
-    const py::gil_scoped_release released;
-    return session.with([&](Session& running) { running.feed(tokens); });
-  }
   LongCall call;
-  call.run([&] { session.with([&](Session& running) { feed(running, tokens, call); }); });
+  const auto work = [&] { session.with([&](Story& story) { story.feed(tokens, [&] { return call.stopped(); }); }); };
+  if (tokens.size() > Transformer::kMaxBatch) return call.run(work);
+  const Released released;  // nothing ends it in between
+  work();
 }
 
 Memory logits(PySession& session) {
-  const py::gil_scoped_release released;
-  return session.with([](const Session& running) {
-    const std::span<const float> scores = running.logits();
+  const Released released;
+  return session.with([](const Story& story) {
+    const std::span<const float> scores = story.session().logits();
     Memory copy = make_memory(scores.size_bytes());
     std::memcpy(copy.data, scores.data(), scores.size_bytes());
     return copy;
   });
 }
 
+constexpr std::size_t kLooksBack = 1024;  // tokens, which are decoded in less than a millisecond
+
 // One text that a session generates, a token at a time: what Session::generate() does, for a caller who asks.
 class Generator {
  public:
-  Generator(std::shared_ptr<PySession> session, const Tokens& prompt, std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop)
+  // The prompt: `text`, and then `prompt`.
+  Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt, std::size_t max_tokens, const SamplingOptions& sampling,
+            std::optional<TokenId> stop)
       : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop) {
     const Weights& weights = session_->weights();
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
       refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
     }
     choices_ = weights.vocabulary_size();
-    if (weights.has_tokenizer()) {
-      choices_ = std::min(choices_, weights.tokenizer().vocabulary().size());
-      stream_.emplace(weights.tokenizer());
-      for (const TokenId token : prompt) stream_->add(token);  // the space before its first word is not the continuation's
-    }
+    if (weights.has_tokenizer()) choices_ = std::min(choices_, weights.tokenizer().vocabulary().size());
     LongCall call;
     call.run([&] {
-      session_->with([&](Session& running) {
-        feed(running, prompt, call);
-        position_ = running.position();
+      session_->with([&](Story& story) {
+        if (text) {
+          const Tokens encoded = story.encode(*text);
+          prompt.insert(prompt.begin(), encoded.begin(), encoded.end());
+        }
+        begin(story, prompt, [&] { return call.stopped(); });
       });
     });
   }
@@ -176,36 +305,54 @@ class Generator {
     if (left_ == 0) return py::none();
     std::optional<TokenId> token;
     {
-      const py::gil_scoped_release released;
-      token = session_->with([&](Session& running) { return step(running); });
+      const Released released;
+      token = session_->with([&](Story& story) { return step(story); });
     }
     if (!token) return py::none();
     const py::str piece = stream_ ? shown(stream_->add(*token)) : py::str("");
     return py::make_tuple(*token, piece);
   }
 
-  py::str finish() { return stream_ ? shown(stream_->finish()) : py::str(""); }
+  // What was held back of the tokens it gave.
+  py::str finish() { return stream_ && gave_ ? shown(stream_->finish()) : py::str(""); }
   std::string_view reason() const { return reason_; }
 
  private:
-  std::optional<TokenId> step(Session& running) {
-    if (running.position() != position_) refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
-    if (last_) {
-      if (running.position() == running.context()) {
-        left_ = 0;
-        reason_ = "context_full";
+  void begin(Story& story, const Tokens& prompt, const Stopped& stopped) {
+    if (prompt.empty() && story.is_full()) {
+      end("context_full");
+    } else {
+      story.go_on(prompt, stopped);
+    }
+    state_ = story.state();
+    if (!session_->weights().has_tokenizer()) return;
+    stream_.emplace(session_->weights().tokenizer());
+    const Tokens& fed = story.fed();  // the last ones decide on the space before the first word, and on a character's first bytes
+    for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
+      if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
+    }
+  }
+
+  std::optional<TokenId> step(Story& story) {
+    if (story.state() != state_) refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
+    if (story.unfed()) {
+      if (story.is_full()) {
+        end("context_full");
         return std::nullopt;
       }
-      running.feed(std::span(&*last_, 1));
-      position_ = running.position();
+      story.go_on({});
     }
-    last_ = sampler_.sample(running.logits().first(choices_));
+    const TokenId token = story.choose(sampler_, choices_);
+    state_ = story.state();
+    gave_ = true;
     --left_;
-    if (session_->weights().parts().ends_text(*last_, stop_)) {
-      left_ = 0;
-      reason_ = "end_of_text";
-    }
-    return last_;
+    if (session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
+    return token;
+  }
+
+  void end(std::string_view reason) {
+    left_ = 0;
+    reason_ = reason;
   }
 
   std::shared_ptr<PySession> session_;
@@ -214,8 +361,8 @@ class Generator {
   std::size_t left_;
   std::optional<TokenId> stop_;
   std::size_t choices_ = 0;
-  std::size_t position_ = 0;  // where the session was left
-  std::optional<TokenId> last_;
+  std::uint64_t state_ = 0;  // where the session was left
+  bool gave_ = false;
   std::string_view reason_ = "max_tokens";
 };
 
@@ -226,7 +373,7 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, unsigned threads, std::size_t context, bool exact) {
-             const py::gil_scoped_release released;
+             const Released released;
              return std::make_shared<PySession>(of.weights, SessionOptions{.threads = threads, .context = context, .exact = exact});
            }),
            py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
@@ -234,41 +381,41 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
       .def_property_readonly("context",
                              [](PySession& of) {
-                               const py::gil_scoped_release released;
-                               return of.with([](const Session& running) { return running.context(); });
+                               const Released released;
+                               return of.with([](const Story& story) { return story.session().context(); });
                              })
       .def_property_readonly("position",
                              [](PySession& of) {
-                               const py::gil_scoped_release released;
-                               return of.with([](const Session& running) { return running.position(); });
+                               const Released released;
+                               return of.with([](const Story& story) { return story.session().position(); });
                              })
-      .def_property_readonly("tokenizer",
-                             [](const PySession& of) { return PyTokenizer(std::shared_ptr<const Tokenizer>(of.shared_weights(), &of.weights().tokenizer())); })
+      .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
       .def("prompt",
            [](PySession& of, const py::object& given) {
              const std::string prompt = utf8(given);
-             const py::gil_scoped_release released;
-             return of.with([&](const Session& running) { return running.prompt(prompt); });
+             const Released released;
+             return of.with([&](const Story& story) { return story.session().prompt(prompt); });
            })
       .def("reset",
            [](PySession& of) {
-             const py::gil_scoped_release released;
-             of.with([](Session& running) { running.reset(); });
+             const Released released;
+             of.with([](Story& story) { story.reset(); });
            })
       .def("feed", &feed_all)
       .def("logits", &logits)
       .def("log_probabilities", [](PySession& of, const Tokens& tokens) {
         LongCall call;
-        return call.run([&] { return of.with([&](Session& running) { return running.log_probabilities(tokens); }); });
+        return call.run([&] { return of.with([&](Story& story) { return story.log_probabilities(tokens); }); });
       });
   py::class_<Generator>(module, "Generator")
-      .def(py::init([](std::shared_ptr<PySession> session, const Tokens& prompt, std::size_t max_tokens, float temperature, std::int64_t top_k, float top_p,
-                       std::uint64_t seed, std::optional<TokenId> stop) {
-             return std::make_unique<Generator>(std::move(session), prompt, max_tokens,
+      .def(py::init([](std::shared_ptr<PySession> session, const py::object& given, const Tokens& prompt, std::size_t max_tokens, float temperature,
+                       std::int64_t top_k, float top_p, std::uint64_t seed, std::optional<TokenId> stop) {
+             const std::optional<std::string> text = given.is_none() ? std::nullopt : std::optional(utf8(given));
+             return std::make_unique<Generator>(std::move(session), text, prompt, max_tokens,
                                                 SamplingOptions{.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed}, stop);
            }),
-           py::arg("session"), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("seed"),
-           py::arg("stop_id"))
+           py::arg("session"), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"), py::arg("top_k"), py::arg("top_p"),
+           py::arg("seed"), py::arg("stop_id"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });

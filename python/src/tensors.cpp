@@ -16,10 +16,11 @@ using Owner = std::shared_ptr<OpenModel>;
   throw py::error_already_set();
 }
 
-Elements find(const Owner& owner, const py::object& name) {
+Elements find(const Owner& owner, const py::object& given) {
   const auto model = owner->use();
-  const Tensor* const found = PyUnicode_Check(name.ptr()) ? model->find(utf8(name)) : nullptr;
-  if (found == nullptr) raise_key_error(name);
+  const auto name = name_from(given);
+  const Tensor* const found = name ? model->find(*name) : nullptr;
+  if (found == nullptr) raise_key_error(given);
   return {owner, *found};
 }
 
@@ -27,6 +28,12 @@ Elements at(const Owner& owner, std::size_t index) {
   const auto model = owner->use();
   if (index >= model->size()) throw py::index_error(fmt::format("tensor {}: there are {}", index, model->size()));
   return {owner, model->tensors()[index]};
+}
+
+// Python's and numpy's own are integers, too, and mean something else to numpy.
+bool is_bool(const py::handle& key) {
+  const std::string_view type = Py_TYPE(key.ptr())->tp_name;
+  return PyBool_Check(key.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
 }
 
 // Takes key after key of a subscript and narrows one dimension after the other.
@@ -48,6 +55,7 @@ class Slicer {
       }
     }
     keep(from_.shape.size() - dimension_);
+    if (result_.count() == 0) result_.first = 0;  // which a tensor of no elements has not
     return std::move(result_);
   }
 
@@ -68,7 +76,7 @@ class Slicer {
       if (count > 0) result_.first += static_cast<std::uint64_t>(start) * stride;
       return add(static_cast<std::uint64_t>(count), count > 1 ? stride * static_cast<std::uint64_t>(step) : stride);
     }
-    if (PyBool_Check(key.ptr()) || PyIndex_Check(key.ptr()) == 0) {
+    if (is_bool(key) || PyIndex_Check(key.ptr()) == 0) {
       throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more", Py_TYPE(key.ptr())->tp_name));
     }
     Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
@@ -107,6 +115,18 @@ py::tuple view(const Elements& of) {
   if (!placed) return py::make_tuple(dtype, tuple_of(held.place.shape), py::none(), 0, py::none());
   const py::object strides = held.place.is_run() ? py::object(py::none()) : tuple_of(placed->strides);
   return py::make_tuple(dtype, tuple_of(held.place.shape), std::move(placed->memory), placed->offset, strides);
+}
+
+// A copy in row-major order, as files have it.
+Memory packed(const Elements& of) {
+  const HeldElements held = of.hold();
+  Memory memory = read_patiently(held, std::nullopt);
+  if (info(held.require_dtype()).bits != 4) return memory;
+  const std::uint64_t count = held.place.count();
+  std::byte* const bytes = memory.data;  // an element each; two are to share one
+  for (std::uint64_t i = 0; i < count; i += 2) bytes[i / 2] = bytes[i] | (i + 1 < count ? bytes[i + 1] << 4 : std::byte{});
+  memory.size = (count + 1) / 2;
+  return memory;
 }
 
 // ---- the buffer protocol ----
@@ -204,7 +224,7 @@ py::list parts(const Elements& of) {
 Memory part_bytes(const Elements& of, const std::string& role) {
   const auto tensor = of.tensor();
   const Part& part = tensor->require(role);
-  const py::gil_scoped_release released;
+  const Released released;
   if (const auto bytes = part.blob->map()) {
     return {const_cast<std::byte*>(bytes->data()), bytes->size(), false, BlobPtr(part.blob)};  // NOLINT: read-only
   }
@@ -241,6 +261,7 @@ void declare_tensors(py::module_& module) {
       .def(
           "_read", [](const Elements& of, const std::optional<std::string>& dtype) { return read_patiently(of.hold(), optional_dtype(dtype)); },
           py::arg("dtype") = py::none())
+      .def("_packed", &packed)
       .def(
           "_dlpack", [](const Elements& of, const std::optional<std::string>& dtype, bool bits) { return to_dlpack(of.hold(), optional_dtype(dtype), bits); },
           py::arg("dtype") = py::none(), py::arg("bits") = false)

@@ -85,6 +85,22 @@ std::string utf8(py::handle text) {
   return std::string(bytes.cast<std::string_view>());
 }
 
+std::optional<std::string> name_from(py::handle object) {
+  if (!PyUnicode_Check(object.ptr())) return std::nullopt;
+  try {
+    return utf8(object);
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_UnicodeEncodeError)) throw;
+    return std::nullopt;
+  }
+}
+
+std::filesystem::path path_from(py::handle object) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(object.ptr(), &bytes) == 0) throw py::error_already_set();
+  return std::filesystem::path(py::reinterpret_steal<py::bytes>(bytes).cast<std::string>());
+}
+
 py::object to_python(const Value& value) { return std::visit(Converter(), value.storage()); }
 
 py::dict to_python(const Attributes& attributes) {

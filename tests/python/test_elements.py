@@ -254,3 +254,102 @@ def test_nothing_is_imported_before_it_is_asked_for(saved):
         sys.exit("no ImportError")
     """
     subprocess.run([sys.executable, "-c", code, str(saved)], check=True)
+
+
+EMPTY = [np.s_[1], np.s_[:, 1:], np.s_[-1], np.s_[1:], np.s_[..., 2], np.s_[2, 0:], np.s_[::2, :, 1:3], np.s_[1, :, 3]]
+
+
+@pytest.mark.parametrize("key", EMPTY, ids=str)
+@pytest.mark.parametrize("io", ["map", "read", "memory"])
+def test_slices_of_no_elements_are_numpys(key, io, tmp_path):
+    whole = np.zeros((3, 0, 4), np.float32)
+    poise.save({"a": whole, "b": np.ones(5)}, tmp_path / "a.safetensors")
+    model = poise.Model({"a": whole}) if io == "memory" else poise.open(tmp_path / "a.safetensors", io=io)
+    part = model["a"][key]
+    assert part.shape == part.numpy().shape == part.numpy("f16").shape == np.from_dlpack(part).shape == whole[key].shape
+    assert part.tolist() == whole[key].tolist()
+    turned = poise.Model({"a": whole.reshape(0, 3, 4)})["a"]
+    assert turned[:, 1].numpy().shape == (0, 4) and turned[:, 1, 2:].numpy().shape == (0, 2) and turned.tolist() == []
+
+
+def test_one_element_is_a_number():
+    model = poise.Model({"u8": np.array([53, 200], np.uint8), "f": np.array([[1.5]], np.float32), "i": np.array([3, 1]), "yes": np.array([True, False]),
+                         "c": np.array([1 + 2j], np.complex64), "none": np.zeros(0, np.float32)})  # fmt: skip
+    assert int(model["u8"][0]) == 53 and float(model["u8"][0]) == 53.0  # the number, not the text of a buffer
+    assert int(model["f"]) == 1 and float(model["f"][0]) == 1.5 and float(model["f"]) == 1.5 and complex(model["c"][0]) == 1 + 2j
+    assert bool(model["yes"][0]) and not model["yes"][1] and model["f"] and model["c"].item() == 1 + 2j
+    assert [10, 20, 30, 40][model["i"][0]] == 40 and list(range(model["i"][1])) == [0] and model["u8"][model["i"][1]].item() == 200
+    for wrong in (lambda: int(model["i"]), lambda: float(model["none"]), lambda: float(model["c"]), lambda: bool(model["i"]), lambda: bool(model["none"]),
+                  lambda: [1, 2][model["f"]], lambda: [1, 2][model["i"]], lambda: [1, 2][model["yes"][0]], lambda: 1.5 in model["f"],
+                  lambda: model["i"][np.True_], lambda: model["i"][np.bool_(False)]):  # fmt: skip
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_numbers_without_numpy(arrays, tmp_path):
+    """item() and tolist() are numpy's, and need no numpy."""
+    del arrays["f"]  # some of whose last digits JSON may not keep
+    arrays["c"] = np.array([[1 + 2j, 3 - 1j]], np.complex64)
+    poise.save(arrays, tmp_path / "a.safetensors")
+    poise.save({"q": np.ones((2, 64), np.float32)}, tmp_path / "q.zt", quantize="qint8")
+    code = """if True:
+        import sys, poise
+        sys.modules["numpy"] = None
+        model = poise.open(sys.argv[1])
+        assert poise.open(sys.argv[2])["q"][1, 3].item() == 1.0
+        print({name: tensor.tolist() for name, tensor in model.items()})
+        print(model["scalar"].item(), model["int8"][1, 2, 0].item(), model["int32"]._repr_html_()[:3])
+    """
+    run = [sys.executable, "-c", code, tmp_path / "a.safetensors", tmp_path / "q.zt"]
+    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert eval(told[0]) == {name: array.tolist() for name, array in arrays.items()}
+    assert told[1] == f"2.5 {arrays['int8'][1, 2, 0]} <p>"
+
+
+LOST = [
+    ([1, 70000], "int64", "f16", "element 1 is 70000"),
+    ([-70000], "int32", "f16", "element 0 is -70000"),
+    ([[1, 2], [-129, 3]], "int64", "i8", "element 2 is -129"),
+    ([127, 128], "uint8", "i8", "element 1 is 128"),
+    ([2**63], "uint64", "i64", "element 0 is 9223372036854775808"),
+    ([256], "uint16", "u8", "element 0 is 256"),
+    ([65535], "uint16", "f16", "element 0 is 65535"),
+    ([1.0, -1e300], "float64", "complex64", "element 1 is -1e"),
+    ([1e300j], "complex128", "complex64", "element 0 is 1e"),
+    ([1e300], "float64", "f32", "element 0"),
+    ([1e6], "float32", "f16", "element 0"),
+]
+
+
+@pytest.mark.parametrize("numbers, kind, dtype, told", LOST, ids=str)
+def test_numbers_that_do_not_fit_are_told(numbers, kind, dtype, told):
+    tensor = poise.Model({"name": np.array(numbers, kind)})["name"]
+    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {told}"):
+        tensor.numpy(dtype)
+
+
+def test_numbers_that_fit_are_cast():
+    model = poise.Model({"i": np.array([-128, 127, 0]), "u": np.array([0, 2**63 - 1], np.uint64), "f": np.array([1e300, np.inf, -np.nan, 1e38]),
+                         "yes": np.array([True, False]), "h": np.array([65504, 65519], np.int32)})  # fmt: skip
+    for dtype in ("i8", "i16", "f16", "f32", "f64", "complex64", "complex128"):
+        assert model["i"].numpy(dtype).tolist() == [-128, 127, 0]
+    assert model["u"].numpy("i64").tolist() == [0, 2**63 - 1] and model["u"].numpy("f32").tolist() == [0, 2.0**63]
+    assert model["h"].numpy("f16").tolist() == [65504, 65504]
+    assert model["yes"].numpy("i8").tolist() == [1, 0] and model["yes"].numpy("f32").tolist() == [1, 0]
+    found = model["f"][1:].numpy("complex64")
+    assert np.isinf(found[0]) and np.isnan(found[1]) and found[2] == np.float32(1e38) and np.isinf(model["f"].numpy("complex128")[1])
+    for name, dtype in (("f", "i64"), ("i", "u8"), ("i", "bool"), ("f", "bool"), ("u", "bool")):
+        with pytest.raises(TypeError, match="cut"):
+            model[name].numpy(dtype)
+    with pytest.raises(TypeError, match="cut"):
+        poise.Model({"a": np.array([1 + 5j])})["a"].numpy("f64")
+
+
+def test_casts_to_types_of_ml_dtypes_that_cannot_tell_are_checked(monkeypatch):
+    """The one type that has no infinity: 6 is its greatest number."""
+    monkeypatch.setitem(sys.modules, "ml_dtypes", types.SimpleNamespace(float4_e2m1fn=np.int8))
+    monkeypatch.setattr("poise._dtypes._numpy_dtypes", {})
+    assert poise.Model({"a": np.array([6, -6, 0], np.float32)})["a"].numpy("f4_e2m1").tolist() == [6, -6, 0]
+    for wrong in (np.array([6, -7], np.float32), np.array([0, np.nan]), np.array([0, -128], np.int8), np.array([0, 7], np.uint8)):
+        with pytest.raises(poise.UnsupportedError, match="element 1 is"):
+            poise.Model({"a": wrong})["a"].numpy("f4_e2m1")

@@ -4,6 +4,7 @@ import collections.abc
 import json
 import pickle
 
+import numpy as np
 import pytest
 
 import poise
@@ -133,3 +134,13 @@ def test_bytes_are_opened(examples):
         assert model.format == "tllm" and len(model) > 0
     with pytest.raises(poise.InvalidFileError):
         poise.open_bytes(data[:-1], "weights.tllm")
+
+
+def test_every_number_shows_itself():
+    model = poise.Model({"large": np.array([1e300, -1e308, 1.7e308, 3]), "same": np.full(9, 1e300), "none": np.array([np.nan]), "f": np.linspace(0, 1, 99),
+                         "wide": np.zeros((1, 3, 200_000), np.float32) + np.arange(200_000) % 7, "tiny": np.array([0, 5e-324])})  # fmt: skip
+    for name in ("large", "f", "wide", "tiny"):
+        assert model[name]._repr_html_().count("<rect") == 24, name
+    assert "-1e+308 to 1.7e+308, all elements" in model["large"]._repr_html_()
+    assert "<p>1e+300, all elements</p>" in model["same"]._repr_html_() and "no finite" in model["none"]._repr_html_()
+    assert "0 to 6, 65,536 elements" in model["wide"]._repr_html_()

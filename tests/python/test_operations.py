@@ -1,10 +1,13 @@
 """Operations on whole files, and what goes wrong in them."""
 
+import errno
 import hashlib
 import json
 import os
+import pathlib
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -186,3 +189,78 @@ def test_disk_errors_are_os_errors(nano):
     if os.geteuid() != 0:
         with pytest.raises(OSError):
             poise.save(nano, "/nothing.zt")
+
+
+def test_weights_of_errors_are_the_commands(command, examples, nano, tmp_path):
+    """The older format of llama-imatrix: a count, then name, calls and numbers of each."""
+    name, numbers = b"output.weight", np.linspace(0.01, 50, 128).astype("<f4") ** 2
+    entry = struct.pack("<i", len(name)) + name + struct.pack("<ii", 1, len(numbers)) + numbers.tobytes()
+    (tmp_path / "weights.dat").write_bytes(struct.pack("<i", 1) + entry)
+    source = examples / "nano-mistral"
+    poise.convert(source, tmp_path / "a.gguf", quantize="q4_0", imatrix=tmp_path / "weights.dat")
+    poise.save(nano, tmp_path / "b.gguf", quantize="q4_0", imatrix=str(tmp_path / "weights.dat"))
+    poise.convert(source, tmp_path / "plain.gguf", quantize="q4_0")
+    run = [command, "convert", source, "-o", tmp_path / "c.gguf", "--quantize", "q4_0", "--imatrix", tmp_path / "weights.dat"]
+    subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
+    weighed, unweighed, told = (poise.open(tmp_path / f"{file}.gguf")["lm_head.weight"].part_bytes() for file in ("a", "plain", "c"))
+    assert weighed == told != unweighed and weighed == poise.open(tmp_path / "b.gguf")["lm_head.weight"].part_bytes()
+    assert len(poise.plan(source, tmp_path / "d.gguf", quantize="q4_0", imatrix=tmp_path / "weights.dat").tensors) == 39
+    with pytest.raises(FileNotFoundError):
+        poise.convert(source, tmp_path / "d.gguf", quantize="q4_0", imatrix=tmp_path / "nothing")
+
+
+def test_errors_of_the_system_have_its_numbers(tmp_path):
+    with pytest.raises(poise.NotFoundError) as missing:
+        poise.open(tmp_path / "nothing")
+    assert (missing.value.errno, missing.value.strerror, missing.value.filename) == (errno.ENOENT, os.strerror(errno.ENOENT), str(tmp_path / "nothing"))
+    with pytest.raises(poise.NotFoundError) as refused:
+        poise.open("/dev/null/a.zt")
+    assert (refused.value.errno, refused.value.strerror) == (errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    made = poise._errors.make_error("io", "cannot open: Permission denied", "/a", None, [])
+    assert isinstance(made, PermissionError) and isinstance(made, poise.PermissionDeniedError) and isinstance(made, poise.InputOutputError)
+    assert (made.kind, made.errno, made.strerror, made.filename) == ("io", errno.EACCES, "Permission denied", "/a")
+    assert str(made) == "/a: cannot open: Permission denied"
+    copy = pickle.loads(pickle.dumps(made))
+    assert (type(copy), str(copy), copy.errno, copy.filename) == (type(made), str(made), made.errno, made.filename)
+    made = poise._errors.make_error("io", "cannot write: No space left on device", "/a", None, [])
+    assert type(made) is poise.InputOutputError and made.errno == errno.ENOSPC
+    made = poise._errors.make_error("io", "the file ends early", None, 3, [])
+    assert (made.errno, made.strerror, made.filename, str(made)) == (None, None, None, "the file ends early (at 0x3)")
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/1/mem").exists(), reason="no file that everyone is kept from")
+def test_what_is_not_permitted_is_a_permission_error():
+    try:
+        open("/proc/1/mem", "rb").close()
+    except PermissionError:
+        with pytest.raises(PermissionError) as refused:
+            poise.open("/proc/1/mem")
+        assert refused.value.errno in (errno.EACCES, errno.EPERM) and refused.value.filename == "/proc/1/mem"
+    else:
+        pytest.skip("this user may read it")
+
+
+def test_arguments_that_make_no_sense_are_told(nano, tmp_path):
+    for call in (lambda p: poise.open(p), lambda p: poise.verify(p), lambda p: poise.convert(p, "b.zt"), lambda p: poise.convert(nano.path, p),
+                 lambda p: poise.save({}, p), lambda p: poise.plan(p, "b.zt"), lambda p: poise.edit(p, delete="a"), lambda p: poise.read_tokenizer(p),
+                 lambda p: poise.convert(nano.path, tmp_path / "b.zt", imatrix=p), lambda p: poise.Session(p)):  # fmt: skip
+        with pytest.raises(ValueError, match="null byte"):
+            call("a.zt\0")
+        with pytest.raises(TypeError, match="path|PathLike|str"):
+            call(3)
+    assert poise.verify(os.fsencode(nano.path)).ok
+    assert "\ud800" not in nano and nano.get("\ud800") is None
+    with pytest.raises(KeyError):
+        nano["\ud800"]
+    for wrong in (None, 3, [1]):
+        with pytest.raises(TypeError, match="expected a Model, a path or a dict"):
+            poise.hash(wrong)
+        with pytest.raises(TypeError, match="expected a Model, a path or a dict"):
+            poise.diff(nano, wrong)
+    for wrong in ("x", None, [("a", b"x")]):
+        with pytest.raises(TypeError, match="dict"):
+            poise.Model(wrong)
+    for wrong in ("gzip", "zstd:a", "lz4:3"):
+        with pytest.raises(poise.BadArgumentError, match="zstd:LEVEL"):
+            poise.save(nano, tmp_path / "b.zt", compress=wrong)
+    assert poise.plan({"a": np.zeros(3)}, tmp_path / "b.zt").tensors[0].target == "f64"

@@ -225,3 +225,46 @@ def test_nothing_leaks(tmp_path, nano):
         list(session.generate("a", max_tokens=2))
         session.logits()
     assert resident() - before < 4_000_000
+
+
+DAEMON = """if True:
+    import sys, threading, time, poise
+    large, folder, mode = sys.argv[1:]
+
+    def convert():
+        while True:
+            poise.convert(large, folder + "/out.gguf", quantize="q8_0", overwrite=True, progress=lambda *_: None)
+
+    def call_back():
+        while True:
+            poise.verify(large, progress=lambda *_: sum(i for i in range(300_000)) < 0 or None)
+
+    def verify():
+        while True:
+            poise.verify(large, progress=lambda *_: None)
+
+    def read():
+        model = poise.open(large)
+        while True:
+            model["a"].numpy("f16")
+
+    def generate():
+        session = poise.Session(sys.argv[1])
+        while True:
+            session.reset()
+            list(session.generate("One day", max_tokens=100))
+
+    threading.Thread(target=locals()[mode], daemon=True).start()
+    time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("mode", ["convert", "call_back", "verify", "read", "generate"])
+def test_daemon_threads_do_not_end_the_process(mode, examples, tmp_path):
+    """The interpreter ends while a thread is in a call: the process ends as it would without the thread."""
+    path = tmp_path / "a.safetensors"
+    poise.save({"a": np.ones((4000, 1000), np.float32)}, path)
+    source = examples / "nano-mistral" if mode == "generate" else path
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", DAEMON, source, tmp_path, mode], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stderr == ""

@@ -183,3 +183,74 @@ def test_arrays_of_load_file_stand_alone(arrays, tmp_path):
     (tmp_path / "a.zt").unlink()
     for key, expected in arrays.items():
         np.testing.assert_array_equal(loaded[key], expected)
+
+
+@pytest.mark.parametrize("kind", ["c8", "c16", "f2", "f8", "i2", "u4"])
+def test_big_endian_buffers_are_turned(kind):
+    plain = np.array([[1, 2], [3, 4]], kind) * (1 + 2j if kind[0] == "c" else 1)
+    found = poise.Model({"a": memoryview(plain.astype(f">{kind}"))})["a"]
+    np.testing.assert_array_equal(found.numpy(), plain)
+    np.testing.assert_array_equal(poise.Model({"a": plain.astype(f">{kind}")})["a"].numpy(), plain)
+
+
+def test_slices_of_half_bytes_are_saved(tmp_path):
+    header = b'{"h":{"dtype":"F4","shape":[3,4],"data_offsets":[0,6]}}'
+    model = poise.open_bytes(len(header).to_bytes(8, "little") + header + bytes.fromhex("103254761032"), "a.safetensors")
+    for key in (np.s_[1:], np.s_[:, 1:3], np.s_[0], np.s_[::2, 1:3], np.s_[2:2]):
+        poise.save({"x": model["h"][key]}, tmp_path / "a.safetensors", overwrite=True)
+        found = poise.open(tmp_path / "a.safetensors")["x"]
+        assert found.dtype == "f4_e2m1" and found.shape == model["h"][key].shape and found.tolist() == model["h"][key].tolist()
+    assert poise.Model({"x": model["h"][0, 1:]})["x"].tolist() == [0.5, 1, 1.5]  # an odd number of them
+
+
+def test_names_of_types_are_numpys_too(nano, tmp_path):
+    poise.save(nano, tmp_path / "a.zt", dtype="float32", keep={"lm_head.*": "float16", "*.norm.weight": np.float16})
+    found = poise.open(tmp_path / "a.zt")
+    assert {found[name].dtype for name in ("lm_head.weight", "model.norm.weight")} == {"f16"} and found["model.embed_tokens.weight"].dtype == "f32"
+    with pytest.raises(poise.BadArgumentError, match="float9"):
+        poise.save(nano, tmp_path / "b.zt", dtype="float9")
+
+
+def test_save_of_safetensors_is_ordered_as_theirs():
+    """By type, the widest first, then by name: bytes that safetensors 0.4 writes for the same arrays."""
+    integers, halves = np.zeros((2, 2), np.int32), np.zeros((2, 2), np.float16)
+    header = b'{"test1":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},"test2":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}}      '
+    assert poise.numpy.save({"test2": halves, "test1": integers}) == len(header).to_bytes(8, "little") + header + bytes(24)
+    kinds = "u8 i8 f8 f4 u4 i4 f2 u2 i2 i1 u1 ?".split()
+    arrays = {f"{name}{kind}": np.ones(3, kind) for name in "ba" for kind in kinds}
+    expected = [f"{name}{kind}" for kind in kinds for name in "ab"]
+    shuffled = {name: arrays[name] for name in sorted(arrays, reverse=True)}
+    assert poise.numpy.save(arrays) == poise.numpy.save(shuffled)
+    assert list(poise.open_bytes(poise.numpy.save(arrays), "a.safetensors")) == expected
+    assert poise.numpy.save(arrays, format="zt") == poise.numpy.save(shuffled, format="zt")
+
+
+def test_metadata_of_safetensors_are_text(tmp_path):
+    arrays = {"a": np.zeros(2)}
+    path = tmp_path / "a.safetensors"
+    for wrong in ({"a": 1}, {"a": None}, {1: "a"}, {"a": True}, {"a": ["b"]}, {"a": b"b"}):
+        for call in (lambda: poise.numpy.save(arrays, wrong), lambda: poise.numpy.save_file(arrays, path, wrong),
+                     lambda: poise.save(arrays, path, metadata=wrong), lambda: poise.save(arrays, tmp_path / "b", metadata=wrong, format="safetensors")):  # fmt: skip
+            with pytest.raises(TypeError, match="metadata"):
+                call()
+    for wrong in ({1: np.zeros(2)}, [np.zeros(2)], None):
+        with pytest.raises(TypeError, match="1|dict"):
+            poise.numpy.save(wrong)
+    assert not list(tmp_path.iterdir())
+    poise.save(arrays, tmp_path / "a.zt", metadata={"a": 1})  # which holds numbers, too
+    assert poise.open(tmp_path / "a.zt").attributes == {"a": 1}
+
+
+def test_slices_of_safe_open_outlive_it(arrays, saved):
+    with poise.safe_open(saved, framework="np") as file:
+        part = file.get_slice("f")
+        assert part[[]].shape == (0, 5)
+        for wrong in ([0, 1], None, "a"):
+            with pytest.raises(TypeError):
+                part[wrong]
+    for use in (file.keys, file.metadata, lambda: file.get_tensor("f"), lambda: file.get_slice("f")):
+        with pytest.raises(poise.BadArgumentError, match="closed"):
+            use()
+    saved.unlink()
+    np.testing.assert_array_equal(part[2:4, ::2], arrays["f"][2:4, ::2])
+    assert part.get_shape() == [7, 5] and part.get_dtype() == "F64"

@@ -195,3 +195,133 @@ def test_ctrl_c_between_pieces(examples):
         sys.exit(2)
     """
     subprocess.run([sys.executable, "-c", code, examples / "nano-mistral"], check=True)
+
+
+def test_a_text_goes_on(nano):
+    session = poise.Session(nano)
+    ids = session.prompt("Once upon a")
+    whole = "".join(session.generate("Once upon a", max_tokens=12))
+    assert whole.startswith(" ")
+    session.reset()
+    tokens = list(session.generate_tokens("Once upon a", max_tokens=12))
+    for first in (1, 4, 11):
+        session.reset()
+        text = "".join(session.generate("Once upon a", max_tokens=first))
+        assert session.position == len(ids) + first - 1  # the last token is fed when the text goes on
+        assert text + "".join(session.generate([], max_tokens=12 - first)) == whole
+        session.reset()
+        given = list(session.generate_tokens(ids, max_tokens=first))
+        assert given + list(session.generate_tokens([], max_tokens=12 - first)) == tokens
+    for cut in (1, 2, len(ids) - 1, len(ids)):  # whoever feeds it
+        session.reset()
+        session.feed(ids[:cut])
+        assert "".join(session.generate(ids[cut:], max_tokens=12)) == whole
+    session.reset()
+    pieces = session.generate("Once upon a")  # left after three pieces
+    text = "".join(next(pieces) for _ in range(3))
+    assert whole.startswith(text + "".join(session.generate("", max_tokens=3)))
+
+
+def test_what_is_fed_when_a_text_goes_on(nano):
+    session = poise.Session(nano)
+
+    def position_after(*calls):
+        session.reset()
+        for call in calls:
+            call()
+        return session.position
+
+    ids, more = session.prompt("Once upon a"), nano.tokenizer.encode(" He was")
+    assert session.prompt(" He was") == [1, *more]  # BOS is where a text begins
+
+    def generate(prompt, **options):
+        return lambda: list(session.generate(prompt, max_tokens=4, **options))
+
+    assert position_after(generate("Once upon a")) == len(ids) + 3
+    assert position_after(generate("Once upon a"), generate(" He was")) == len(ids) + 4 + len(more) + 3
+    assert position_after(lambda: session.feed(ids), generate(" He was")) == len(ids) + len(more) + 3
+    assert position_after(generate("Once upon a"), lambda: session.feed(more)) == len(ids) + 3 + len(more)  # feed() is what it says
+    assert position_after(generate("Once upon a"), lambda: session.feed([]), generate(more)) == len(ids) + 3 + len(more) + 3
+    assert position_after(generate("Once upon a"), session.reset, generate("Once upon a")) == len(ids) + 3
+    assert position_after(generate("Once upon a"), lambda: session.log_probabilities(ids), generate([])) == len(ids) + 3
+    with pytest.raises(ValueError, match="960"):
+        position_after(generate("Once upon a"), lambda: session.feed([960]))
+    generate([])()  # what was refused has changed nothing
+    assert session.position == len(ids) + 3 + 1 + 3
+    session.reset()
+    stop = list(session.generate_tokens("Once upon a", max_tokens=4))[1]
+    session.reset()
+    assert len(list(session.generate_tokens("Once upon a", stop_id=stop))) == 2 and session.position == len(ids) + 1
+    session.reset()
+    expected = [*ids, *session.generate_tokens("Once upon a", max_tokens=8)]
+    session.reset()
+    given = [*ids, *session.generate_tokens("Once upon a", stop_id=stop), *session.generate_tokens([], max_tokens=6)]
+    assert given == expected  # the token that ended it is part of it
+
+
+def test_a_text_that_fills_the_context_ends(nano):
+    session = poise.Session(nano, context=20)
+    text = "".join(session.generate(PROMPT, max_tokens=1000))
+    assert text and session.position == 20 and list(session.generate([])) == [] and session.position == 20
+    with pytest.raises(poise.BadArgumentError, match="context"):
+        session.generate(" He")
+
+
+def test_a_character_that_is_cut_is_whole_in_the_continuation(nano):
+    """Its tokens are bytes; that the model chooses them is the sampler's doing: what was fed decides."""
+    session, tokenizer = poise.Session(nano), nano.tokenizer
+    ids = tokenizer.encode("日")
+    assert len(ids) > 3
+    expected = poise.TextStream(tokenizer)
+    for token in [1, *ids[:-1]]:
+        expected.add(token)
+    session.feed([1, *ids[:-1]])
+    (token,) = session.generate_tokens([], max_tokens=1)
+    session.reset()
+    session.feed([1, *ids[:-1]])
+    assert "".join(session.generate([], max_tokens=1)) == expected.add(token) + expected.finish()
+
+
+def test_another_generation_ends_the_one_before(nano):
+    session = poise.Session(nano)
+    first = session.generate_tokens(PROMPT)
+    next(first)
+    second = session.generate_tokens([], max_tokens=2)
+    next(second)
+    with pytest.raises(poise.BadArgumentError, match="meanwhile"):
+        next(first)
+    assert len(list(second)) == 1
+
+
+def test_tokens_with_special_ones_are_the_commands(command, examples, nano):
+    text = "Hello wörld<s>"
+    tokenizer = nano.tokenizer
+    told = json.loads(subprocess.run([command, "tokenize", examples / "nano-mistral", text, "--json"], check=True, capture_output=True).stdout)
+    ids = tokenizer.encode(text, special=True)
+    assert ids == told["ids"] == [1, *tokenizer.encode(text)]
+    assert [tokenizer.piece(i) for i in ids] == told["pieces"]
+    assert tokenizer.decode(ids, special=True) == told["text"] and "<s>" in told["text"] and not tokenizer.decode([1])
+    stream = poise.TextStream(tokenizer, special=True)
+    assert "".join([*(stream.add(i) for i in ids), stream.finish()]) == told["text"]
+    assert [tokenizer.id(piece) for piece in told["pieces"]] == ids
+    assert tokenizer.id("<s>") == 1 and tokenizer.id("no such piece") is None and tokenizer.id("\ud800") is None
+    assert [tokenizer.id(tokenizer.piece(i)) for i in range(len(tokenizer))] == list(range(len(tokenizer)))
+    for wrong, raised in ((lambda: tokenizer.piece(960), ValueError), (lambda: tokenizer.piece(-1), ValueError), (lambda: tokenizer.id(3), TypeError),
+                          (lambda: tokenizer.encode("a", True), TypeError)):  # fmt: skip
+        with pytest.raises(raised):
+            wrong()
+
+
+def test_tokenizer_files_are_read_alone(examples, nano, tmp_path):
+    poise.save(nano, tmp_path / "a.gguf")
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone/tokenizer.model").write_bytes((examples / "nano-mistral/tokenizer.model").read_bytes())
+    expected = nano.tokenizer.encode(PROMPT, special=True)
+    for path in (examples / "nano-mistral", tmp_path / "alone", str(tmp_path / "alone/tokenizer.model"), tmp_path / "a.gguf"):
+        assert poise.read_tokenizer(path).encode(PROMPT, special=True) == expected
+    with pytest.raises(poise.UnsupportedError, match="vocabulary"):
+        poise.read_tokenizer(examples / "nano-tiny-llama/weights.tllm")
+    with pytest.raises(FileNotFoundError):
+        poise.read_tokenizer(tmp_path / "nothing")
+    with pytest.raises(TypeError):
+        poise.read_tokenizer(None)

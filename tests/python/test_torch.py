@@ -1,5 +1,9 @@
 """Tensors of torch: private, in every type that torch has, and safetensors.torch's names."""
 
+import copy
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -167,3 +171,80 @@ def test_part_of_a_storage_that_is_shared_is_refused(tmp_path):
 def test_load_file_loads_what_tensors_load(nano, examples):
     for name, tensor in poise.torch.load_file(examples / "nano-mistral/model.safetensors").items():
         assert torch.equal(tensor, nano[name].torch())
+
+
+def test_tensors_of_load_file_have_storages_of_their_own(tmp_path):
+    path = tmp_path / "a.safetensors"
+    numbers = {"large": torch.arange(250_000.0), "small": torch.arange(6.0).reshape(2, 3), "half": torch.ones(4, dtype=torch.bfloat16)}
+    poise.torch.save_file(numbers, path)
+    loaded = poise.torch.load_file(path)
+    for name, tensor in loaded.items():
+        assert tensor.storage_offset() == 0 and tensor.storage().nbytes() == tensor.numel() * tensor.element_size()
+        assert torch.equal(tensor, numbers[name])
+    file = io.BytesIO()
+    torch.save(loaded["small"], file)
+    assert len(file.getvalue()) < 10_000 and copy.deepcopy(loaded["small"]).storage().nbytes() == 24
+    with open("/proc/self/smaps") as maps:  # the file's pages, none of which is written
+        text = maps.read().split(str(path))[1]
+    assert int(re.search(r"Private_Dirty: +(\d+)", text).group(1)) == 0
+    tied = Tied()
+    tied.a.weight = torch.nn.Parameter(poise.torch.load_file(path)["large"][:100].reshape(10, 10).clone())
+    poise.torch.save_file({"weight": torch.arange(100.0).reshape(10, 10), "bias": torch.arange(10.0)}, path)
+    loaded = poise.torch.load_file(path)
+    tied.a.weight, tied.a.bias = torch.nn.Parameter(loaded["weight"]), torch.nn.Parameter(loaded["bias"])
+    poise.torch.save_model(tied, tmp_path / "tied.safetensors")
+    other = Tied()
+    assert poise.torch.load_model(other, tmp_path / "tied.safetensors") == ([], [])
+    assert torch.equal(other.b.weight, loaded["weight"])
+    missing, unexpected = poise.torch.load_model(tied, tmp_path / "tied.safetensors")
+    assert (missing, unexpected) == ([], [])
+
+
+def test_bytes_that_a_file_has_once_are_loaded_apart(tmp_path):
+    same = torch.arange(50_000.0)
+    poise.torch.save_file({"a": same, "b": same.clone()}, tmp_path / "a.zt")
+    parts = [tensor.parts[0].offset for tensor in poise.open(tmp_path / "a.zt").tensors]
+    assert parts[0] == parts[1]
+    loaded = poise.torch.load_file(tmp_path / "a.zt")
+    loaded["a"].zero_()
+    assert torch.equal(loaded["b"], same)
+    poise.torch.save_file(loaded, tmp_path / "b.safetensors")
+
+
+@pytest.mark.parametrize("numbers, dtype, told", [
+    (np.array([1, 70000]), "f16", "element 1 is 70000"),
+    (np.array([[1, 2], [3, -129]]), "i8", "element 3 is -129"),
+    (np.array([200], np.uint8), torch.int8, "element 0 is 200"),
+    (np.array([1e300]), "complex64", "element 0 is 1e"),
+    (np.array([1e300j]), torch.complex64, "element 0 is 1e"),
+    (np.array([70000], np.uint32), "i16", "element 0 is 70000"),
+])  # fmt: skip
+def test_numbers_that_do_not_fit_are_told(numbers, dtype, told):
+    tensor = poise.Model({"name": numbers})["name"]
+    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {told}"):
+        tensor.torch(dtype)
+
+
+def test_numbers_that_fit_are_cast():
+    model = poise.Model({"i": np.array([-128, 127]), "f": np.array([1.5, np.inf], np.float32), "u": np.array([7], np.uint32), "c": np.array([1 + 5j])})
+    for dtype in ("i8", "f16", "bf16", "f64", "complex64"):
+        assert model["i"].torch(dtype).tolist() == [-128, 127]
+    assert model["f"].torch("complex128").tolist() == [1.5, complex(np.inf, 0)] and model["u"].torch("i64").tolist() == [7]
+    for name, dtype in (("f", "i8"), ("f", torch.int64), ("c", "f32"), ("i", "u8"), ("i", "bool")):
+        with pytest.raises(TypeError, match="cut"):
+            model[name].torch(dtype)
+
+
+def test_empty_slices_and_single_elements():
+    model = poise.Model({"e": np.zeros((3, 0, 4), np.float32), "i": np.array([5, 6])})
+    assert tuple(model["e"][1].torch().shape) == (0, 4)
+    assert model["i"][1].torch().item() == 6 and torch.from_dlpack(model["i"][1]).item() == 6 and torch.arange(7)[int(model["i"][1])] == 6
+
+
+def test_metadata_are_text(tmp_path):
+    for call in (lambda: poise.torch.save({"a": torch.zeros(1)}, {"a": 1}), lambda: poise.torch.save_file({"a": torch.zeros(1)}, tmp_path / "a.zt", {"a": 1}),
+                 lambda: poise.torch.save_model(Apart(), tmp_path / "a.safetensors", {"a": 1})):  # fmt: skip
+        with pytest.raises(TypeError, match="metadata"):
+            call()
+    one, other = torch.zeros(2), torch.ones(2, dtype=torch.float64)
+    assert poise.torch.save({"a": one, "b": other}) == poise.torch.save({"b": other, "a": one})
