@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,6 +68,18 @@ std::string with_advice(const Error& error) {
   const std::string helps = advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;
+}
+
+void name_file(const std::string& path, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    const bool is_about_a_file = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
+    if (!error.path().empty() || !is_about_a_file) throw;
+    Error named(error.kind(), error.message(), path, error.offset());
+    for (const Remedy& remedy : error.remedies()) named = std::move(named).with(remedy);
+    throw named;
+  }
 }
 
 }  // namespace poise::cli

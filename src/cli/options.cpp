@@ -42,7 +42,8 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
   add_size(command, "--align", options.align, "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")->group(kGroup);
-  add_size(command, "--shard-size", options.shard_size, "Spread the parts over files of at most this size, or of one part if that is larger (zt): 2GB, 500MiB")
+  add_size(command, "--shard-size", options.shard_size,
+           "Spread the parts over files of at most this size, or of one part if that is larger (zt, gguf, huggingface): 2GB, 500MiB")
       ->group(kGroup);
 }
 

@@ -20,6 +20,7 @@
 #include <poise/session.hpp>
 #include <poise/verify.hpp>
 
+#include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
@@ -296,7 +297,7 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
-  command->callback([options] { Run(*options).execute(); });
+  command->callback([options] { name_file(options->path, [&] { Run(*options).execute(); }); });
 }
 
 }  // namespace poise::cli

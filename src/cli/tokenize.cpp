@@ -11,6 +11,7 @@
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
@@ -137,7 +138,7 @@ void add_tokenize(CLI::App& app) {
   add_io_option(*command, options->read);
   command->callback([options] {
     if (options->lines && options->text != "-") throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
-    Tokenize(*options).execute();
+    name_file(options->path, [&] { Tokenize(*options).execute(); });
   });
 }
 

@@ -35,6 +35,10 @@ void transform_input(Plan::Work& work) {
   work.transformed = transform(*work.input, *work.format, work.options);
   const ConvertOptions& options = work.options;
   if (!options.vocab.empty()) {
+    Model& model = work.transformed.model;
+    if (model.vocabulary) {
+      model.warnings.push_back({Severity::warning, fmt::format("{} takes the place of the model's vocabulary", options.vocab.string()), {}, {}});
+    }
     work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
   }
   work.losses.emplace(work.transformed);

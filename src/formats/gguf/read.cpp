@@ -120,7 +120,9 @@ class TensorAdder {
     const std::uint64_t alignment = file_->metadata->alignment();
     if (info.offset % alignment != 0) fail(info, fmt::format("offset {} is no multiple of {}", info.offset, alignment));
     if (info.offset > file_->data_bytes || bytes > file_->data_bytes - info.offset) {
-      fail(info, fmt::format("{} bytes at offset {} reach beyond the data, which have {}", bytes, info.offset, file_->data_bytes));
+      const std::uint64_t needed = saturating_add(file_->data_begin, saturating_add(info.offset, bytes));
+      fail(info, fmt::format("{} bytes at offset {} reach beyond the data, which have {}: the file needs at least {} bytes, has {}", bytes, info.offset,
+                             file_->data_bytes, needed, file_->source->size()));
     }
   }
 

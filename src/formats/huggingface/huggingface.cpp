@@ -30,6 +30,7 @@
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "io/directory.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
@@ -50,11 +51,28 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-std::string_view why_no_weights(const fs::path& directory) {
-  if (is_there(directory / "pytorch_model.bin") || is_there(directory / "pytorch_model.bin.index.json")) {
-    return "; there is a pytorch_model.bin, which Poise does not read: save the model with safe_serialization=True";
+// What is there in their place.
+struct OtherWeights {
+  std::string_view ending;
+  std::string_view advice;
+};
+constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
+    {".safetensors", ": shards need their index, model.safetensors.index.json, beside them"},
+    {".gguf", ", which is opened by itself"},
+    {".bin", ", which Poise does not read: save the model with safe_serialization=True"},
+    {".pt", ", which Poise does not read: save its tensors as safetensors"},
+    {".pth", ", which Poise does not read: save its tensors as safetensors"},
+    {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
+    {".msgpack", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
+});
+
+std::string why_no_weights(const fs::path& directory) {
+  const std::vector<DirectoryEntry> entries = list_directory(directory);
+  for (const auto& [ending, advice] : kOtherWeights) {
+    const auto found = std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(ending); });
+    if (found != entries.end()) return fmt::format("; there is a {}{}", found->name, advice);
   }
-  return "";
+  return {};
 }
 
 void require_model_directory(const fs::path& directory) {
@@ -238,14 +256,17 @@ void set_vocab_size(Model& model) {
 
 void read_vocabulary(Model& model, Directory& directory) {
   const std::vector<std::string> names = tokenizer_file_names();
-  if (std::ranges::none_of(names, [&](const std::string& name) { return is_there(directory.path() / name); })) {
+  const std::uint64_t rows = model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
+  auto found = read_tokenizer_files(
+      directory.path(), [&](std::string_view name) { return directory.open(name); }, rows);
+  if (!found) {
+    for (const std::string& name : names) {
+      if (is_there(directory.path() / name)) throw Error(ErrorKind::invalid_file, "this is not a regular file", (directory.path() / name).string());
+    }
     model.warnings.push_back(
         {Severity::warning, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")), directory.path().string(), std::nullopt});
     return;
   }
-  const std::uint64_t rows = model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
-  auto found = read_tokenizer_files(
-      directory.path(), [&](std::string_view name) { return directory.open(name); }, rows);
   model.vocabulary = std::move(found->vocabulary);
   if (const auto& texts = found->left_out; !texts.empty()) {
     model.warnings.push_back(

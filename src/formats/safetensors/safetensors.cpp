@@ -381,6 +381,8 @@ std::vector<std::string> safetensors_losses(const Model& model, const Attributes
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
+  if (source->size() < kSizeBytes)
+    reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
   const std::uint64_t length = reader.u64("header length");
   if (length > kMaxHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
   if (length > reader.remaining()) {
