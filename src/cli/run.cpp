@@ -112,6 +112,7 @@ class Run {
     } else {
       print_text(session, prompt);
     }
+    if (is_full_) complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
     if (options_.stats) print_stats();
   }
 
@@ -140,6 +141,7 @@ class Run {
       return true;
     });
     decode_speed_ = {session.position() - before, generating.seconds()};
+    is_full_ = generation.reason == StopReason::context_full;
     return generation;
   }
 
@@ -253,6 +255,7 @@ class Run {
   double load_seconds_ = 0;
   Speed prompt_speed_;
   Speed decode_speed_;
+  bool is_full_ = false;  // the context
 };
 
 }  // namespace

@@ -39,9 +39,11 @@ bool is_window_used(const Value& value, const Config* config) { return value == 
 bool is_default_rope(const Value& value, const Config*) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return false;
-  return std::ranges::all_of(*map, [](const Attributes::Entry& entry) {
+  const bool is_typed = map->find("rope_type") != nullptr || map->find("type") != nullptr;
+  return std::ranges::all_of(*map, [&](const Attributes::Entry& entry) {
     const auto& [key, inner] = entry;
     if (inner == Value()) return true;
+    if (key == "factor" && !is_typed) return false;
     if (key == "rope_type" || key == "type") return inner == Value("default");
     if (key == "partial_rotary_factor") return is_number(inner, 1);
     return inner.get_if<Attributes>() == nullptr && key != "llama_4_scaling_beta";

@@ -68,7 +68,9 @@ Config read_gemma3(const ConfigKeys& keys) {
 
 // The first files of Gemma say "gelu" and were trained with its approximation by tanh, which transformers takes for it.
 ActivationKind activation(const ConfigView& view) {
-  return view.config.hidden_act == "gelu" ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
+  // transformers takes the "gelu" of the first files' hidden_act for this one, and hidden_activation at its word.
+  const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
+  return is_first ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
 }
 
 // What Gemmas have in common.

@@ -1,6 +1,8 @@
 #include "views/strided.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -202,11 +204,99 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
+// A matrix whose columns are what is close together, in a blob that is read for them: `width` columns at a time become rows, and stay in memory as long as the
+// thread reads no others. One element alone would have its neighbours decoded, too.
+class Bands {
+ public:
+  // Nothing where that is not how the last two dimensions are, or a column takes more memory than a band.
+  static std::optional<Bands> of(std::span<const Dimension> dimensions, std::size_t item) {
+    constexpr std::uint64_t kBandBytes = 4 << 20;
+    constexpr std::uint64_t kLeastColumns = 8;
+    constexpr std::uint64_t kClose = 64;
+    if (dimensions.size() < 2 || !std::has_single_bit(item) || item > 16) return std::nullopt;
+    const Dimension& columns = dimensions[dimensions.size() - 2];
+    const Dimension& rows = dimensions.back();
+    const std::uint64_t most = kBandBytes / item / std::max<std::uint64_t>(1, std::min(rows.count, kBandBytes));
+    if (columns.stride <= 0 || magnitude(columns.stride) > kClose || magnitude(rows.stride) <= kClose || most < kLeastColumns) return std::nullopt;
+    return Bands(columns, rows, item, std::min(columns.count, most - most % kLeastColumns));
+  }
+
+  std::uint64_t rows() const { return rows_.count; }
+  std::uint64_t columns() const { return columns_.count; }
+  std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
+
+  // The columns from that one on, one after the other, of the matrix that begins at `position`. Valid until the thread reads others. Requires: a column that
+  // first_of() gave.
+  std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
+    thread_local Band band;
+    if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
+    const std::uint64_t width = std::min(width_, columns_.count - column);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));  // not the thread's: the blob may be such a one, too
+    fill(blob, moved(position, column, columns_.stride), width, bytes.data());
+    band = {owner_, position, column, std::move(bytes)};
+    return band.bytes;
+  }
+
+ private:
+  struct Band {
+    std::uint64_t owner = 0;
+    std::uint64_t position = 0;
+    std::uint64_t column = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  Bands(const Dimension& columns, const Dimension& rows, std::size_t item, std::uint64_t width)
+      : columns_(columns), rows_(rows), item_(item), width_(width), owner_(++last_owner_) {}
+
+  void fill(const Blob& blob, std::uint64_t position, std::uint64_t width, std::byte* to) const {
+    constexpr std::uint64_t kAtOnce = 16;
+    const auto row_bytes = static_cast<std::size_t>((width - 1) * magnitude(columns_.stride) + item_);
+    const Dimension across{width, columns_.stride};
+    const std::uint64_t extent = (rows_.count - 1) * magnitude(rows_.stride) + row_bytes;
+    if (const std::uint64_t wanted = width * rows_.count * item_; rows_.stride > 0 && extent <= wanted + wanted / 4) {  // with what is between the rows
+      std::vector<std::byte> all(static_cast<std::size_t>(extent));
+      blob.read(position, all);
+      return transpose(all.data(), across, rows_, to);
+    }
+    std::vector<std::byte> some(kAtOnce * row_bytes);
+    for (std::uint64_t r = 0; r < rows_.count; r += kAtOnce) {
+      const std::uint64_t count = std::min(kAtOnce, rows_.count - r);
+      for (std::uint64_t i = 0; i < count; ++i) blob.read(moved(position, r + i, rows_.stride), std::span(some).subspan(i * row_bytes, row_bytes));
+      const Dimension down{count, static_cast<std::int64_t>(row_bytes)};
+      transpose(some.data(), across, down, to + r * item_);
+    }
+  }
+
+  void transpose(const std::byte* from, const Dimension& across, const Dimension& down, std::byte* to) const {
+    const auto stride = static_cast<std::size_t>(rows_.count * item_);
+    switch (item_) {
+      case 1: return Items<1>::copy_columns(from, across, down, to, stride);
+      case 2: return Items<2>::copy_columns(from, across, down, to, stride);
+      case 4: return Items<4>::copy_columns(from, across, down, to, stride);
+      case 8: return Items<8>::copy_columns(from, across, down, to, stride);
+      default: return Items<16>::copy_columns(from, across, down, to, stride);
+    }
+  }
+
+  inline static std::atomic<std::uint64_t> last_owner_{0};
+
+  Dimension columns_;
+  Dimension rows_;
+  std::size_t item_;
+  std::uint64_t width_;
+  std::uint64_t owner_;  // whose band a thread has: no two are the same one
+};
+
 class StridedBlob final : public Blob {
  public:
   // Requires: the dimensions' elements are in the blob.
   StridedBlob(BlobPtr blob, const Strided& layout, Dimensions dimensions, std::uint64_t size)
-      : blob_(std::move(blob)), first_(layout.offset), item_(layout.item_bytes), dimensions_(std::move(dimensions)), size_(size) {}
+      : blob_(std::move(blob)),
+        first_(layout.offset),
+        item_(layout.item_bytes),
+        dimensions_(std::move(dimensions)),
+        size_(size),
+        bands_(blob_->seekable() ? Bands::of(dimensions_, item_) : std::nullopt) {}
 
   std::uint64_t size() const override { return size_; }
   bool decodable() const override { return blob_->decodable(); }
@@ -222,6 +312,7 @@ class StridedBlob final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
+    if (bands_ && !blob_->map()) return read_bands(offset, out);
     const auto loaded = load();
     Elements elements(*blob_, loaded ? loaded->bytes() : blob_->map(), item_);
     std::uint64_t element = offset / item_;
@@ -241,6 +332,30 @@ class StridedBlob final : public Blob {
   std::shared_ptr<const LoadedBlob> load() const {
     if (blob_->map() || blob_->seekable()) return nullptr;
     return loaded_.get([&] { return std::make_shared<const LoadedBlob>(blob_); });
+  }
+
+  // Where the matrix begins that is that many matrices on.
+  std::uint64_t matrix(std::uint64_t index) const {
+    std::uint64_t position = first_;
+    for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
+      position = moved(position, index % dimensions_[d].count, dimensions_[d].stride);
+      index /= dimensions_[d].count;
+    }
+    return position;
+  }
+
+  void read_bands(std::uint64_t offset, std::span<std::byte> out) const {
+    const std::uint64_t column_bytes = bands_->rows() * item_;
+    while (!out.empty()) {
+      const std::uint64_t column = offset / column_bytes % bands_->columns();
+      const std::uint64_t first = bands_->first_of(column);
+      const auto band = bands_->get(*blob_, matrix(offset / column_bytes / bands_->columns()), first);
+      const auto skipped = static_cast<std::size_t>((column - first) * column_bytes + offset % column_bytes);
+      const std::size_t count = std::min(out.size(), band.size() - skipped);
+      std::copy_n(band.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
+      out = out.subspan(count);
+      offset += count;
+    }
   }
 
   // The bytes of one element from `skipped` on, as far as they fit; returns how many do.
@@ -281,6 +396,7 @@ class StridedBlob final : public Blob {
   std::size_t item_;
   Dimensions dimensions_;
   std::uint64_t size_;
+  std::optional<Bands> bands_;
   Kept<const LoadedBlob> loaded_;
 };
 

@@ -152,6 +152,7 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
       {"llama", R"("rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}, )", "partial_rotary_factor is 0.5, only 1 is supported"},
       {"llama", R"("rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4}, )",
        "high_freq_factor is 4, expected more than"},
+      {"llama", R"("rope_scaling": {"factor": 4}, )", "rope_scaling has a factor, and no type"},
       {"llama", R"("rope_scaling": {"type": "yarn", "factor": 8, "beta_fast": -1}, )", "beta_fast is -1"},
       {"llama", R"("rope_scaling": {"type": "yarn", "factor": 8, "original_max_position_embeddings": 0}, )", "original_max_position_embeddings is 0"},
       {"phi3", R"("rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [1]}, )", "short_factor has 1 numbers, expected 8"},
@@ -182,6 +183,18 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
       {"gpt2", R"("n_embd": 65, )", "a GPT-2 has as many heads of keys as of queries"},
   };
   for (const Case& one : cases) EXPECT_THAT(refusal(one.model_type, one.more), HasSubstr(std::string(one.message))) << one.model_type << " " << one.more;
+}
+
+// As GemmaMLP and Gemma2MLP of transformers have it.
+TEST(Plans, GeluOfGemmaIsByTanhInTheFirstFilesAlone) {
+  const auto activation = [](std::string_view type, const std::string& more) { return plan_of(model_of(type, more)).activation; };
+  for (const char* type : {"gemma", "gemma2", "gemma3_text"}) {
+    EXPECT_EQ(activation(type, ""), ActivationKind::gelu_tanh) << type;
+    EXPECT_EQ(activation(type, R"("hidden_act": "gelu", )"), ActivationKind::gelu_tanh) << type;
+    EXPECT_EQ(activation(type, R"("hidden_act": "gelu", "hidden_activation": null, )"), ActivationKind::gelu_tanh) << type;
+    EXPECT_EQ(activation(type, R"("hidden_activation": "gelu", )"), ActivationKind::gelu) << type;
+    EXPECT_EQ(activation(type, R"("hidden_activation": "gelu_pytorch_tanh", )"), ActivationKind::gelu_tanh) << type;
+  }
 }
 
 TEST(Plans, ConfigurationsOfManyKeysAreRefused) {

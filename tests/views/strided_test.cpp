@@ -178,6 +178,11 @@ TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   std::vector<std::byte> rows(4 * 1000);
   make_strided_blob(apart, {{1000, 1000}, column_major_strides({1000, 1000}, 4), 0, 4})->read(0, rows);  // one row of far elements
   EXPECT_LE(apart->read_bytes, 4'000'000U);
+  const auto rare = std::make_shared<Unmapped>(make_memory_blob(std::vector<std::byte>(8 << 20), "zeros"), true);
+  const BlobPtr columns = make_strided_blob(rare, {{1024, 2048}, column_major_strides({1024, 2048}, 4), 0, 4});
+  std::vector<std::byte> column(4 * 2048);
+  for (std::uint64_t i = 0; i < 1024; ++i) columns->read(i * column.size(), column);  // each alone: their neighbours are there already
+  EXPECT_EQ(rare->read_bytes, 8U << 20U);
   const auto backwards = std::make_shared<Unmapped>(bytes_to(10'000), false);
   const BlobPtr view = make_strided_blob(backwards, {{2500}, {-4}, 9996, 4});
   for (int i = 0; i < 3; ++i) read_all(*view);
