@@ -68,9 +68,9 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
 
 std::string why_no_weights(const fs::path& directory) {
   const std::vector<DirectoryEntry> entries = list_directory(directory);
-  for (const auto& [ending, advice] : kOtherWeights) {
-    const auto found = std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(ending); });
-    if (found != entries.end()) return fmt::format("; there is a {}{}", found->name, advice);
+  for (const OtherWeights& other : kOtherWeights) {
+    const auto found = std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(other.ending); });
+    if (found != entries.end()) return fmt::format("; there is a {}{}", found->name, other.advice);
   }
   return {};
 }
