@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bytes/joined_rows.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/family.hpp"
 #include "family/rope.hpp"
@@ -45,18 +46,6 @@ struct ConfigDefaults {
   std::string_view hidden_act_key = "hidden_act";
 };
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults);
-
-// Rows of tables, to be joined.
-template <std::size_t... kSizes>
-constexpr auto joined(const std::array<TensorRow, kSizes>&... rows) {
-  std::array<TensorRow, (kSizes + ...)> all = {};
-  std::size_t next = 0;
-  const auto add = [&](const auto& some) {
-    for (const TensorRow& row : some) all[next++] = row;
-  };
-  (add(rows), ...);
-  return all;
-}
 
 inline bool has_own_output(const ConfigView& view) { return !view.config.tie_word_embeddings; }
 

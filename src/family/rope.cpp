@@ -97,10 +97,9 @@ RopePlan llama3(const Rope& rope) {
 RopePlan yarn(const Rope& rope) {
   const double factor = rope.factor();
   const double original = rope.original_positions();
-  const auto length = [&](double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1; };
   const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
   const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
-  const double by_default = scale != 0 && scale_all != 0 ? length(scale) / length(scale_all) : length(1);
+  const double by_default = scale != 0 && scale_all != 0 ? yarn_attention(factor, scale) / yarn_attention(factor, scale_all) : yarn_attention(factor);
   const auto said = rope.scaling.number("attention_factor");
 
   // Between which frequencies, by index, those that stay become those divided by the factor.
@@ -187,6 +186,8 @@ const Attributes* rope_scaling(const ConfigView& view) {
   }
   return found;
 }
+
+double yarn_attention(double factor, double scale) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
 
 RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
   static const Attributes none;

@@ -17,6 +17,9 @@ struct RopeOptions {
   std::int64_t original_positions = 0;  // what a missing original_max_position_embeddings means; 0: max_position_embeddings
 };
 
+// By how much yarn scales attention where nothing else is said: 1 + 0.1 scale ln(factor).
+double yarn_attention(double factor, double scale = 1);
+
 // The object with the scaling; null: there is none.
 const Attributes* rope_scaling(const ConfigView& view);
 

@@ -12,6 +12,7 @@
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
+#include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
@@ -140,7 +141,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const TokenizerClass& row = class_of(config);
   Gpt2Options options{.add_prefix_space = flag(config.object, "add_prefix_space", false),
                       .normalizer = row.normalizer,
-                      .expression = row.expression,
+                      .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
                       .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.listed(config, options.special, 0);

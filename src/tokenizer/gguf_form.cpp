@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/special_ids.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/base64.hpp"
@@ -553,12 +554,7 @@ std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary) {
   if (vocabulary.kind != VocabularyKind::pipeline) return std::nullopt;
   const std::optional<GgufTokenizer> form = gguf_form(vocabulary).tokenizer;
   if (!form || form->model != "llama") return std::nullopt;
-  Vocabulary result;
-  result.bos_id = vocabulary.bos_id;
-  result.eos_id = vocabulary.eos_id;
-  result.pad_id = vocabulary.pad_id;
-  result.unk_id = vocabulary.unk_id;
-  result.max_length = vocabulary.max_length;
+  Vocabulary result = with_special_ids_of(vocabulary);
   result.add_dummy_prefix = form->add_space_prefix.value_or(true);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const bool is_unknown = vocabulary.unk_id >= 0 && static_cast<std::size_t>(vocabulary.unk_id) == id;

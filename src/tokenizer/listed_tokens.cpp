@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "model/limits.hpp"
+#include "model/special_ids.hpp"
 
 namespace poise {
 namespace {
@@ -89,13 +90,8 @@ TokenType listed_type(const Value& token, TokenType before) {
 
 // The vocabulary with other texts for some of its tokens.
 Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
-  Vocabulary result;
+  Vocabulary result = with_special_ids_of(vocabulary);
   result.kind = vocabulary.kind;
-  result.bos_id = vocabulary.bos_id;
-  result.eos_id = vocabulary.eos_id;
-  result.pad_id = vocabulary.pad_id;
-  result.unk_id = vocabulary.unk_id;
-  result.max_length = vocabulary.max_length;
   result.add_dummy_prefix = vocabulary.add_dummy_prefix;
   result.remove_extra_whitespaces = vocabulary.remove_extra_whitespaces;
   result.normalizer = vocabulary.normalizer;

@@ -6,14 +6,12 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kQwen2 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-
 constexpr std::array kRows = std::to_array<TokenizerClass>({
-    {.name = "", .normalizer = "", .expression = "", .bos = "<|endoftext|>"},
-    {.name = "GPT2Tokenizer", .normalizer = "", .expression = "", .bos = "<|endoftext|>"},
-    {.name = "RobertaTokenizer", .normalizer = "", .expression = "", .bos = "<s>"},
-    {.name = "BartTokenizer", .normalizer = "", .expression = "", .bos = "<s>"},
-    {.name = "Qwen2Tokenizer", .normalizer = "NFC", .expression = kQwen2, .bos = ""},
+    {.name = "", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
+    {.name = "GPT2Tokenizer", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
+    {.name = "RobertaTokenizer", .normalizer = "", .pre = "", .bos = "<s>"},
+    {.name = "BartTokenizer", .normalizer = "", .pre = "", .bos = "<s>"},
+    {.name = "Qwen2Tokenizer", .normalizer = "NFC", .pre = "qwen2", .bos = ""},
 });
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace poise {
 struct TokenizerClass {
   std::string_view name;        // without "Fast"; "": no class is named
   std::string_view normalizer;  // its type; "": none
-  std::string_view expression;  // cuts words; "": GPT-2's
+  std::string_view pre;         // cuts words: the row of gguf_pre_tokenizers() with that one expression; "": GPT-2's
   std::string_view bos;         // where no file names one; "": none
 };
 

@@ -111,7 +111,7 @@ class PackedBlob final : public Blob {
   CodeFormat format_;
 };
 
-// Codes of four bits that take a byte each, as they are.
+// Codes of four bits that take a byte each, unchanged.
 class FittingBlob final : public Blob {
  public:
   FittingBlob(std::string name, BlobPtr data, const CodeFormat& format) : name_(std::move(name)), data_(std::move(data)), format_(format) {}

@@ -19,6 +19,7 @@
 
 #include "formats/alt/readings.hpp"
 #include "model/limits.hpp"
+#include "model/special_ids.hpp"
 
 namespace poise::alt {
 namespace {
@@ -89,12 +90,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
 // The same tokens, of the types that `type_of` gives their ids.
 template <typename TypeOf>
 Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
-  Vocabulary vocabulary;
-  vocabulary.bos_id = tokens.bos_id;
-  vocabulary.eos_id = tokens.eos_id;
-  vocabulary.pad_id = tokens.pad_id;
-  vocabulary.unk_id = tokens.unk_id;
-  vocabulary.max_length = tokens.max_length;
+  Vocabulary vocabulary = with_special_ids_of(tokens);
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;
 }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "bytes/joined_rows.hpp"
+
 namespace poise::gguf {
 namespace {
 
@@ -15,25 +17,6 @@ constexpr std::array kWhole = std::to_array<NameRow>({
     {"token_embd.weight", "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight"},
     {"output.weight", "lm_head.weight"},
-});
-
-constexpr std::array kLlamaLayer = std::to_array<NameRow>({
-    {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
-    {"attn_q.bias", "self_attn.q_proj.bias", Change::queries},
-    {"attn_k.weight", "self_attn.k_proj.weight", Change::keys},
-    {"attn_k.bias", "self_attn.k_proj.bias", Change::keys},
-    {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_v.bias", "self_attn.v_proj.bias"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
-    {"attn_output.bias", "self_attn.o_proj.bias"},
-    {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_gate.bias", "mlp.gate_proj.bias"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_up.bias", "mlp.up_proj.bias"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-    {"ffn_down.bias", "mlp.down_proj.bias"},
 });
 
 // llama.cpp has no place for biases of its output and feed-forward matrices.
@@ -51,6 +34,13 @@ constexpr std::array kSmolLm3Layer = std::to_array<NameRow>({
     {"ffn_up.weight", "mlp.up_proj.weight"},
     {"ffn_down.weight", "mlp.down_proj.weight"},
 });
+
+constexpr std::array kLlamaLayer = joined(kSmolLm3Layer, std::to_array<NameRow>({
+                                                             {"attn_output.bias", "self_attn.o_proj.bias"},
+                                                             {"ffn_gate.bias", "mlp.gate_proj.bias"},
+                                                             {"ffn_up.bias", "mlp.up_proj.bias"},
+                                                             {"ffn_down.bias", "mlp.down_proj.bias"},
+                                                         }));
 
 constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
@@ -97,11 +87,7 @@ constexpr std::array kGemmaWhole = std::to_array<NameRow>({
     {"output_norm.weight", "model.norm.weight", Change::plus_one},
 });
 
-constexpr std::array kGemma3Whole = std::to_array<NameRow>({
-    {"token_embd.weight", "model.embed_tokens.weight"},
-    {"output_norm.weight", "model.norm.weight", Change::plus_one},
-    {"output.weight", "lm_head.weight"},
-});
+constexpr std::array kGemma3Whole = joined(kGemmaWhole, std::to_array<NameRow>({{"output.weight", "lm_head.weight"}}));
 
 constexpr std::array kGemmaLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},

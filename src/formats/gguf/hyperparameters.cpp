@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "family/rope.hpp"
 #include "formats/gguf/limits.hpp"
 #include "numeric/shortest.hpp"
 
@@ -66,9 +67,6 @@ Value as_value(const FixedKey& fixed) {
   if (const auto* word = std::get_if<std::string_view>(&fixed.value)) return Value(*word);
   return Value();
 }
-
-// By how much yarn scales attention if nothing else is said.
-double yarn_attention(double factor, double scale = 1) { return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1; }
 
 bool fits(const Value& value, KeyRow::Kind kind) {
   return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;

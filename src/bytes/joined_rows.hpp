@@ -1,0 +1,21 @@
+// Rows of constant tables that several tables have.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace poise {
+
+// All of them, one after the other.
+template <typename Row, std::size_t... kSizes>
+constexpr auto joined(const std::array<Row, kSizes>&... rows) {
+  std::array<Row, (kSizes + ...)> all = {};
+  std::size_t next = 0;
+  const auto add = [&](const auto& some) {
+    for (const Row& row : some) all[next++] = row;
+  };
+  (add(rows), ...);
+  return all;
+}
+
+}  // namespace poise
