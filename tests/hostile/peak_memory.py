@@ -1,10 +1,12 @@
 """Opens files made of nothing but the smallest items of each format and compares the command's peak memory with what the file
 justifies: 4 times its size and 128 MiB, the program itself and the mapped file among them. Whether a file is opened or refused is not asked here.
+Sound files of 100,000 tensors, as large models have them, are opened and listed in 40 MB.
 
     peak_memory.py POISE
 
 The files are built from the specifications alone; nothing of the library is used.
 """
+import hashlib
 import os
 import struct
 import subprocess
@@ -13,6 +15,7 @@ import tempfile
 
 ALLOWED_TIMES = 4
 ALLOWED_BYTES = 128 << 20
+LISTED_BYTES = 40_000_000
 
 
 def distinct(count):
@@ -141,6 +144,22 @@ def directory(**files):
 TENSOR = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
 LONG_NAME = "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"
 
+EXPERTS = [f"model.layers.{i // 100}.mlp.experts.{i % 100}.gate_proj.weight" for i in range(100_000)]
+
+
+def zt1_experts(*digest):
+    component = cbor_map([("dtype", text("u8")), ("offset", head(0, 64)), ("length", head(0, 0)), *digest])
+    one = zt1_object([("data", component)])
+    return zt1([("version", text("1.1.0")), ("objects", cbor_map((name, one) for name in EXPERTS))])
+
+
+LISTED = {
+    "experts.safetensors": lambda: safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in EXPERTS) + "}"),
+    "experts.zt1.zt": zt1_experts,
+    "experts.sha256.zt": lambda: zt1_experts(("digest", text("sha256:" + hashlib.sha256(b"").hexdigest()))),
+    "experts.zt": lambda: zt2_objects(EXPERTS),
+}
+
 FILES = {
     "metadata.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"{name}":""' for name in distinct(2_000_000)) + "}}"),
     "escaped.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"\\n{name}":""' for name in distinct(500_000)) + "}}"),
@@ -225,8 +244,8 @@ def main():
     faults = 0
     print(f"{'file':28} {'size':>10} {'peak':>10} {'allowed':>10}  exit")
     with tempfile.TemporaryDirectory() as root:
-        commands = {name: lambda path: [poise, "inspect", path] for name in FILES}
-        builders = dict(FILES)
+        commands = {name: lambda path: [poise, "inspect", path] for name in {**FILES, **LISTED}}
+        builders = {**FILES, **LISTED}
         weights = os.path.join(os.path.dirname(__file__), "../../examples/nano-tiny-llama")
         for kind, lines in (("vocab", distinct(2_000_000)), ("merges", [f"{name} {name}" for name in distinct(1_000_000)]), ("sparse_vocab", [f"{name} {20 * i + 9}" for i, name in enumerate(distinct(30_000))])):
             builders[kind + ".txt"] = lambda lines=lines: "\n".join(lines)
@@ -238,8 +257,8 @@ def main():
             path = write(root, name, build())
             size = size_of(path)
             peak, code, message = peak_bytes(commands[name](path))
-            allowed = ALLOWED_TIMES * size + ALLOWED_BYTES
-            ok = peak <= allowed and code in (0, 1)
+            allowed = LISTED_BYTES if name in LISTED else ALLOWED_TIMES * size + ALLOWED_BYTES
+            ok = peak <= allowed and (code == 0 or code == 1 and name not in LISTED)
             faults += not ok
             print(f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}", flush=True)
             subprocess.run(["rm", "-rf", path], check=True)
