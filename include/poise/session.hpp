@@ -88,9 +88,9 @@ class Session {
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Feeds prompt(text) and generates: the text of the continuation alone. After the first token of a session it feeds the text without BOS, and before
-  // it the last token that was generated, unless something was fed since: the text goes on, and may be empty. Pieces of the continuation go to `on_text` as
-  // soon as they are certain, each of them whole characters; it may return false to stop. Throws unsupported without a vocabulary, and what feed() and
-  // generate() throw. (A template, so that generate({}) means the options.)
+  // it the last token that was generated, unless something was fed since: the text goes on, and may be empty. `on_text` gets each piece of the
+  // continuation as soon as it is certain: pieces end where a character ends. It may return false to stop. Throws unsupported without a vocabulary, and
+  // what feed() and generate() throw. (A template, so that generate({}) means the options.)
   template <typename Text>
   requires std::convertible_to<const Text&, std::string_view> std::string generate(const Text& text, const GenerateOptions& options = {},
                                                                                    const std::function<bool(std::string_view)>& on_text = {}) {
