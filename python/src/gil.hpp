@@ -13,7 +13,8 @@ namespace poise::python {
 
 [[noreturn]] void sleep_for_ever();
 
-// Does what takes the lock, if only between two steps of a Python function that it calls.
+// Does what takes the lock, if only between two steps of a Python function that it calls. The work may own nothing of Python's: its own objects are destroyed
+// on the way here, without the lock.
 template <typename Work>
 auto surviving(Work&& work) {
 #ifdef __GLIBCXX__

@@ -34,7 +34,11 @@ Progress LongCall::progress() {
     if (callback_.is_none() || is_ending()) return true;
     const Taken taken;
     try {
-      const py::object answer = surviving([&] { return callback_(event.done, event.total, text(event.item)); });
+      const py::tuple arguments = py::make_tuple(event.done, event.total, text(event.item));
+      // Nothing of Python's may be destroyed where the stack is unwound: no object of C++ between the call and surviving().
+      PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
+      if (called == nullptr) throw py::error_already_set();
+      const auto answer = py::reinterpret_steal<py::object>(called);
       if (answer.ptr() == Py_False) stop_ = true;
     } catch (py::error_already_set& error) {
       error.restore();
