@@ -156,11 +156,16 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
   const std::size_t row_bytes = poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
   const auto threads = static_cast<std::size_t>(state.threads());
   const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
+  const std::vector<std::byte> groups(rows * kColumns / kGroup * 2, std::byte{0x11});
   const std::vector<float> x(kColumns, 1.0F);
   std::vector<float> y(rows);
   for (auto _ : state) {
     const std::byte* const part = weights.data() + static_cast<std::size_t>(state.thread_index()) * rows * row_bytes;
-    const poise::StoredRows matrix = {.storage = storage, .data = part, .columns = kColumns, .blocks = type};
+    poise::StoredRows matrix = {.storage = storage, .data = part, .columns = kColumns, .blocks = type};
+    if (storage == Storage::group8 || storage == Storage::group4) {
+      matrix.group_size = kGroup;
+      matrix.scales = matrix.zeros = groups.data();
+    }
     poise::KernelInput input(matrix, 1);
     input.take(x.data(), 0, 1);
     poise::multiply_rows(matrix, 0, rows, input, y.data(), rows);
@@ -194,6 +199,10 @@ void register_blocks() {
   };
   in_memory("f16", Storage::f16, nullptr);
   in_memory("bf16", Storage::bf16, nullptr);
+  in_memory("i8", Storage::i8, nullptr);
+  in_memory("i4", Storage::i4, nullptr);
+  in_memory("group8", Storage::group8, nullptr);
+  in_memory("group4", Storage::group4, nullptr);
   for (const poise::BlockType& type : poise::block_types()) {
     if (type.decode == nullptr) continue;
     const std::string name(type.name);

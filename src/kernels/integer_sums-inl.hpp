@@ -145,15 +145,16 @@ struct FourExactSums {
     }
   }
 
-  // `bytes` bytes of four rows; the next four rows begin `ahead` bytes later.
+  // `bytes` bytes of four rows, which begin at `begin`.
   template <class Unpack>
-  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, std::size_t ahead, const std::int16_t* x, std::size_t run) {
+  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, NextRows& next, std::size_t begin, const std::int16_t* x,
+                            std::size_t run) {
     const D words;
     const std::size_t step = 2 * hn::Lanes(words);
     const auto load = [&](Bytes row) HWY_ATTR { return LoadU(words, reinterpret_cast<const std::int16_t*>(row)); };
     std::size_t i = 0;
     for (; i + step <= bytes; i += step) {
-      PrefetchAhead(r0 + i, r1 + i, r2 + i, r3 + i, ahead);
+      next.ask(4 * (begin + i + step));
       add_words<Unpack>(load(r0 + i), load(r1 + i), load(r2 + i), load(r3 + i), x + i / 2, run);
     }
     if (i == bytes) return;

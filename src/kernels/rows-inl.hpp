@@ -80,7 +80,6 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
-  const std::size_t ahead = BytesAhead(row_bytes);
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t r = first; r < last; r += 4) {
     const auto row = [&](std::size_t i) { return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes; };
@@ -88,12 +87,13 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
     const Bytes row1 = row(1);
     const Bytes row2 = row(2);
     const Bytes row3 = row(3);
+    NextRows next(row0);
     FourSums total;
     for (std::size_t i = 0; i < columns;) {
       const std::size_t end = std::min(columns, i + kOneBlock);
       FourRows block;
       for (; i + lanes <= end; i += lanes) {
-        PrefetchAhead(row0 + Loader::bytes(i), row1 + Loader::bytes(i), row2 + Loader::bytes(i), row3 + Loader::bytes(i), ahead);
+        next.ask(Loader::bytes(4 * (i + lanes)));
         block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
       }
       if (const std::size_t rest = end - i; rest > 0) {

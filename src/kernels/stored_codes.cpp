@@ -117,16 +117,16 @@ HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const flo
 template <bool kVnni, class Unpack>
 void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
-  const std::size_t ahead = BytesAhead(row_bytes);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
+    NextRows next(four.rows[0]);
     FourSums total;
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
       FourExactSums<kVnni, Words> sums;
-      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, ahead, in.integers(b),
-                                      in.integers_of(b) / Unpack::kPlanes);
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, next, begin,
+                                      in.integers(b), in.integers_of(b) / Unpack::kPlanes);
       total.add_product(in.scale(b), sums.sums());
     }
     WithScale(matrix, total, in.sums()).store(y + r, last - r);

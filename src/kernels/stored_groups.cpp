@@ -63,7 +63,6 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
 template <bool kVnni, class Unpack, class D>
 void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
-  const std::size_t ahead = BytesAhead(row_bytes);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
   for (std::size_t r = first; r < last; r += 4) {
@@ -75,6 +74,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
     const float* s1 = scales.scales(places.at[1]);
     const float* s2 = scales.scales(places.at[2]);
     const float* s3 = scales.scales(places.at[3]);
+    NextRows next(four.rows[0]);
     FourSums total;
     std::size_t g = 0;
     for (std::size_t b = 0; b < in.blocks(); ++b) {
@@ -85,7 +85,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       for (std::size_t i = 0; i < words; i += group_words, ++g) {
         const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
         FourExactSums<kVnni, D> group;
-        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, ahead, x + i, run);
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, next, at, x + i, run);
         block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
       }
       total.add_product(in.scale(b), block.sums());

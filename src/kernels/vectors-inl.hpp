@@ -30,21 +30,27 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   return hn::Load(Floats(), buffer);
 }
 
-// How many bytes ahead of a row to ask memory for while it is multiplied: some fours of rows, for memory takes its time.
-template <std::size_t kLeast = std::size_t{8} << 10>
-HWY_INLINE std::size_t BytesAhead(std::size_t row_bytes) {
-  const std::size_t four = std::max<std::size_t>(1, 4 * row_bytes);
-  return (kLeast + four - 1) / four * four;
-}
+// Asks for what comes after four rows while these are multiplied, as one run of memory: four rows at a time are too short a run for the processor to see
+// where it goes on. Well ahead for the second cache, which waits for more lines at once than the first does, then for the first. Addresses after the last
+// row do no harm.
+class NextRows {
+ public:
+  explicit HWY_INLINE NextRows(const std::uint8_t* rows) : rows_(rows), asked_(0) {}
 
-// Four rows at a time are too short a run of memory for the processor to see where it goes on: asks for what comes `ahead` bytes
-// after each, the next rows. Addresses after the last row do no harm.
-HWY_INLINE void PrefetchAhead(const std::uint8_t* row0, const std::uint8_t* row1, const std::uint8_t* row2, const std::uint8_t* row3, std::size_t ahead) {
-  hwy::Prefetch(row0 + ahead);
-  hwy::Prefetch(row1 + ahead);
-  hwy::Prefetch(row2 + ahead);
-  hwy::Prefetch(row3 + ahead);
-}
+  // So many bytes of the four rows are being taken.
+  HWY_INLINE void ask(std::size_t taken) {
+    for (; asked_ < taken; asked_ += 64) {
+      __builtin_prefetch(rows_ + kToSecondCache + asked_, 0, 2);
+      hwy::Prefetch(rows_ + kToFirstCache + asked_);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kToSecondCache = std::size_t{32} << 10;
+  static constexpr std::size_t kToFirstCache = std::size_t{4} << 10;
+  const std::uint8_t* rows_;
+  std::size_t asked_;
+};
 
 template <typename V>
 HWY_INLINE float Sum(V lanes) {

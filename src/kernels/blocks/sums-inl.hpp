@@ -38,20 +38,6 @@ using FourWords = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
 
-// Asks for the rows after four while these are multiplied, as one run of memory: four runs come slower. Addresses after the last row do no harm.
-struct NextRows {
-  Bytes next;
-  std::size_t asked;
-
-  HWY_INLINE NextRows(Bytes rows, std::size_t row_bytes) : next(rows + BytesAhead<kLeast>(row_bytes)), asked(0) {}
-  HWY_INLINE void ask(std::size_t wanted) {
-    for (; asked < wanted; asked += 64) hwy::Prefetch(next + asked);
-  }
-
- private:
-  static constexpr std::size_t kLeast = std::size_t{4} << 10;
-};
-
 // A float16 number of each row.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
   std::uint64_t halves = 0;
@@ -496,7 +482,7 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   alignas(64) float scales[kBlock / Type::kScaled][4];  // not in the sink, which is then in registers
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
-    NextRows next(four.rows[0], row_bytes);
+    NextRows next(four.rows[0]);
     hn::Vec<CodeSums> total[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) total[v] = hn::Zero(CodeSums());
     FactorSink<Type> factors(scales);
@@ -562,7 +548,7 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
   const auto put = [](auto& to) HWY_ATTR { return [&to](auto floats, std::size_t i, auto values) HWY_ATTR { hn::Store(values, floats, to[i]); }; };
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
-    NextRows next(four.rows[0], row_bytes);
+    NextRows next(four.rows[0]);
     hn::Vec<CodeSums> total[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) total[v] = hn::Zero(CodeSums());
     std::size_t start = 0;
