@@ -6,7 +6,6 @@
 #define POISE_KERNELS_VECTORS
 #endif
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
