@@ -565,7 +565,7 @@ typedef struct poise_convert_report {
   uint64_t bytes_in;
   uint64_t bytes_out;
   double seconds;
-  poise_string details;  // owned. JSON: {"warnings": [..], "losses": [..], "casts": [{..}], "quantized": [{..}]}
+  poise_string details;  // owned. JSON: {"outputs": [..], "warnings": [..], "losses": [..], "casts": [{..}], "quantized": [{..}]}
 } poise_convert_report;
 #define POISE_CONVERT_REPORT_INIT                                  \
   {                                                                \

@@ -101,7 +101,9 @@ struct ConvertReport;
 ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
-  std::string format;               // that was written
+  std::string format;  // that was written
+  // What was written: first the file that opens the model, by the name that it got, then the others of its model. Or the directory.
+  std::vector<std::filesystem::path> outputs;
   std::size_t tensors = 0;          // written
   std::size_t skipped = 0;          // by only and skip
   std::uint64_t bytes_in = 0;       // files read

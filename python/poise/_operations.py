@@ -59,6 +59,7 @@ class ConvertReport:
     """What a conversion wrote and lost."""
 
     format: str
+    outputs: "list[str]"  #: the file that opens the model, by the name that it got, then the others of its model; or the directory
     tensors: int
     skipped: int
     bytes_in: int

@@ -129,8 +129,10 @@ py::dict to_python(const ConvertReport& report) {
     quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)), "bytes_in"_a = one.bytes_in, "bytes_out"_a = one.bytes_out,
                               "worst"_a = one.error.worst, "rms"_a = one.error.rms(), "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
   }
-  return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in,
-                  "bytes_out"_a = report.bytes_out, "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
+  py::list outputs;
+  for (const std::filesystem::path& path : report.outputs) outputs.append(text(path.string()));
+  return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors, "skipped"_a = report.skipped,
+                  "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out, "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
                   "warnings"_a = findings(report.warnings), "losses"_a = texts(report.losses), "casts"_a = casts, "quantized"_a = quantized);
 }
 

@@ -92,7 +92,10 @@ std::string details(const poise::ConvertReport& report) {
                                       {"worst_error", tensor.error.worst},
                                       {"rms_error", tensor.error.rms()}});
   }
-  return poise::to_json(Attributes{{"warnings", std::move(warnings)},
+  Value::Array outputs;
+  for (const std::filesystem::path& path : report.outputs) outputs.emplace_back(path.string());
+  return poise::to_json(Attributes{{"outputs", std::move(outputs)},
+                                   {"warnings", std::move(warnings)},
                                    {"losses", Value::Array(report.losses.begin(), report.losses.end())},
                                    {"casts", std::move(casts)},
                                    {"quantized", std::move(quantized)}});

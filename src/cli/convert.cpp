@@ -71,7 +71,9 @@ void print_notes(const std::vector<Finding>& warnings, const std::vector<std::st
 
 void print_report(const ConvertReport& report, const Options& options) {
   print_notes(report.warnings, report.losses);
-  fmt::print("{} -> {} ({})\n", printable(options.input), printable(options.output), report.format);
+  const std::size_t files = report.outputs.size();
+  fmt::print("{} -> {} ({}{})\n", printable(options.input), printable(report.outputs.front().string()), report.format,
+             files > 1 ? fmt::format(", {} files", files) : "");
   fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"), report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
              human_bytes(report.bytes_in), human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
   print_padding(report, options.convert.write);
@@ -178,12 +180,14 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   return {text.substr(0, equals), *type};
 }
 
+// llama-quantize writes its types in capitals.
 void parse_quantize(const std::string& text, ConvertOptions& options) {
-  if (is_block_recipe(text)) {
-    options.recipe = text;
+  const std::string name = in_small_letters(text);
+  if (is_block_recipe(name)) {
+    options.recipe = name;
     return;
   }
-  options.quantize = stored_type_from_name(text);
+  options.quantize = stored_type_from_name(name);
   if (options.quantize && options.quantize->quantized()) return;
   refuse("--quantize", text,
          fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",

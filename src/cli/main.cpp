@@ -1,20 +1,16 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
-#include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,6 +20,7 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/shrinking_files.hpp"
+#include "cli/spelling.hpp"
 #include "cli/text.hpp"
 
 namespace {
@@ -46,37 +43,6 @@ int report(const poise::Error& error) {
   complain(printable_message(poise::cli::with_advice(error)));
   if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
-}
-
-// How many letters have to be put in, taken out or replaced to make one word of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-// CLI11 says of an unknown command, and of an unknown option in its place, only that there is no command.
-void require_known_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2) return;
-  const std::string_view given = argv[1];
-  if (given.starts_with('-')) {
-    if (app.get_option_no_throw(std::string(given)) != nullptr) return;
-    throw poise::Error(poise::ErrorKind::bad_argument, fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
-  }
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
-  if (std::ranges::find(names, given) != names.end()) return;
-  const auto nearest = std::ranges::min_element(names, {}, [&](const std::string& name) { return distance(given, name); });
-  throw poise::Error(poise::ErrorKind::bad_argument,
-                     fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given, *nearest));
 }
 
 // CLI11 puts a type after the name of an argument: "PATH TEXT".
@@ -123,10 +89,14 @@ int run(int argc, char** argv) {
   poise::cli::add_run(app);
   poise::cli::add_tokenize(app);
   for (CLI::App* command : app.get_subcommands({})) name_arguments_once(*command);
-  require_known_command(app, argc, argv);
+  poise::cli::require_known_command(app, argc, argv);
   int code = 0;
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& error) {
+    poise::cli::require_known_options(app);
+    print_answer(app, error);
+    return 2;
   } catch (const CLI::ParseError& error) {
     if (!print_answer(app, error)) return 2;
   } catch (const poise::cli::ExitCode& exit) {

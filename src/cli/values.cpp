@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -32,13 +31,18 @@ template std::optional<std::uint64_t> number_from(std::string_view);
 template std::optional<float> number_from(std::string_view);
 template std::optional<double> number_from(std::string_view);
 
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  std::ranges::transform(small, small.begin(), [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; });
+  return small;
+}
+
 std::optional<std::uint64_t> size_from(std::string_view text) {
   constexpr std::string_view kPrefixes = "kmgtpe";
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = number_from<std::uint64_t>(text.substr(0, digits));
   if (!number) return std::nullopt;
-  std::string unit;
-  for (const char letter : text.substr(digits)) unit += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  std::string unit = in_small_letters(text.substr(digits));
   if (unit.starts_with(' ')) unit.erase(0, 1);
   if (unit.ends_with('b')) unit.pop_back();
   if (unit.empty()) return number;

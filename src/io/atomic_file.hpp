@@ -30,6 +30,7 @@ class AtomicFile final : public ReadableSink {
   ~AtomicFile() override;
 
   SourcePtr written() override;
+  const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
   // flush(), and the name. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.

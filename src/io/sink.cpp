@@ -108,6 +108,12 @@ std::uint64_t FileOutput::padding() const {
   return sum;
 }
 
+std::vector<std::filesystem::path> FileOutput::paths() const {
+  std::vector<std::filesystem::path> all = {files_->main->target()};
+  for (const AtomicFile& file : files_->siblings) all.push_back(file.target());
+  return all;
+}
+
 void FileOutput::commit() {
   for (AtomicFile& file : files_->siblings) file.flush();
   files_->main->flush();

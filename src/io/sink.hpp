@@ -80,6 +80,8 @@ class SavedOutput : public Output {
   virtual std::uint64_t bytes() const = 0;
   // How many of them are padding.
   virtual std::uint64_t padding() const = 0;
+  // What there is after commit(): the main file first, then its siblings, or the directory alone.
+  virtual std::vector<std::filesystem::path> paths() const = 0;
   // What commit() replaces beyond a file of the output's name, as a sentence; empty: nothing.
   virtual std::string replaces() const { return {}; }
   // Makes everything durable and lets it appear.
@@ -101,6 +103,7 @@ class FileOutput final : public SavedOutput {
   std::string name() const override { return path_.filename().string(); }
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
+  std::vector<std::filesystem::path> paths() const override;
   // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
   void commit() override;
 

@@ -89,6 +89,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   ConvertReport report;
   report.bytes_out = check ? check->around(options.write.progress, write) : write(options.write.progress);
   report.bytes_padding = file.padding();
+  report.outputs = file.paths();
   file.commit();
   report.format = work.format->info.name;
   report.tensors = transformed.model.size();

@@ -128,7 +128,7 @@ def test_a_model_is_saved_whole(nano, tmp_path):
 
 def test_options(nano, tmp_path):
     report = poise.save(nano, tmp_path / "a.zt", quantize="group4", keep={"lm_head.*": "f16"}, skip="*.norm.weight", digest="sha256", card={"author": "me"})
-    assert report.format == "zt" and report.skipped == 1
+    assert report.format == "zt" and report.skipped == 1 and len(report.outputs) == 1
     found = poise.open(tmp_path / "a.zt")
     assert found["lm_head.weight"].stored == "f16" and found.card["author"] == "me"
     assert found["lm_head.weight"].parts[0].digest.startswith("sha256:")

@@ -1,0 +1,77 @@
+#include "cli/spelling.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+
+namespace poise::cli {
+namespace {
+
+// How many letters have to be put in, taken out or replaced to make one word of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Requires: there are names.
+const std::string& nearest(const std::vector<std::string>& names, std::string_view given) {
+  const std::string small = in_small_letters(given);
+  return *std::ranges::min_element(names, {}, [&](const std::string& name) { return distance(small, name); });
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void require_known_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return;
+  const std::string_view given = argv[1];
+  if (given.starts_with('-')) {
+    if (app.get_option_no_throw(std::string(given)) != nullptr) return;
+    throw Error(ErrorKind::bad_argument, fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  if (std::ranges::find(names, given) != names.end()) return;
+  throw Error(ErrorKind::bad_argument, fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given, nearest(names, given)));
+}
+
+void require_known_options(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    for (const std::string& argument : command->remaining()) {
+      if (argument.size() < 2 || !argument.starts_with('-')) continue;
+      const std::string given = argument.substr(0, argument.find('='));
+      throw Error(ErrorKind::bad_argument, fmt::format("{} has no option \"{}\"; the nearest is \"{}\" (poise {} --help lists all)", command->get_name(),
+                                                       printable(given), nearest(option_names(*command), given), command->get_name()));
+    }
+  }
+}
+
+}  // namespace poise::cli
