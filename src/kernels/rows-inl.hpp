@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -105,6 +106,36 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
     }
     total.store(y + r, last - r);
   }
+}
+
+// Adds rows times their x to sums of columns, four rows at a time.
+template <typename Loader>
+void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
+  const Loader loader(matrix);
+  const std::size_t columns = matrix.columns;
+  const std::size_t row_bytes = Loader::bytes(columns);
+  const std::size_t lanes = hn::Lanes(Floats());
+  const auto add = [&](auto together, std::size_t r) HWY_ATTR {
+    constexpr std::size_t kRows = together();
+    const Bytes rows = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
+    NextRows next(rows);
+    std::size_t i = 0;
+    for (; i + lanes <= columns; i += lanes) {
+      next.ask(Loader::bytes(kRows * (i + lanes)));
+      auto sum = Load(sums + i);
+      for (std::size_t k = 0; k < kRows; ++k) sum = MulAdd(hn::Set(Floats(), x[r + k]), loader(rows + k * row_bytes, i), sum);
+      hn::StoreU(sum, Floats(), sums + i);
+    }
+    if (i == columns) return;
+    HWY_ALIGN float last_sums[kMaxLanes];
+    auto sum = LoadTail(sums + i, columns - i);
+    for (std::size_t k = 0; k < kRows; ++k) sum = MulAdd(hn::Set(Floats(), x[r + k]), LoadTail(loader, rows + k * row_bytes, i, columns - i), sum);
+    hn::Store(sum, Floats(), last_sums);
+    std::memcpy(sums + i, last_sums, sizeof(float) * (columns - i));
+  };
+  std::size_t r = first;
+  for (; r + 4 <= last; r += 4) add(std::integral_constant<std::size_t, 4>(), r);
+  for (; r < last; ++r) add(std::integral_constant<std::size_t, 1>(), r);
 }
 
 // Element i of packed nibbles.

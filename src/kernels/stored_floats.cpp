@@ -40,7 +40,7 @@ struct LoadBf16 {
 
 template <typename Loader>
 const TypeKernels& KernelsOf() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>, .multiply_floats = &MultiplyFloats<Loader>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>, .multiply_floats = &MultiplyFloats<Loader>, .add_rows = &AddRows<Loader>};
   return kKernels;
 }
 

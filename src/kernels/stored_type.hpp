@@ -15,7 +15,9 @@ struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
   // multiply_rows() of one token as floats, straight from the stored bytes. Null: rows become float32 first.
   void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) = nullptr;
-  // The same with x as integers. Null: does not take them.
+  // add_weighted_rows() of these rows, straight from the stored bytes. Null: rows become float32 first.
+  void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) = nullptr;
+  // multiply_rows() of one token with x as integers. Null: does not take them.
   MultiplyIntegers multiply_integers = nullptr;
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
   std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes

@@ -348,7 +348,7 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
   }
 }
 
-// y = x times the matrix itself, in parts of its columns; and to the same bits in any company.
+// y = x times the matrix itself, in parts of its columns or of its rows; and to the same bits in any company.
 void expect_column_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
   const std::size_t columns = matrix.columns;
   const std::size_t rows = values.size() / columns;
@@ -363,6 +363,10 @@ void expect_column_products(const StoredRows& matrix, const std::vector<double>&
   for (std::size_t t = 0; t < tokens; ++t) {
     std::vector<float> alone(columns);
     multiply_columns(matrix, rows, 0, columns, x.data() + t * rows, 1, alone.data());
+    std::vector<float> sums(columns, 0.0F);
+    const std::size_t some = rows / 3;
+    add_rows(matrix, 0, some, x.data() + t * rows, sums.data());
+    add_rows(matrix, some, rows, x.data() + t * rows, sums.data());
     for (std::size_t c = 0; c < columns; ++c) {
       double expected = 0;
       double magnitude = 1;
@@ -373,6 +377,7 @@ void expect_column_products(const StoredRows& matrix, const std::vector<double>&
       }
       ASSERT_NEAR(static_cast<double>(y[t * columns + c]), expected, 1e-5 * magnitude);
       ASSERT_EQ(alone[c], y[t * columns + c]);
+      ASSERT_EQ(sums[c], alone[c]);
     }
   }
 }
