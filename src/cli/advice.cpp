@@ -13,7 +13,7 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> kOptions = {"only", "skip", "keep", "align"};
+constexpr std::array<std::string_view, 5> kOptions = {"only", "skip", "keep", "align", "imatrix"};
 
 // One piece of advice for all tensors of one kind of remedy: "--skip 'a' --skip 'b' leave them out".
 std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {

@@ -65,11 +65,13 @@ void require_known_command(const CLI::App& app, int argc, char** argv) {
 
 void require_known_options(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
+    const std::vector<std::string> names = option_names(*command);
     for (const std::string& argument : command->remaining()) {
-      if (argument.size() < 2 || !argument.starts_with('-')) continue;
       const std::string given = argument.substr(0, argument.find('='));
+      const bool is_option = given.size() > 1 && given.starts_with('-') && given != "--";
+      if (!is_option || std::ranges::find(names, given) != names.end()) continue;
       throw Error(ErrorKind::bad_argument, fmt::format("{} has no option \"{}\"; the nearest is \"{}\" (poise {} --help lists all)", command->get_name(),
-                                                       printable(given), nearest(option_names(*command), given), command->get_name()));
+                                                       printable(given), nearest(names, given), command->get_name()));
     }
   }
 }

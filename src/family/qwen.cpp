@@ -62,9 +62,16 @@ bool has_experts(const ConfigView& view, std::int64_t layer) {
 }
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
+// Version 5 of transformers writes num_local_experts.
+std::string_view experts_key(const ConfigView& view) { return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts"; }
+
 std::vector<std::string> moe_faults(const ConfigView& view) {
+  const std::string_view count = experts_key(view);
   std::vector<std::string> faults =
-      size_faults(view, {{"num_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_experts")}, {"moe_intermediate_size", kMaxModelSize}});
+      size_faults(view, {{count, kMaxExperts}, {"num_experts_per_tok", size_of(view, count)}, {"moe_intermediate_size", kMaxModelSize}});
+  if (const auto other = view.keys().integer("num_experts"); other && *other != size_of(view, count)) {
+    faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}", *other, size_of(view, count)));
+  }
   if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
   }
@@ -77,7 +84,7 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
 DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   norm_heads(plan);
-  plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_experts")),
+  plan.experts = {.count = static_cast<std::size_t>(size_of(view, experts_key(view))),
                   .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
                   .router = {"mlp.gate"},
                   .normalized = view.keys().boolean("norm_topk_prob").value_or(false),
@@ -89,7 +96,7 @@ DecoderPlan plan_qwen3_moe(const ConfigView& view) {
   return plan;
 }
 
-std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_experts")); }
+std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, experts_key(view))); }
 std::uint64_t expert_inner(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size")); }
 
 constexpr std::array kQwen2Layer = joined(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
@@ -110,7 +117,8 @@ constexpr std::array kQwen3MoeLayer =
 constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types"};
 constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {"rope_scaling",      "rope_parameters", "use_sliding_window",
                                                               "max_window_layers", "layer_types",     "attention_bias"};
-constexpr std::array<std::string_view, 5> kFollowedByQwen3Moe = {"rope_scaling", "rope_parameters", "use_sliding_window", "attention_bias", "num_experts"};
+constexpr std::array<std::string_view, 6> kFollowedByQwen3Moe = {"rope_scaling",   "rope_parameters", "use_sliding_window",
+                                                                 "attention_bias", "num_experts",     "num_local_experts"};
 
 }  // namespace
 

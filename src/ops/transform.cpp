@@ -202,13 +202,21 @@ class Importances {
     }
   }
 
-  Importance of(const Tensor& tensor, const std::optional<StoredType>& type) const {
+  Importance of(const Tensor& tensor, const std::optional<StoredType>& type) {
     if (!matrix_ || !type || type->blocks == nullptr) return nullptr;
     const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
-    return matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
+    Importance weights = matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
+    used_ = used_ || weights != nullptr;
+    return weights;
+  }
+
+  void require_used() const {
+    if (!matrix_ || used_) return;
+    throw Error(ErrorKind::bad_argument, "imatrix: it names no tensor that becomes blocks, so it is of another model");
   }
 
  private:
+  bool used_ = false;
   std::string model_type_;
   std::optional<gguf::ImportanceMatrix> matrix_;
 };
@@ -226,6 +234,11 @@ Tensor cast_tensor(const Tensor& tensor, DType to, std::vector<CastTensor>& cast
   Tensor cast = make_dense(tensor.name, tensor.shape, to, dense_blob(tensor, to));
   if (tensor.layout == Layout::dense) cast.attributes = tensor.attributes;  // other layouts' describe their codes
   return cast;
+}
+
+// Is it stored as codes?
+bool is_quantized(const Tensor& tensor) {
+  return tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || tensor.layout.blocks() != nullptr;
 }
 
 bool has_more_parts(const Tensor& tensor) { return tensor.layout == Layout::dense && tensor.parts.size() > 1; }
@@ -314,8 +327,9 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   require_sparse_possible(target, options);
   Selection selection(options);
   Types types(model, target, options);
-  const Importances importance(model, options);
+  Importances importance(model, options);
   std::vector<std::string> untouched;
+  std::vector<std::string> again;   // become codes of others
   std::vector<std::string> bereft;  // of parts
   const Tensor* const unused = target.ties_by_absence ? unused_output(model) : nullptr;
   for (const Tensor& tensor : model.tensors()) {
@@ -328,6 +342,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
       continue;
     }
     const auto type = types.wanted(tensor);
+    if (type && type->quantized() && is_quantized(tensor)) again.push_back(tensor.name);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
     const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, importance.of(tensor, type), target, result), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
@@ -335,6 +350,8 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   }
   selection.require_all_used();
   types.require_all_used();
+  importance.require_used();
+  warn(result.model, again, "its codes are quantized again, and errors add up; what is lost is measured against these codes");
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
   warn(result.model, types.spared(), "vectors are not quantized, so it is f32");
   warn_of_lost_parts(result.model, bereft);

@@ -1,10 +1,12 @@
 #include "ops/verify_values.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "codec/affine.hpp"
+#include "codec/block_type.hpp"
 #include "numeric/scan.hpp"
 
 namespace poise {
@@ -77,6 +79,52 @@ class ByteCodes final : public ValueCheck {
   std::optional<BadCode> first_;
 };
 
+// Blocks with a scale that is infinite or no number.
+class BlockNumbers final : public ValueCheck {
+ public:
+  explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}
+
+  void see(std::uint64_t, std::span<const std::byte> bytes) override {
+    if (!begun_.empty()) {
+      const std::size_t missing = std::min(type_.bytes - begun_.size(), bytes.size());
+      begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
+      bytes = bytes.subspan(missing);
+      if (begun_.size() < type_.bytes) return;
+      look(begun_.data(), 1);
+      begun_.clear();
+    }
+    const std::size_t whole = bytes.size() / type_.bytes;
+    for (std::size_t i = 0; i < whole; i += kAtOnce) look(bytes.data() + i * type_.bytes, std::min(kAtOnce, whole - i));
+    bytes = bytes.subspan(whole * type_.bytes);
+    begun_.assign(bytes.begin(), bytes.end());
+  }
+
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    if (count_ == 0) return;
+    const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
+    bad.push_back({Severity::warning, fmt::format("element {} is {}{}", first_, bad_value_name(DType::f32), more), first_ / type_.elements * type_.bytes});
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 16;  // stay in the cache
+
+  void look(const std::byte* blocks, std::size_t count) {
+    type_.decode(blocks, count, numbers_.data());
+    const std::size_t elements = count * type_.elements;
+    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span(numbers_).first(elements)));
+    if (bad.count > 0 && count_ == 0) first_ = seen_ + bad.first;
+    count_ += bad.count;
+    seen_ += elements;
+  }
+
+  const BlockType& type_;
+  std::vector<float> numbers_;
+  std::vector<std::byte> begun_;  // a block of which the rest comes next
+  std::uint64_t seen_ = 0;        // elements
+  std::uint64_t count_ = 0;
+  std::uint64_t first_ = 0;
+};
+
 }  // namespace
 
 ValueRules value_rules(const Tensor& tensor, const Part& part) {
@@ -87,6 +135,7 @@ ValueRules value_rules(const Tensor& tensor, const Part& part) {
     if (format.packed && odd) rules.last_half = ValueRules::LastHalf::without_code;
     if (format.bits == 4 && !format.packed) rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
   }
+  if (const BlockType* blocks = tensor.layout.blocks(); blocks != nullptr && blocks->decode != nullptr && part.role == "data") rules.blocks = blocks;
   // Two elements a byte: after an odd number of them the last high half is zero.
   const bool halves = tensor.layout == Layout::dense && part.dtype != DType::unknown && info(part.dtype).bits == 4;
   if (halves && odd && part.blob->size() == tensor.elements() / 2 + 1) rules.last_half = ValueRules::LastHalf::unused;
@@ -97,6 +146,7 @@ std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rul
   std::vector<std::unique_ptr<ValueCheck>> checks;
   if (rules.dtype != DType::unknown) checks.push_back(std::make_unique<Elements>(rules.dtype));
   if (rules.last_half != ValueRules::LastHalf::used) checks.push_back(std::make_unique<LastByte>(rules.last_half));
+  if (rules.blocks != nullptr) checks.push_back(std::make_unique<BlockNumbers>(*rules.blocks));
   if (rules.codes != ValueRules::ByteCodes::any) checks.push_back(std::make_unique<ByteCodes>(rules.codes));
   return checks;
 }

@@ -13,6 +13,8 @@
 
 namespace poise {
 
+struct BlockType;
+
 // All that the checks of a part's values depend on beside the bytes.
 struct ValueRules {
   enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
@@ -21,6 +23,7 @@ struct ValueRules {
   DType dtype = DType::unknown;
   LastHalf last_half = LastHalf::used;
   ByteCodes codes = ByteCodes::any;
+  const BlockType* blocks = nullptr;  // of ggml's that decode
 
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 namespace poise {
@@ -34,6 +36,7 @@ PrefixTrie::Node PrefixTrie::child(Node node, char byte) {
 }
 
 void PrefixTrie::add(std::string_view text, std::int32_t value) {
+  if (text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: token {} has {} bytes, more than {}", value, text.size(), kLongest));
   Node node = kRoot;
   for (const char byte : text) node = child(node, byte);
   if (values_[node] < 0) values_[node] = value;

@@ -19,7 +19,10 @@ class PrefixTrie {
 
   PrefixTrie();
 
-  // Of equal texts the first counts. Throws unsupported beyond 16 million bytes that no two texts share. Requires: value >= 0.
+  static constexpr std::size_t kLongest = 1024;  // bytes of a text: looking for texts takes no more steps at any place
+
+  // Of equal texts the first counts. Throws unsupported for a text that is longer, and beyond 16 million bytes that no two texts share. Requires:
+  // value >= 0.
   void add(std::string_view text, std::int32_t value);
 
   // The node below by one byte, or kNone.

@@ -91,7 +91,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     std::vector<Symbol> symbols;
     symbols.reserve(text.size());
     while (!text.empty()) {
-      std::size_t length = user_defined().match(text);
+      std::size_t length = user_defined().longest(text).length;
       const bool frozen = length > 0;
       if (!frozen) length = std::min(announced_length(text.front()), text.size());
       symbols.push_back({text.substr(0, length), frozen});

@@ -32,7 +32,6 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       normalizer_(normalizer_of(vocabulary), &user_defined_) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
-  user_defined_.finish();
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
@@ -76,7 +75,7 @@ TokenId SentencePieceEncoder::find(std::string_view piece) const {
 void SentencePieceEncoder::add(TokenId id) {
   const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
   if (is_piece(type(id))) {
-    if (type(id) == TokenType::user_defined) user_defined_.add(text);
+    if (type(id) == TokenType::user_defined && !text.empty()) user_defined_.add(text, id);
     pieces_.add(id);
     longest_piece_ = std::max(longest_piece_, text.size());
     return;

@@ -57,7 +57,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
   const TokenIndex& pieces() const { return pieces_; }
   static bool is_piece(TokenType type) { return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined; }
   std::size_t longest_piece() const { return longest_piece_; }  // in bytes
-  const PrefixMatcher& user_defined() const { return user_defined_; }
+  const PrefixTrie& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
   // As SentencePiece has it: names of control, unknown and byte tokens go first. The unknown token's for what is none.
   TokenId find(std::string_view piece) const;
@@ -72,7 +72,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
-  PrefixMatcher user_defined_;
+  PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;
   std::array<TokenId, 256> bytes_{};
 };

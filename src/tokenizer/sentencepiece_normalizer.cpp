@@ -39,27 +39,6 @@ bool is_first_alone(const Fields& pipeline) {
 
 }  // namespace
 
-void PrefixMatcher::finish() {
-  std::sort(sorted_.begin(), sorted_.end());
-  sorted_.erase(std::unique(sorted_.begin(), sorted_.end()), sorted_.end());
-}
-
-std::size_t PrefixMatcher::match(std::string_view text) const {
-  std::size_t longest = 0;
-  auto first = sorted_.begin();
-  auto last = sorted_.end();
-  for (std::size_t depth = 0; depth < text.size() && first != last; ++depth) {
-    const auto byte = static_cast<unsigned char>(text[depth]);
-    // In [first, last) all begin with text[0, depth); the one that ends there sorts first and is done.
-    if (first->size() == depth) ++first;
-    const auto at = [depth](std::string_view candidate) { return static_cast<unsigned char>(candidate[depth]); };
-    first = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) < byte; });
-    last = std::partition_point(first, last, [&](std::string_view candidate) { return at(candidate) == byte; });
-    if (first != last && first->size() == depth + 1) longest = depth + 1;
-  }
-  return longest;
-}
-
 NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
   const Fields pipeline(vocabulary.pipeline, "");
   const auto normalizer = pipeline.map(kNormalizer);
@@ -101,11 +80,11 @@ void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
 
 bool has_space_rules(const NormalizerRules& rules) { return !rules.escape_whitespaces || rules.treat_whitespace_as_suffix; }
 
-SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, const PrefixMatcher* kept)
+SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept)
     : charsmap_(rules.charsmap), rules_(rules), space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")), kept_(kept) {}
 
 SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_view text) const {
-  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->match(text); length > 0) return {length, text.substr(0, length)};
+  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0) return {length, text.substr(0, length)};
   if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
   const std::size_t length = character_length(text);
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};

@@ -18,28 +18,12 @@
 #include <poise/model.hpp>
 
 #include "tokenizer/pipeline/charsmap.hpp"
+#include "tokenizer/prefix_trie.hpp"
 
 namespace poise {
 
 // U+2581: a space in SentencePiece's tokens.
 inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
-
-// Finds the longest of some texts that another text starts with.
-class PrefixMatcher {
- public:
-  // Requires: the text outlives this.
-  void add(std::string_view text) {
-    if (!text.empty()) sorted_.push_back(text);
-  }
-  // Call it once all are added.
-  void finish();
-
-  // Its length, 0 for none.
-  std::size_t match(std::string_view text) const;
-
- private:
-  std::vector<std::string_view> sorted_;
-};
 
 // What a normalizer does. The defaults are SentencePiece's, but for the charsmap.
 struct NormalizerRules {
@@ -69,7 +53,7 @@ bool has_space_rules(const NormalizerRules& rules);
 class SentencePieceNormalizer {
  public:
   // `kept`: texts that stay as they are; null: none. Throws invalid_file for a charsmap that is none. Requires: `kept` outlives this.
-  SentencePieceNormalizer(const NormalizerRules& rules, const PrefixMatcher* kept);
+  SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept);
 
   bool replaces() const { return !charsmap_.empty(); }
   // A text, or a run of one, which may be its first.
@@ -89,7 +73,7 @@ class SentencePieceNormalizer {
   CharsMap charsmap_;
   NormalizerRules rules_;
   std::string_view space_;  // what becomes of one
-  const PrefixMatcher* kept_;
+  const PrefixTrie* kept_;
 };
 
 }  // namespace poise

@@ -9,6 +9,9 @@
 #include <cmath>
 #include <limits>
 
+#include "codec/block_type.hpp"
+#include "tensor/block_layout.hpp"
+
 namespace poise {
 namespace {
 
@@ -52,6 +55,23 @@ std::vector<Finding> scale_of(const Tensor& tensor) {
   std::vector<Finding> findings;
   check_scale(tensor, findings);
   return findings;
+}
+
+// A q4_0 block is a float16 scale and 16 bytes of codes. Pieces may end anywhere in one.
+TEST(VerifyValues, ScalesOfBlocksAreFinite) {
+  std::vector<std::byte> bytes(std::size_t{40} * 18, std::byte{0x21});
+  for (std::size_t block = 0; block < 40; ++block) bytes[18 * block + 1] = std::byte{0x3c};
+  const auto tensor = [&] { return make_blocks("w", {40, 32}, *block_type_named("q4_0"), make_memory_blob(bytes, "w")); };
+  EXPECT_THAT(problems_of(tensor()), IsEmpty());
+  bytes[18 * 37 + 1] = std::byte{0x7e};
+  EXPECT_THAT(problems_of(tensor()), ElementsAre("element 1184 is not finite, and 31 more are"));
+  const auto piece = [&](std::size_t begin, std::size_t end) {
+    return std::vector<std::byte>(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  const auto bad = bad_values(tensor(), {piece(0, 5), piece(5, 7), piece(7, 18 * 37 + 1), piece(18 * 37 + 1, 18 * 37 + 2), piece(18 * 37 + 2, bytes.size())});
+  ASSERT_EQ(bad.size(), 1U);
+  EXPECT_EQ(bad[0].severity, Severity::warning);
+  EXPECT_EQ(bad[0].byte, 18U * 37);
 }
 
 TEST(VerifyValues, GoodCodesHaveNoFault) {

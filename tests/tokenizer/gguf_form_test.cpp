@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "support/real_tokenizers.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
 #include "tokenizer/special_around.hpp"
@@ -89,6 +91,22 @@ Vocabulary with(const char* key, const Value& part) {
 
 constexpr const char* kSpace = "\u2581";
 const Attributes kBytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+
+// Llama 3's expression as other files spell it.
+TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
+  constexpr std::string_view kBegin = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}])";
+  for (const std::string_view rest :
+       {R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+        R"(?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}) {
+    for (const auto& [behavior, invert] : {std::pair("Isolated", false), std::pair("Removed", true)}) {
+      const Attributes split{
+          {"type", "Split"}, {"pattern", Attributes{{"Regex", fmt::format("{}{}", kBegin, rest)}}}, {"behavior", behavior}, {"invert", invert}};
+      const GgufForm form = gguf_form(with("pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, kBytes}}}));
+      EXPECT_EQ(form.tokenizer->pre, "dbrx") << rest;
+      EXPECT_THAT(form.losses, IsEmpty()) << rest;
+    }
+  }
+}
 
 TEST(GgufForm, TellsWhatIsLost) {
   const Attributes strange{{"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};

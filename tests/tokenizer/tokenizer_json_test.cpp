@@ -15,6 +15,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "support/directories.hpp"
+#include "support/errors.hpp"
 
 namespace poise {
 namespace {
@@ -188,6 +189,17 @@ TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
   EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), "<s>a<t>b");
   EXPECT_EQ(tokenizer.vocabulary().type(2), TokenType::control);
   EXPECT_EQ(tokenizer.vocabulary().type(3), TokenType::user_defined);
+}
+
+// Steps that each make two letters of one would make any text of one letter.
+TEST(TokenizerJson, ADecoderMakesTextsLongerByLittle) {
+  std::string steps;
+  for (int i = 0; i < 60; ++i) steps += fmt::format(R"({}{{"type": "Replace", "pattern": {{"String": "a"}}, "content": "aa"}})", i == 0 ? "" : ", ");
+  const Tokenizer tokenizer = tokenizer_of(bpe({"a"}, "[]", R"(, "decoder": {"type": "Sequence", "decoders": [)" + steps + "]}"));
+  const std::vector<TokenId> ids = {0};
+  const Error error = support::error_of([&] { tokenizer.decode(ids); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.message(), testing::HasSubstr("Replace makes a text longer by more than 16777216 bytes"));
 }
 
 // A token at a time gives the same text as all at once.

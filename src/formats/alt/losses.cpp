@@ -75,7 +75,8 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(held.kind == VocabularyKind::pipeline,
                  "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
-                 "which special tokens go around a text: readers will put BOS in front and nothing after it");
+                 fmt::format("which special tokens go around a text: readers will put {} after it",
+                             held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
   const Value* added = vocabulary.pipeline.find("added_tokens");
   const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
   losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),

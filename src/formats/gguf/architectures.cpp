@@ -206,7 +206,7 @@ constexpr std::array kSharedKeys = std::to_array<KeyRow>({
     {"expert_feed_forward_length", "moe_intermediate_size"},
 });
 
-constexpr std::array kQwen3MoeKeys = std::to_array<KeyRow>({{"expert_count", "num_experts"}});
+constexpr std::array kQwen3MoeKeys = std::to_array<KeyRow>({{"expert_count", "num_experts"}, {"expert_count", "num_local_experts"}});
 
 // Of gpt-oss, whose configuration has one length.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});

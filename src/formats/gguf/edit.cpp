@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
+#include "formats/gguf/read.hpp"
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
@@ -129,15 +131,44 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   }
 }
 
-// The file has to open with it.
-void require_metadata(std::span<const std::byte> header, const Input& input) {
+// The file as it would be: another header before the data, which begin at `data` in it and at `old_data` in the file.
+class Edited final : public Source {
+ public:
+  Edited(SourcePtr file, std::span<const std::byte> header, std::uint64_t old_data)
+      : Source(file->name(), header.size() + (file->size() - old_data)), file_(std::move(file)), header_(header.begin(), header.end()), old_data_(old_data) {}
+
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset < header_.size()) {
+      const auto part = out.first(std::min<std::size_t>(out.size(), header_.size() - static_cast<std::size_t>(offset)));
+      std::copy_n(header_.begin() + static_cast<std::ptrdiff_t>(offset), part.size(), part.begin());
+      out = out.subspan(part.size());
+      offset += part.size();
+    }
+    if (!out.empty()) file_->read(old_data_ + (offset - header_.size()), out);
+  }
+
+ private:
+  SourcePtr file_;
+  std::vector<std::byte> header_;
+  std::uint64_t old_data_;
+};
+
+// The file has to open with it, tensors and all: what their shapes must be follows from metadata. Of a split file, whose parts may have other names where
+// they are, the metadata alone. Requires: the header goes as far as the data.
+void require_readable(std::span<const std::byte> header, const Input& input, std::uint64_t old_data) {
+  const auto edited = std::make_shared<Edited>(input.source, header, old_data);
   try {
-    const SourcePtr source = Source::from_memory(std::vector<std::byte>(header.begin(), header.end()), input.path.string());
-    const SourceRange range(*source);
+    const SourceRange range(*edited);
     HeaderReader reader(range);
     Metadata metadata(reader);
-    Model model;
-    metadata.give_to(model, {}, input.path.string());
+    if (metadata.split().count <= 1) {
+      read({input.path, edited}, {});
+    } else {
+      Model model;
+      metadata.give_to(model, {}, input.path.string());
+    }
   } catch (const Error& error) {
     throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }
@@ -182,9 +213,9 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
     }
   }
   copy(source, header.metadata_end, header.end, out);
-  require_metadata(out.bytes(), input);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
+  require_readable(out.bytes(), input, data);
   if (out.size() == data) return replace_beginning(input, out.bytes());
   FileOutput output(input.path, true);
   output.main().write(out.bytes());

@@ -4,6 +4,7 @@
 
 #include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
+#include "formats/gguf/limits.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/write.hpp"
 
@@ -20,7 +21,7 @@ bool sniff(const Input& input) {
 const Format kGguf = {
     .info = {"gguf", "GGUF, the files of llama.cpp", ".gguf"},
     .extensions = {},
-    .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = 8}, .shard_size = true},
+    .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = gguf::kLeastAlignment}, .shard_size = true},
     .holds_bf16 = true,
     .layouts = {.blocks = true},
     .ties_by_absence = true,

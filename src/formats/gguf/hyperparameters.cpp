@@ -176,6 +176,7 @@ class Reader {
       if (scaling->find("factor") == nullptr) {
         if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
       }
+      if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as llama.cpp has it
       if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
@@ -266,6 +267,7 @@ class Writer {
   }
 
   void write_row(const KeyRow& row) {
+    if (written(row.gguf) != nullptr) return;  // by another key of the configuration
     const Value* value = value_of(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // not said
     write_value(row, value);
@@ -359,6 +361,16 @@ class Writer {
     if (!same) differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others", period, architecture_.name));
   }
 
+  // It reads them of other architectures alone.
+  void compare_betas() {
+    constexpr double kUsualFast = 32;
+    constexpr double kUsualSlow = 1;
+    const double fast = number(rope_->find("beta_fast")).value_or(kUsualFast);
+    const double slow = number(rope_->find("beta_slow")).value_or(kUsualSlow);
+    if (std::abs(fast - kUsualFast) <= kClose && std::abs(slow - kUsualSlow) <= kClose) return;
+    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}", kUsualFast, kUsualSlow, fast, slow));
+  }
+
   void write_scaling() {
     if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
       differ(fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does", architecture_.name));
@@ -368,6 +380,7 @@ class Writer {
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
       differ("llama.cpp rounds the bounds between which yarn blends frequencies, rope_scaling's truncate is false");
     }
+    if (*type == "yarn") compare_betas();
     if (*type == "linear" || *type == "yarn") {
       add("rope.scaling.type", *type);
       for (const KeyRow& row : kScalingKeys) {

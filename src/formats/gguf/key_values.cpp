@@ -33,7 +33,7 @@ bool is_integer(ValueType type) { return type == ValueType::u32 || type == Value
 
 // The one type for all items; nothing where there is none.
 std::optional<ValueType> common_type(const Value::Array& items) {
-  if (items.empty()) return ValueType::i32;
+  if (items.empty()) return ValueType::text;  // llama.cpp wants its lists of texts to be that
   ValueType common = type_of(items.front());
   bool negative = false;
   bool wide = false;

@@ -13,6 +13,7 @@ inline constexpr std::size_t kMaxKeyBytes = 65535;  // of the specification
 inline constexpr std::size_t kMaxKeys = 1'000'000;  // metadata
 inline constexpr std::size_t kMaxNesting = 8;       // of arrays
 inline constexpr std::uint64_t kMaxAlignment = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kLeastAlignment = 32;                      // of files that are written: llama.cpp ends where the data begin elsewhere
 inline constexpr std::uint64_t kMaxExperts = 4096;                        // in a stacked tensor
 inline constexpr std::uint64_t kLeastExpertBytes = 64;                    // so that a small file makes no millions of tensors
 inline constexpr std::uint64_t kMaxPatternLayers = 65536;                 // which have windows by a rule

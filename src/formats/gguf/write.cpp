@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
@@ -32,9 +33,9 @@ namespace poise::gguf {
 namespace {
 
 // llama.cpp's llama_ftype for a type of most tensors; where recipes mix types, the one that people mean by its name, unless kVariants has another.
-constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 26> kFileTypes = {
-    {{0, 0},   {1, 1},   {2, 2},   {3, 3},   {6, 8},   {7, 9},   {8, 7},   {10, 10}, {11, 12}, {12, 15}, {13, 17}, {14, 18}, {16, 19},
-     {17, 20}, {18, 23}, {19, 24}, {20, 25}, {21, 26}, {22, 28}, {23, 30}, {29, 31}, {30, 32}, {34, 36}, {35, 37}, {39, 38}, {40, 39}}};
+constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 28> kFileTypes = {
+    {{0, 0},   {1, 1},   {2, 2},   {3, 3},   {6, 8},   {7, 9},   {8, 7},   {10, 10}, {11, 12}, {12, 15}, {13, 17}, {14, 18}, {16, 19}, {17, 20},
+     {18, 23}, {19, 24}, {20, 25}, {21, 26}, {22, 28}, {23, 30}, {29, 31}, {30, 32}, {34, 36}, {35, 37}, {39, 38}, {40, 39}, {41, 40}, {42, 41}}};
 
 // Which recipe it was, by the type of a tensor with that in its name; the first that matches counts.
 struct Variant {
@@ -143,11 +144,16 @@ Stored factors_tensor(std::string_view name, const std::vector<float>& factors) 
   return {tensor.name, tensor.shape, type_number(tensor), tensor.require("data").blob};
 }
 
+// By the type that most of the layers have: an embedding and an output matrix of another type may be larger than these.
 std::uint32_t file_type(const std::vector<Stored>& tensors) {
   std::map<std::uint32_t, std::uint64_t> bytes;
-  for (const Stored& tensor : tensors) {
-    if (tensor.shape.size() >= 2) bytes[tensor.type] += tensor.bytes();
-  }
+  const auto count = [&](auto counts) {
+    for (const Stored& tensor : tensors) {
+      if (tensor.shape.size() >= 2 && counts(tensor)) bytes[tensor.type] += tensor.bytes();
+    }
+  };
+  count([](const Stored& tensor) { return tensor.name.starts_with("blk."); });
+  if (bytes.empty()) count([](const Stored&) { return true; });
   const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
   if (most == bytes.end()) return 0;
   for (const Variant& variant : kVariants) {
@@ -169,6 +175,10 @@ struct Part {
 class File final : public PreparedFile {
  public:
   File(const Model& model, const WriteOptions& options) : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
+    if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}", kLeastAlignment, kMaxAlignment, alignment_));
+    }
     add_tensors(model, preparer_);
     metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(), file_type(tensors_));
     cut(options.shard_size);

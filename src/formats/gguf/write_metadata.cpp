@@ -123,10 +123,13 @@ std::uint64_t embedding_rows(const Model& model, const Architecture* architectur
 std::vector<std::string> losses_beside_vocabulary(const Model& model, const Architecture* architecture) {
   std::vector<std::string> losses;
   if (architecture == nullptr && !model.origin.format.starts_with("gguf")) {
-    losses.push_back(model.card.model_type.empty()
-                         ? std::string("llama.cpp will not run the file: the model does not say what it is")
+    const bool known = architecture_of(model.card.model_type) != nullptr;
+    losses.push_back(known || model.card.model_type.empty()
+                         ? fmt::format("llama.cpp will not run the file: {}", known ? "the model has no configuration" : "the model does not say what it is")
                          : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
   }
+  const bool has_tokens = model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
+  if (architecture != nullptr && !has_tokens) losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
     const auto* items = value.get_if<Value::Array>();
@@ -158,13 +161,17 @@ std::optional<Value> number_in(const std::string& text) {
 // As llama.cpp wants it: its own keys have numbers, which came as texts from other formats, and the rules of SentencePiece's normalizers are bytes.
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture, KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
-  const auto is_byte = [](const Value& item) {
+  const auto byte_of = [](const Value& item) -> std::optional<std::uint8_t> {
     const auto* number = item.get_if<std::uint64_t>();
-    return number != nullptr && *number <= 0xff;
+    if (number != nullptr && *number <= 0xff) return static_cast<std::uint8_t>(*number);
+    const auto* negative = item.get_if<std::int64_t>();
+    if (negative != nullptr && *negative >= -0x80) return static_cast<std::uint8_t>(*negative);
+    return std::nullopt;
   };
+  const auto is_byte = [&](const Value& item) { return byte_of(item).has_value(); };
   if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr && std::ranges::all_of(*items, is_byte)) {
     ByteWriter& bytes = out.array(key, ValueType::u8, items->size());
-    for (const Value& item : *items) bytes.u8(static_cast<std::uint8_t>(*item.get_if<std::uint64_t>()));
+    for (const Value& item : *items) bytes.u8(*byte_of(item));
     return;
   }
   const auto* text = value.get_if<std::string>();

@@ -2,7 +2,9 @@
 #include "tokenizer/gguf_forms/forming.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -33,6 +35,23 @@ std::string with_characters(std::string_view expression) {
   return text += expression;
 }
 
+// Spellings that match the same: what comes after a possessive part is none of its characters, and white space up to the last newline ends with one of
+// several as with one.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
+    {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
+    {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
+    {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
+}};
+
+// As rows spell it, with characters.
+std::string spelled(std::string_view expression) {
+  std::string text = with_characters(expression);
+  for (const auto& [from, to] : kSpellings) {
+    if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 // Which expressions the steps cut by; nothing for a step that is none of those that rows have.
 std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
@@ -49,7 +68,7 @@ std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>
     } else if (const auto expression = type == "Split" ? pattern_of(step, "Regex") : std::nullopt) {
       const bool inverted = step.boolean("invert", false);
       if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
-      expressions.push_back(with_characters(*expression));
+      expressions.push_back(spelled(*expression));
     } else {
       return std::nullopt;
     }
@@ -62,8 +81,7 @@ void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fiel
   const bool whole_words = model.boolean("ignore_merges", false);
   const auto cuts_so = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
-           std::ranges::equal(row.expressions, *wanted,
-                              [](std::string_view expression, const std::string& other) { return with_characters(expression) == other; });
+           std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) { return spelled(expression) == other; });
   };
   const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
   if (row != gguf_pre_tokenizers().end()) {
@@ -95,8 +113,8 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
   of.gguf.scores.clear();
   name_pre_tokenizer(of, model, cuts);
   take_merges(of, model);
-  if (const auto normalizer = of.pipeline.map("normalizer")) {
-    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", normalizer->text("type", "")));
+  for (const Fields& normalizer : steps_of(of.pipeline, "normalizer", "normalizers")) {
+    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", normalizer.text("type", "")));
   }
   of.check_decoder({"ByteLevel"});
   return {};

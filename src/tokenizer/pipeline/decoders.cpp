@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
@@ -43,18 +47,33 @@ class WholeTokens : public DecodeSink {
 class ReplaceStep final : public WholeTokens {
  public:
   ReplaceStep(const Pattern& pattern, const std::string& content, DecodeSink& next) : WholeTokens(next), matcher_(pattern), content_(content) {}
+  void finish() override {
+    grown_ = 0;
+    WholeTokens::finish();
+  }
 
  private:
+  // More bytes than a step was given: steps that follow each other would make any text of one letter.
+  static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
+
   void token(std::string_view text) override {
     result_.clear();
     matcher_.allow(text.size());
-    matcher_.for_each(text, [&](std::string_view run, bool match) { result_ += match ? std::string_view(content_) : run; });
+    const std::size_t most = text.size() + (kMostGrowth - grown_);
+    matcher_.for_each(text, [&](std::string_view run, bool match) {
+      result_ += match ? std::string_view(content_) : run;
+      if (result_.size() > most) {
+        throw Error(ErrorKind::unsupported, fmt::format("tokenizer: decoder: Replace makes a text longer by more than {} bytes", kMostGrowth));
+      }
+    });
+    if (result_.size() > text.size()) grown_ += result_.size() - text.size();
     give(result_);
   }
 
   PatternMatcher matcher_;
   const std::string& content_;
   std::string result_;
+  std::size_t grown_ = 0;
 };
 
 class Replace final : public Decoder {

@@ -10,7 +10,9 @@
 #include <poise/format.hpp>
 #include <poise/values.hpp>
 
+#include "family/check.hpp"
 #include "family/config_json.hpp"
+#include "family/families.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
@@ -63,7 +65,38 @@ Model model_of(const std::string& config, const std::string& model_type) {
   return model;
 }
 
-std::vector<std::string> losses(const Model& model) { return losses_of(model, kGguf, {}); }
+constexpr std::string_view kNoVocabulary = "llama.cpp will not load the file: the model has no vocabulary";
+
+// Beside that there is no vocabulary.
+std::vector<std::string> losses(const Model& model) {
+  std::vector<std::string> all = losses_of(model, kGguf, {});
+  std::erase(all, kNoVocabulary);
+  return all;
+}
+
+TEST(GgufArchitectures, AModelWithoutVocabularyIsNoneForLlamaCpp) {
+  Model model =
+      model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})", "llama");
+  EXPECT_THAT(losses_of(model, kGguf, {}), ElementsAre(kNoVocabulary));
+  model.vocabulary.emplace();
+  EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(kNoVocabulary)));
+}
+
+// transformers 5 writes another key for the number of experts.
+TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
+  for (const char* keys : {R"("num_experts": 4)", R"("num_local_experts": 4)", R"("num_experts": 4, "num_local_experts": 4)"}) {
+    const Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 4, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 4,
+        "moe_intermediate_size": 4, "num_experts_per_tok": 2, "vocab_size": 8, "max_position_embeddings": 64, )" +
+                                     std::string(keys) + "}",
+                                 "qwen3_moe");
+    EXPECT_THAT(check_config(config_view(model), family_of(model)), IsEmpty()) << keys;
+    EXPECT_EQ(family_of(model).plan(config_view(model)).experts->count, 4U) << keys;
+    const std::string file = support::to_string(support::written(model, kGguf));
+    const std::size_t at = file.find(text("qwen3moe.expert_count"));
+    ASSERT_NE(at, std::string::npos) << keys;
+    EXPECT_EQ(file.find(text("qwen3moe.expert_count"), at + 1), std::string::npos) << keys;
+  }
+}
 
 // 0.3 - 1 has no exact float32, and still the file is made again as it was.
 TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
@@ -388,6 +421,9 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
   };
   EXPECT_THAT(said("", "llama"), IsEmpty());
   EXPECT_THAT(said(R"(, "hidden_act": "gelu")", "llama"), ElementsAre("llama.cpp computes as if hidden_act were \"silu\", it is \"gelu\""));
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1.0})", "llama"), IsEmpty());
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 8})", "llama"),
+              ElementsAre("llama.cpp computes yarn with beta_fast 32 and beta_slow 1, rope_scaling says 8 and 1"));
   EXPECT_THAT(said(R"(, "norm_topk_prob": false)", "qwen3_moe"), ElementsAre("llama.cpp computes as if norm_topk_prob were true, it is false"));
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", "llama"),
               ElementsAre("llama.cpp does not scale positions as rope_scaling says (dynamic)"));

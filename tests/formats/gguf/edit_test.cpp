@@ -17,6 +17,7 @@ namespace poise {
 namespace {
 
 using namespace gguf_test;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class GgufEdit : public testing::Test {
@@ -61,6 +62,17 @@ TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
 }
 
 // The header ends in the same padding: the file stays the same one, and only bytes of the header change.
+// How many heads there are says how the rows of a matrix lie.
+TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
+  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2), u32_entry("llama.block_count", 1),
+                 u32_entry("llama.embedding_length", 4), u32_entry("llama.feed_forward_length", 4), u32_entry("llama.context_length", 8)},
+                {{"blk.0.attn_q.weight", {4, 4}, 0, std::string(64, 'q')}})
+            .bytes());
+  EXPECT_THAT(refusal({.set = {{"llama.attention.head_count", "3"}}, .erase = {}}), AllOf(HasSubstr("could not be opened afterwards"), HasSubstr("attn_q")));
+  edit(path(), {.set = {{"llama.attention.head_count", "1"}, {"general.name", "a name that moves the data"}}, .erase = {}});
+  EXPECT_EQ(open(path()).size(), 1U);
+}
+
 TEST_F(GgufEdit, LeavesTensorsInPlaceWhereTheHeaderKeepsItsSize) {
   const auto number_of_file = [&] {
     struct stat status {};

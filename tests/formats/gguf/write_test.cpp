@@ -31,6 +31,34 @@ Tensor tensor(std::string name, Shape shape, DType dtype, std::size_t bytes, cha
 std::string text_of(const std::vector<std::byte>& bytes) { return support::to_string(bytes); }
 
 // Laid out by hand from the specification: the same bytes.
+// With a smaller alignment llama.cpp ends, and readers want a power of two.
+TEST(GgufWrite, RefusesAlignmentsThatNobodyReads) {
+  const Model model;
+  for (const std::uint64_t align : {0U, 1U, 16U, 48U, 1U << 31}) {
+    const Error error = support::error_of([&] { support::written(model, kGguf, {.align = align}); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument) << align;
+    EXPECT_THAT(error.message(), testing::HasSubstr("align: expected a power of two from 32")) << align;
+  }
+}
+
+// llama.cpp wants lists of merges and tokens to be texts, even where there are none.
+TEST(GgufWrite, AListOfNothingIsOneOfTexts) {
+  Model model;
+  model.attributes.set("tokenizer.ggml.merges", Value::Array());
+  const std::string file = text_of(support::written(model, kGguf));
+  const std::string type_count_and_length("\x09\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0", 16);  // an array, of texts, of 0
+  EXPECT_NE(file.find("tokenizer.ggml.merges" + type_count_and_length), std::string::npos);
+}
+
+// conversion scripts write the bytes of SentencePiece's rules as i8, too; llama.cpp takes bytes alone.
+TEST(GgufWrite, RulesOfNormalizersAreBytes) {
+  Model model;
+  model.attributes.set("tokenizer.ggml.precompiled_charsmap", Value::Array{Value(1), Value(-2)});
+  const std::string file = text_of(support::written(model, kGguf));
+  const std::string array("\x09\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x01\xfe", 18);  // of u8
+  EXPECT_NE(file.find("tokenizer.ggml.precompiled_charsmap" + array), std::string::npos);
+}
+
 TEST(GgufWriter, WritesWhatTheSpecificationSays) {
   Model model;
   model.attributes = {{"a.text", "x"}, {"b.number", 7}, {"c.negative", -1}, {"d.float", 0.5}, {"e.flag", true}, {"f.list", Value::Array{"p", "q"}}};
