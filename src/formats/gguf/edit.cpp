@@ -17,10 +17,12 @@
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/gguf/header.hpp"
+#include "formats/gguf/key_types.hpp"
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/read.hpp"
+#include "formats/gguf/vocabulary.hpp"
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
@@ -108,6 +110,16 @@ std::string encoded(const std::string& key, ValueType type, const std::string& t
   return {reinterpret_cast<const char*>(out.bytes().data()), out.size()};
 }
 
+// llama.cpp's own keys have the type that it wants, others are text.
+ValueType type_of_new(const std::string& key, const std::vector<Entry>& entries) {
+  if (key.starts_with(kTokenizer)) return vocabulary_key_type(key.substr(kTokenizer.size()));
+  const std::size_t dot = key.find('.');
+  if (dot == std::string::npos) return ValueType::text;
+  // Each architecture has this one.
+  const std::string blocks = key.substr(0, dot) + ".block_count";
+  return std::ranges::find(entries, blocks, &Entry::key) == entries.end() ? ValueType::text : hyperparameter_type(std::string_view(key).substr(dot + 1));
+}
+
 void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
@@ -124,7 +136,8 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
     if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key)) refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
     const auto found = std::ranges::find(entries, key, &Entry::key);
     if (found == entries.end()) {
-      entries.push_back({key, ValueType::text, 0, 0, encoded(key, ValueType::text, text)});
+      const ValueType type = type_of_new(key, entries);
+      entries.push_back({key, type, 0, 0, encoded(key, type, text)});
     } else {
       found->replaced = encoded(key, found->type, text);
     }

@@ -62,6 +62,32 @@ TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
 }
 
 // The header ends in the same padding: the file stays the same one, and only bytes of the header change.
+// llama.cpp loads no file whose keys have another type. Which it wants: src/llama-model.cpp, v0.5.0.
+TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
+  store(file_of({text_entry("general.architecture", "zebra"), u32_entry("zebra.block_count", 0)}, tensors()).bytes());
+  edit(path(), {.set = {{"tokenizer.ggml.add_bos_token", "false"},
+                        {"tokenizer.ggml.eot_token_id", "7"},
+                        {"tokenizer.ggml.pre", "default"},
+                        {"zebra.rope.scaling.factor", "4"},
+                        {"zebra.rope.scaling.type", "linear"},
+                        {"zebra.rope.dimension_count", "64"},
+                        {"zebra.attention.causal", "true"},
+                        {"horse.context_length", "7"}},
+                .erase = {}});
+  const std::vector<Entry> expected = {text_entry("general.architecture", "zebra"),
+                                       u32_entry("zebra.block_count", 0),
+                                       {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')},
+                                       u32_entry("tokenizer.ggml.eot_token_id", 7),
+                                       text_entry("tokenizer.ggml.pre", "default"),
+                                       f32_entry("zebra.rope.scaling.factor", 4),
+                                       text_entry("zebra.rope.scaling.type", "linear"),
+                                       u32_entry("zebra.rope.dimension_count", 64),
+                                       {"zebra.attention.causal", kBool, "\x01"},
+                                       text_entry("horse.context_length", "7")};
+  EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+  EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("is u32"));
+}
+
 // How many heads there are says how the rows of a matrix lie.
 TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2), u32_entry("llama.block_count", 1),
