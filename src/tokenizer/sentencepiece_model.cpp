@@ -1,6 +1,7 @@
 #include "tokenizer/sentencepiece_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -143,6 +144,7 @@ class Reader {
       const Piece& piece = pieces_[id];
       if (piece.text.empty()) fail(id, "the text is empty");
       if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
+      if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
       if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" comes twice", piece.text));
       if (piece.type == TokenType::unknown) {

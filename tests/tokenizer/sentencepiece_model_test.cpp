@@ -1,6 +1,7 @@
 #include "tokenizer/sentencepiece_model.hpp"
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -116,6 +117,13 @@ TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {
   EXPECT_THAT(error_of(varint_field(1, 3)), HasSubstr("pieces: wire type 0, expected 2"));
   EXPECT_THAT(error_of(piece("a", 7)), HasSubstr("piece 0: type: 7, expected 1 to 6"));
   EXPECT_THAT(error_of(kUnknown + bytes_field(2, varint_field(3, 5))), HasSubstr("model_type: 5, expected 1 to 4"));
+}
+
+// No piece is better or worse than one of such a score.
+TEST(SentencePieceModel, RefusesScoresThatAreNotFinite) {
+  for (const float score : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(error_of(kUnknown + piece("a", 1, score)), HasSubstr("expected a finite number"));
+  }
 }
 
 TEST(SentencePieceModel, RefusesWhatSentencePieceRefuses) {
