@@ -36,6 +36,11 @@ std::optional<std::string_view> token_text(const Value* value) {
   return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
 }
 
+std::string whole(const Source& source) {
+  if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
+  return read_text(source, source.size());
+}
+
 class Reader {
  public:
   explicit Reader(const Source& source) : name_(source.name()) {
@@ -66,9 +71,10 @@ class Reader {
   }
 
   // As read_vocab_and_merges() has it.
-  Vocabulary read_with_merges(const std::string& merges, const Gpt2Options& options) {
+  Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
+    kind_ = "vocab.json";
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) { take_token(text, item, "expected a token and its id"); });
-    take_merge_lines(merges);
+    take_merge_lines(whole(merges), merges.name());
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
       return std::ranges::any_of(options.added, [&](const Value& token) { return token_text(&token) == text; });
@@ -100,19 +106,23 @@ class Reader {
   }
 
  private:
-  void take_merge_lines(std::string_view lines) {
+  void take_merge_lines(std::string_view lines, const std::string& file) {
     auto& merges = vocabulary_.merges;
+    const std::size_t bytes = lines.size();
     for (std::size_t number = 1; !lines.empty(); ++number) {
+      const auto refuse = [&](std::string_view problem, std::size_t offset) {
+        throw Error(ErrorKind::invalid_file, fmt::format("merges.txt: line {}: {}", number, problem), file, offset);
+      };
+      const std::size_t offset = bytes - lines.size();
       const std::size_t end = std::min(lines.find('\n'), lines.size());
       std::string_view line = lines.substr(0, end);
       lines.remove_prefix(std::min(end + 1, lines.size()));
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line.empty() || line.starts_with("#version")) continue;
-      if (merges.size() == kMaxMerges) fail(fmt::format("merges.txt: more than {} merges", kMaxMerges), 0);
+      if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges), offset);
       const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) {
-        fail(fmt::format("merges.txt: line {}: expected two tokens with a space between them", number), 0);
-      }
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        refuse("expected two tokens with a space between them", offset);
       merges.emplace_back(line.substr(0, space), line.substr(space + 1));
     }
   }
@@ -127,7 +137,7 @@ class Reader {
   std::string_view text_of(const Token& token) const { return std::string_view(texts_).substr(token.begin, token.length); }
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("tokenizer.json: {}", problem), name_, offset);
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kind_, problem), name_, offset);
   }
 
   void take_model_field(std::string_view key, JsonValue& value) {
@@ -343,6 +353,7 @@ class Reader {
     if (vocabulary_.unk_id < 0) vocabulary_.unk_id = vocabulary_.texts()->find(vocabulary_, *text).value_or(-1);
   }
 
+  std::string_view kind_ = "tokenizer.json";
   std::string name_;
   std::optional<JsonText> text_;
   std::string texts_;  // of the tokens, in their order in the file
@@ -355,11 +366,6 @@ class Reader {
   Vocabulary vocabulary_;
 };
 
-std::string whole(const Source& source) {
-  if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
-  return read_text(source, source.size());
-}
-
 }  // namespace
 
 Vocabulary read_tokenizer_json(const Source& source) { return Reader(source).read(); }
@@ -371,7 +377,7 @@ bool looks_like_tokenizer_json(const Source& source) {
 }
 
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {
-  return Reader(vocab).read_with_merges(whole(merges), options);
+  return Reader(vocab).read_with_merges(merges, options);
 }
 
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
