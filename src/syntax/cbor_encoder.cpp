@@ -129,7 +129,11 @@ void Encoder::value(const Value& value) {
       out.map(entries.size());
       for (const auto* entry : entries) {
         out.text(entry->first);
-        out.value(entry->second);
+        try {
+          out.value(entry->second);
+        } catch (const Error& error) {
+          throw Error(error.kind(), fmt::format("{}: {}", entry->first, error.message()));
+        }
       }
     }
     void operator()(const Value::Pairs& pairs) const {

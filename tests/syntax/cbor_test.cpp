@@ -211,6 +211,17 @@ TEST(Cbor, TheEncoderSortsKeys) {
   EXPECT_EQ(encode(Value::Pairs{{"a", 1}, {2, 3}, {-1, 4}}), map({{number(2), number(3)}, {negative(0), number(4)}, {text("a"), number(1)}}));
 }
 
+TEST(Cbor, TextThatIsNoneIsToldWithItsKeys) {
+  const Value value(Attributes{{"a", Attributes{{"b", Value::Array{"x", "\xff"}}}}});
+  try {
+    encode(value);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.message(), testing::StartsWith("a: b: zTensor holds text in UTF-8"));
+  }
+}
+
 TEST(Cbor, EveryTruncationAndBitFlipDecodesOrIsRefused) {
   const std::string item =
       map({{text("a"), array({number(1000), negative(5), bytes("xyz"), hex("f9 3c 00"), hex("f6")})}, {text("bcd"), map({{number(1), hex("f5")}})}});
