@@ -103,12 +103,12 @@ RopePlan yarn(const Rope& rope) {
   const auto said = rope.scaling.number("attention_factor");
 
   // Between which frequencies, by index, those that stay become those divided by the factor.
-  const auto index_of = [&](std::string_view key, float usual_rotations) {
-    const double rotations = rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(usual_rotations)));
+  const auto index_of = [&](std::string_view key, double usual_rotations) {
+    const double rotations = rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
     return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
   };
-  double low = index_of("beta_fast", 32);
-  double high = index_of("beta_slow", 1);
+  double low = index_of("beta_fast", kYarnBetaFast);
+  double high = index_of("beta_slow", kYarnBetaSlow);
   if (rope.scaling.boolean("truncate").value_or(true)) {
     low = std::floor(low);
     high = std::ceil(high);

@@ -20,6 +20,10 @@ struct RopeOptions {
 // By how much yarn scales attention where nothing else is said: 1 + 0.1 scale ln(factor).
 double yarn_attention(double factor, double scale = 1);
 
+// How often the frequencies turn within the original positions between which yarn blends, where nothing else is said.
+inline constexpr double kYarnBetaFast = 32;
+inline constexpr double kYarnBetaSlow = 1;
+
 // The object with the scaling; null: there is none.
 const Attributes* rope_scaling(const ConfigView& view);
 

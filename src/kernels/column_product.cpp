@@ -1,7 +1,6 @@
 // Products with matrices whose rows are those of x.
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/attention.hpp"
 #include "kernels/product_kernels.hpp"
@@ -25,15 +24,7 @@ FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t r
 
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
   if (const auto add = stored_type(matrix).kernels().add_rows; add != nullptr) return add(matrix, first, last, x, sums);
-  constexpr std::size_t kRows = 4;
-  thread_local AlignedFloats decoded;
-  if (decoded.size() < kRows * matrix.columns) decoded.resize(kRows * matrix.columns);
-  const StoredRows floats = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(decoded.data()), .columns = matrix.columns};
-  for (std::size_t r = first; r < last; r += kRows) {
-    const std::size_t count = std::min(kRows, last - r);
-    decode_rows(matrix, r, count, decoded.data());
-    add_rows(floats, 0, count, x + r, sums);
-  }
+  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) { add_rows(rows, 0, count, x + r, sums); });
 }
 
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y) {

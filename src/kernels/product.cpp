@@ -1,27 +1,16 @@
 #include "kernels/product.hpp"
 
-#include <algorithm>
-#include <vector>
-
 #include "codec/block_type.hpp"
 #include "kernels/stored_type.hpp"
 
 namespace poise {
 namespace {
 
-// Of one token. Rows that are not multiplied straight from their bytes become float32, four at a time.
+// Of one token. Rows that are not multiplied straight from their bytes become float32 first.
 void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);
-  constexpr std::size_t kRows = 4;
-  thread_local std::vector<float> rows;
-  if (rows.size() < kRows * matrix.columns) rows.resize(kRows * matrix.columns);
-  const StoredRows decoded = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(rows.data()), .columns = matrix.columns};
-  for (std::size_t r = first; r < last; r += kRows) {
-    const std::size_t count = std::min(kRows, last - r);
-    decode_part(matrix, {r, r + count, 0, matrix.columns, rows.data(), matrix.columns});
-    multiply_one(decoded, 0, count, x, y + r);
-  }
+  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) { multiply_one(rows, 0, count, x, y + r); });
 }
 
 }  // namespace

@@ -130,8 +130,8 @@ void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t fi
 // How many columns are best multiplied in one call, or a multiple of it.
 inline constexpr std::size_t kColumnsAtOnce = 64;
 
-// A part of that product, of one token, which goes through memory as it is: sums[c] += the sum of x[r] times element c of row r, for r in [first, last)
-// and all columns.
+// Adds a part of that product, of one token: sums[c] += the sum of x[r] times element c of row r, for r in [first, last) and all columns. It reads rows in
+// the order of memory.
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums);
 
 // How many rows are best added in one call: their sums are added to those of the others.

@@ -1,6 +1,10 @@
 // What the files of product kernels offer each other; product.hpp is for everyone else.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/aligned_floats.hpp"
 #include "kernels/product.hpp"
 
 namespace poise {
@@ -46,6 +50,20 @@ struct DecodedPart {
 };
 
 void decode_part(const StoredRows& matrix, const DecodedPart& part);
+
+// Calls visit(rows, r, count) with rows r to r + count of [first, last) as float32, four at a time. Requires: visit() decodes no rows itself.
+template <typename Visit>
+void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
+  constexpr std::size_t kRows = 4;
+  thread_local AlignedFloats decoded;
+  if (decoded.size() < kRows * matrix.columns) decoded.resize(kRows * matrix.columns);
+  const StoredRows rows = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(decoded.data()), .columns = matrix.columns};
+  for (std::size_t r = first; r < last; r += kRows) {
+    const std::size_t count = std::min(kRows, last - r);
+    decode_part(matrix, {r, r + count, 0, matrix.columns, decoded.data(), matrix.columns});
+    visit(rows, r, count);
+  }
+}
 
 // Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple of 32. Numbers
 // that bfloat16 would round to infinity are cut instead; infinities and NaN have no low part.

@@ -12,29 +12,45 @@
 namespace poise {
 namespace {
 
-class Elements final : public ValueCheck {
+// How many elements are bad, and which is the first.
+class BadElements {
  public:
-  explicit Elements(DType dtype) : dtype_(dtype) {}
+  explicit BadElements(DType dtype) : dtype_(dtype) {}
 
-  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
-    const BadValues bad = find_bad_values(dtype_, bytes);
-    if (bad.count > 0 && count_ == 0) first_ = position / bytes_each() + bad.first;
+  // Elements from `begin` on.
+  void see(std::uint64_t begin, std::span<const std::byte> elements) {
+    const BadValues bad = find_bad_values(dtype_, elements);
+    if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
     count_ += bad.count;
   }
 
-  void tell(bool, std::vector<BadValue>& bad) const override {
+  // `place_of` says where an element is.
+  template <typename PlaceOf>
+  void tell(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity = dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
-    bad.push_back({severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), first_ * bytes_each()});
+    bad.push_back({severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), place_of(first_)});
   }
 
  private:
-  std::uint64_t bytes_each() const { return info(dtype_).bits / 8; }
-
   DType dtype_;
   std::uint64_t count_ = 0;
   std::uint64_t first_ = 0;
+};
+
+class Elements final : public ValueCheck {
+ public:
+  explicit Elements(DType dtype) : bytes_each_(info(dtype).bits / 8), bad_(dtype) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position / bytes_each_, bytes); }
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    bad_.tell([&](std::uint64_t element) { return element * bytes_each_; }, bad);
+  }
+
+ private:
+  std::uint64_t bytes_each_;
+  BadElements bad_;
 };
 
 class LastByte final : public ValueCheck {
@@ -100,9 +116,7 @@ class BlockNumbers final : public ValueCheck {
   }
 
   void tell(bool, std::vector<BadValue>& bad) const override {
-    if (count_ == 0) return;
-    const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
-    bad.push_back({Severity::warning, fmt::format("element {} is {}{}", first_, bad_value_name(DType::f32), more), first_ / type_.elements * type_.bytes});
+    bad_.tell([&](std::uint64_t element) { return element / type_.elements * type_.bytes; }, bad);
   }
 
  private:
@@ -111,9 +125,7 @@ class BlockNumbers final : public ValueCheck {
   void look(const std::byte* blocks, std::size_t count) {
     type_.decode(blocks, count, numbers_.data());
     const std::size_t elements = count * type_.elements;
-    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span(numbers_).first(elements)));
-    if (bad.count > 0 && count_ == 0) first_ = seen_ + bad.first;
-    count_ += bad.count;
+    bad_.see(seen_, std::as_bytes(std::span(numbers_).first(elements)));
     seen_ += elements;
   }
 
@@ -121,8 +133,7 @@ class BlockNumbers final : public ValueCheck {
   std::vector<float> numbers_;
   std::vector<std::byte> begun_;  // a block of which the rest comes next
   std::uint64_t seen_ = 0;        // elements
-  std::uint64_t count_ = 0;
-  std::uint64_t first_ = 0;
+  BadElements bad_{DType::f32};
 };
 
 }  // namespace

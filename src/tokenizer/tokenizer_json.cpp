@@ -110,19 +110,17 @@ class Reader {
     auto& merges = vocabulary_.merges;
     const std::size_t bytes = lines.size();
     for (std::size_t number = 1; !lines.empty(); ++number) {
-      const auto refuse = [&](std::string_view problem, std::size_t offset) {
+      const auto refuse = [&, offset = bytes - lines.size()](std::string_view problem) {
         throw Error(ErrorKind::invalid_file, fmt::format("merges.txt: line {}: {}", number, problem), file, offset);
       };
-      const std::size_t offset = bytes - lines.size();
       const std::size_t end = std::min(lines.find('\n'), lines.size());
       std::string_view line = lines.substr(0, end);
       lines.remove_prefix(std::min(end + 1, lines.size()));
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (line.empty() || line.starts_with("#version")) continue;
-      if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges), offset);
+      if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges));
       const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-        refuse("expected two tokens with a space between them", offset);
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) refuse("expected two tokens with a space between them");
       merges.emplace_back(line.substr(0, space), line.substr(space + 1));
     }
   }

@@ -49,6 +49,7 @@ struct Header {
   std::uint64_t metadata_end = 0;
   std::uint64_t end = 0;
   std::uint64_t alignment = kUsualAlignment;
+  bool split = false;  // it is a part of several
 };
 
 Header read_header(const Source& source) {
@@ -62,6 +63,7 @@ Header read_header(const Source& source) {
     if (!header.entries.empty()) header.entries.back().end = begin;
     header.entries.push_back({std::string(key), value.type(), begin});
     if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
+    if (key == "split.count") header.split = value.unsigned_integer().value_or(0) > 1;
   });
   header.metadata_end = reader.end();
   if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
@@ -144,11 +146,11 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   }
 }
 
-// The file as it would be: another header before the data, which begin at `data` in it and at `old_data` in the file.
+// The file as it would be: another header before the data, which begin at `old_data` in the file. Requires: the header outlives this.
 class Edited final : public Source {
  public:
   Edited(SourcePtr file, std::span<const std::byte> header, std::uint64_t old_data)
-      : Source(file->name(), header.size() + (file->size() - old_data)), file_(std::move(file)), header_(header.begin(), header.end()), old_data_(old_data) {}
+      : Source(file->name(), header.size() + (file->size() - old_data)), file_(std::move(file)), header_(header), old_data_(old_data) {}
 
   bool mapped() const override { return false; }
   std::span<const std::byte> bytes() const override { return {}; }
@@ -164,24 +166,24 @@ class Edited final : public Source {
 
  private:
   SourcePtr file_;
-  std::vector<std::byte> header_;
+  std::span<const std::byte> header_;
   std::uint64_t old_data_;
 };
 
 // The file has to open with it, tensors and all: what their shapes must be follows from metadata. Of a split file, whose parts may have other names where
 // they are, the metadata alone. Requires: the header goes as far as the data.
-void require_readable(std::span<const std::byte> header, const Input& input, std::uint64_t old_data) {
+void require_readable(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, bool split) {
   const auto edited = std::make_shared<Edited>(input.source, header, old_data);
   try {
+    if (!split) {
+      read({input.path, edited}, {});
+      return;
+    }
     const SourceRange range(*edited);
     HeaderReader reader(range);
     Metadata metadata(reader);
-    if (metadata.split().count <= 1) {
-      read({input.path, edited}, {});
-    } else {
-      Model model;
-      metadata.give_to(model, {}, input.path.string());
-    }
+    Model model;
+    metadata.give_to(model, {}, input.path.string());
   } catch (const Error& error) {
     throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }
@@ -228,7 +230,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   copy(source, header.metadata_end, header.end, out);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
-  require_readable(out.bytes(), input, data);
+  require_readable(out.bytes(), input, data, header.split);
   if (out.size() == data) return replace_beginning(input, out.bytes());
   FileOutput output(input.path, true);
   output.main().write(out.bytes());

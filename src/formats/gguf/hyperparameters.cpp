@@ -363,12 +363,10 @@ class Writer {
 
   // It reads them of other architectures alone.
   void compare_betas() {
-    constexpr double kUsualFast = 32;
-    constexpr double kUsualSlow = 1;
-    const double fast = number(rope_->find("beta_fast")).value_or(kUsualFast);
-    const double slow = number(rope_->find("beta_slow")).value_or(kUsualSlow);
-    if (std::abs(fast - kUsualFast) <= kClose && std::abs(slow - kUsualSlow) <= kClose) return;
-    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}", kUsualFast, kUsualSlow, fast, slow));
+    const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
+    const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
+    if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
+    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}", kYarnBetaFast, kYarnBetaSlow, fast, slow));
   }
 
   void write_scaling() {

@@ -54,7 +54,7 @@ void rank_by_merges(Forming& of) {
   }
 }
 
-// Does U+2581 stand for spaces? Notes what else the steps do.
+// Tells whether U+2581 stands for spaces, and notes what else the steps do.
 bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kLongest = 1024;  // so that looking for tokens takes no more steps at any place
+constexpr std::size_t kLongest = PrefixTrie::kLongest;
 
 std::size_t last_character(std::string_view text) {
   std::size_t at = text.size() - 1;

@@ -88,7 +88,7 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
   EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("is u32"));
 }
 
-// How many heads there are says how the rows of a matrix lie.
+// The number of heads says in which order a matrix has its rows.
 TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2), u32_entry("llama.block_count", 1),
                  u32_entry("llama.embedding_length", 4), u32_entry("llama.feed_forward_length", 4), u32_entry("llama.context_length", 8)},
