@@ -41,15 +41,15 @@ class BadElements {
 
 class Elements final : public ValueCheck {
  public:
-  explicit Elements(DType dtype) : bytes_each_(info(dtype).bits / 8), bad_(dtype) {}
+  explicit Elements(DType dtype) : bits_(info(dtype).bits), bad_(dtype) {}
 
-  void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position / bytes_each_, bytes); }
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position * 8 / bits_, bytes); }
   void tell(bool, std::vector<BadValue>& bad) const override {
-    bad_.tell([&](std::uint64_t element) { return element * bytes_each_; }, bad);
+    bad_.tell([&](std::uint64_t element) { return element * bits_ / 8; }, bad);
   }
 
  private:
-  std::uint64_t bytes_each_;
+  std::uint64_t bits_;  // an element's
   BadElements bad_;
 };
 
