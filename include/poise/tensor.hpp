@@ -79,6 +79,10 @@ struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
 struct MxScheme;     // tensor/mx_scheme.hpp
 struct BlockType;    // codec/block_type.hpp
 
+// Which way ggml's blocks run: along the rows of a tensor, or along the columns of a matrix, of which the transposed one is stored (so llama.cpp has the
+// matrices of a GPT-2).
+enum class BlocksAlong : std::uint8_t { rows, columns };
+
 // How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
 class TensorLayout {
  public:
@@ -96,7 +100,7 @@ class TensorLayout {
   TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(Scheme(std::move(groups))) {}
   TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(Scheme(std::move(mx))) {}
   // Blocks of ggml's. Requires: a row of block_types().
-  explicit TensorLayout(const BlockType& blocks) : scheme_(Scheme(&blocks)) {}
+  explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows) : scheme_(Scheme(Blocks{&blocks, along})) {}
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -110,13 +114,17 @@ class TensorLayout {
   const GroupScheme* groups() const;
   const MxScheme* mx() const;
   const BlockType* blocks() const;
+  BlocksAlong blocks_along() const;  // rows for other kinds
   // The files says of these that columns ascend. False for other kinds.
   bool is_ascending() const;
 
  private:
+  struct Blocks {
+    const BlockType* type;
+    BlocksAlong along;
+  };
   using Other = std::shared_ptr<const std::string>;
-  using Scheme =
-      std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, const BlockType*, Other>;
+  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, Blocks, Other>;
   template <typename Kind>
   const Kind* get_if() const {
     return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;
@@ -144,7 +152,7 @@ struct Tensor {
 
 // What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo", "quantized_group" (in the words of
 // zTensor 1.1 or of zt.quant_group/1), "zt.mx/1",
-// "gguf.<type>/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
+// "gguf.<type>/1", "poise.<type>.columns/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
 // attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 

@@ -21,6 +21,7 @@
 #include "views/mx.hpp"
 #include "views/quantize.hpp"
 #include "views/sparse.hpp"
+#include "views/transposed.hpp"
 
 namespace poise {
 namespace {
@@ -276,6 +277,17 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
   }
 }
 
+// Does the target hold the transposed matrix?
+bool is_transposed_in(const Format& target, const Model& model, const Tensor& tensor) {
+  return target.transposes != nullptr && tensor.shape.size() == 2 && has_float_elements(tensor) && target.transposes(model, tensor.name);
+}
+
+// The transposed matrix: what was blocks of rows is numbers. Requires: has_float_elements(matrix).
+Tensor along_columns(const Tensor& matrix) {
+  const bool columns = matrix.layout.blocks_along() == BlocksAlong::columns;
+  return transposed(columns ? matrix : make_dense_tensor(matrix));
+}
+
 Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance, const Format& target, Transformed& result) {
   if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
   if (!type) return laid_out(tensor, target);
@@ -341,10 +353,14 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
       result.model.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, kUnusedOutput), {}, {}});
       continue;
     }
-    const auto type = types.wanted(tensor);
+    const std::optional<Tensor> turned = is_transposed_in(target, model, tensor) ? std::optional(along_columns(tensor)) : std::nullopt;
+    const Tensor& rows = turned ? *turned : tensor;  // that become blocks
+    const auto type = types.wanted(rows);
     if (type && type->quantized() && is_quantized(tensor)) again.push_back(tensor.name);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
-    const Tensor& made = result.model.add(with_parts_beside_data(transformed(tensor, type, importance.of(tensor, type), target, result), tensor));
+    const bool along = turned && type && type->blocks != nullptr;
+    Tensor output = transformed(along ? rows : tensor, type, importance.of(rows, type), target, result);
+    const Tensor& made = result.model.add(with_parts_beside_data(along ? transposed(std::move(output)) : std::move(output), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }

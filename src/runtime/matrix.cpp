@@ -19,6 +19,7 @@
 #include "views/blocks.hpp"
 #include "views/dense.hpp"
 #include "views/mx.hpp"
+#include "views/transposed.hpp"
 
 namespace poise {
 namespace {
@@ -128,7 +129,7 @@ StoredForm stored_form(const Tensor& tensor) {
   if (is_mx(tensor)) {
     if (const auto form = mx_storage(tensor)) return *form;
   }
-  if (has_decoded_blocks(tensor)) {
+  if (has_decoded_blocks(tensor) && tensor.layout.blocks_along() == BlocksAlong::rows) {
     check_block_parts(tensor);
     return {{.storage = Storage::blocks, .blocks = tensor.layout.blocks()}, tensor.require("data").blob};
   }
@@ -174,6 +175,9 @@ std::unique_ptr<Matrix> load_rows(const Tensor& tensor, std::size_t rows, Orient
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
   if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
+  // The columns are what makes an output, and they are stored as rows.
+  const bool turned = orientation == Orientation::in_out && tensor.shape.size() == 2 && tensor.layout.blocks_along() == BlocksAlong::columns;
+  if (turned) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
   return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
 }
 

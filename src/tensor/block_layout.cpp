@@ -12,33 +12,44 @@
 namespace poise {
 namespace {
 
-// In the order of block_types().
-const std::vector<std::string>& layout_names() {
-  static const auto names = [] {
-    std::vector<std::string> all;
-    for (const BlockType& type : block_types()) all.push_back(fmt::format("gguf.{}/1", type.name));
+struct NamedLayout {
+  const BlockType* type;
+  BlocksAlong along;
+  std::string name;
+};
+
+const std::vector<NamedLayout>& named_layouts() {
+  static const auto layouts = [] {
+    std::vector<NamedLayout> all;
+    for (const BlockType& type : block_types()) {
+      all.push_back({&type, BlocksAlong::rows, fmt::format("gguf.{}/1", type.name)});
+      all.push_back({&type, BlocksAlong::columns, fmt::format("poise.{}.columns/1", type.name)});
+    }
     return all;
   }();
-  return names;
+  return layouts;
 }
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-}  // namespace
-
-std::string_view block_layout_name(const BlockType& type) { return layout_names()[static_cast<std::size_t>(&type - block_types().data())]; }
-
-const BlockType* block_type_of_layout(std::string_view name) {
-  const auto found = std::ranges::find(layout_names(), name);
-  return found == layout_names().end() ? nullptr : &block_types()[static_cast<std::size_t>(found - layout_names().begin())];
-}
-
-std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape) {
-  if (shape.empty() || shape.back() % type.elements != 0) return std::nullopt;
+// The bytes of a tensor of that shape, of which that many neighbours are a row, or a column. Nothing where these are no whole blocks, or on overflow.
+std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
+  if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;
   const auto elements = element_count(shape);
   return elements ? checked_mul(*elements / type.elements, type.bytes) : std::nullopt;
+}
+
+}  // namespace
+
+std::string_view block_layout_name(const BlockType& type, BlocksAlong along) {
+  return std::ranges::find_if(named_layouts(), [&](const NamedLayout& one) { return one.type == &type && one.along == along; })->name;
+}
+
+std::optional<TensorLayout> block_layout_named(std::string_view name) {
+  const auto found = std::ranges::find(named_layouts(), name, &NamedLayout::name);
+  return found == named_layouts().end() ? std::nullopt : std::optional(TensorLayout(*found->type, found->along));
 }
 
 void check_block_parts(const Tensor& tensor) {
@@ -46,8 +57,11 @@ void check_block_parts(const Tensor& tensor) {
   const Part* data = tensor.part("data");
   if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected the one part data");
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
-  const auto bytes = block_bytes(type, tensor.shape);
-  if (!bytes) fail(tensor, fmt::format("rows of shape {} are no whole blocks of {} elements", to_string(tensor.shape), type.elements));
+  const bool columns = tensor.layout.blocks_along() == BlocksAlong::columns;
+  if (columns && tensor.shape.size() != 2) fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
+  const auto bytes = block_bytes(type, tensor.shape, columns ? tensor.shape.front() : tensor.shape.empty() ? 1 : tensor.shape.back());
+  if (!bytes)
+    fail(tensor, fmt::format("{} of shape {} are no whole blocks of {} elements", columns ? "columns" : "rows", to_string(tensor.shape), type.elements));
   if (*bytes != data->blob->size()) fail(tensor, fmt::format("data: shape {} needs {} bytes, found {}", to_string(tensor.shape), *bytes, data->blob->size()));
 }
 

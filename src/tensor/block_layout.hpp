@@ -1,6 +1,7 @@
-// Tensors of ggml's blocks: one part "data" of u8, in which each row is whole blocks of a type of codec/block_type.hpp.
+// Tensors of ggml's blocks: one part "data" of u8, in which each row is whole blocks of a type of codec/block_type.hpp; or each column of a matrix, one after
+// the other.
 //
-// zTensor 2 names them `gguf.<type>/1`, and so does Poise; the shape counts elements.
+// zTensor 2 names those of rows `gguf.<type>/1`, and so does Poise; those of columns are `poise.<type>.columns/1`. The shape counts elements.
 #pragma once
 
 #include <optional>
@@ -14,13 +15,10 @@
 namespace poise {
 
 // "gguf.q4_k/1"
-std::string_view block_layout_name(const BlockType& type);
+std::string_view block_layout_name(const BlockType& type, BlocksAlong along);
 
-// Null: no type that Poise knows is called so.
-const BlockType* block_type_of_layout(std::string_view name);
-
-// The bytes of a tensor of that shape; nothing where rows are no whole blocks, or on overflow.
-std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape);
+// Nothing: no blocks that Poise knows are called so.
+std::optional<TensorLayout> block_layout_named(std::string_view name);
 
 // Throws invalid_file (without path) naming tensor and part where the part is missing, not alone, no u8, or of another size than the shape needs.
 // Requires: tensor.layout.blocks() is not null.

@@ -72,7 +72,7 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
   }
   if (kind != Layout::other) return kind;
   if (name == kMxLayout && types_known) return read_mx_scheme(tensor);
-  if (const BlockType* blocks = block_type_of_layout(name)) return TensorLayout(*blocks);
+  if (auto blocks = block_layout_named(name)) return *blocks;
   return TensorLayout::other(std::string(name));
 }
 
@@ -125,7 +125,7 @@ Layout TensorLayout::kind() const {
     Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
     Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
     Layout operator()(const std::shared_ptr<const MxScheme>&) const { return Layout::other; }
-    Layout operator()(const BlockType*) const { return Layout::other; }
+    Layout operator()(const Blocks&) const { return Layout::other; }
     Layout operator()(const Other&) const { return Layout::other; }
   };
   return scheme_ ? std::visit(KindOf(), *scheme_) : Layout::dense;
@@ -133,7 +133,7 @@ Layout TensorLayout::kind() const {
 
 std::string_view TensorLayout::name() const {
   if (const auto* other = get_if<Other>()) return **other;
-  if (blocks() != nullptr) return block_layout_name(*blocks());
+  if (blocks() != nullptr) return block_layout_name(*blocks(), blocks_along());
   return mx() != nullptr ? kMxLayout : to_string(kind());
 }
 
@@ -151,8 +151,13 @@ const GroupScheme* TensorLayout::groups() const { return pointee(get_if<std::sha
 const MxScheme* TensorLayout::mx() const { return pointee(get_if<std::shared_ptr<const MxScheme>>()); }
 
 const BlockType* TensorLayout::blocks() const {
-  const auto* found = get_if<const BlockType*>();
-  return found == nullptr ? nullptr : *found;
+  const auto* found = get_if<Blocks>();
+  return found == nullptr ? nullptr : found->type;
+}
+
+BlocksAlong TensorLayout::blocks_along() const {
+  const auto* found = get_if<Blocks>();
+  return found == nullptr ? BlocksAlong::rows : found->along;
 }
 
 bool TensorLayout::is_ascending() const {

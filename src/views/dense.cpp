@@ -10,6 +10,7 @@
 #include "views/group_quantize.hpp"
 #include "views/mx.hpp"
 #include "views/sparse.hpp"
+#include "views/transposed.hpp"
 
 namespace poise {
 namespace {
@@ -28,6 +29,10 @@ BlobPtr elements_of(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) return make_decoded_blob(tensor);
   if (tensor.layout == Layout::quantized_group) return make_group_decoded_blob(tensor);
   if (is_mx(tensor)) return make_mx_decoded_blob(tensor);
+  if (tensor.layout.blocks_along() == BlocksAlong::columns) {
+    check_block_parts(tensor);
+    return transposed(make_dense_tensor(transposed(tensor))).require("data").blob;
+  }
   if (tensor.layout.blocks() != nullptr) return make_block_decoded_blob(tensor);
   if (!is_sparse(tensor)) return tensor.require("data").blob;
   return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);

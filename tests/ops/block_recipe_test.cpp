@@ -74,6 +74,31 @@ TEST(BlockRecipe, TheOutputGetsMoreBits) {
   EXPECT_EQ(type("q8_0:mix", model_of(2), "lm_head.weight"), "q8_0");
 }
 
+// The types are those that llama-quantize gave a GPT-2 of 9 layers, whose embedding is the output.
+TEST(BlockRecipe, KnowsGpt2) {
+  Model model;
+  model.card.model_type = "gpt2";
+  model.config.emplace();
+  model.config->num_hidden_layers = 9;
+  model.config->num_attention_heads = model.config->num_key_value_heads = 4;
+  const auto add = [&](const std::string& name) {
+    return &model.add(make_dense(name, {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+  };
+  const auto types = [&](std::string_view recipe, std::string_view matrix) {
+    const BlockRecipe chooser(recipe, model);
+    std::string result;
+    for (int i = 0; i < 9; ++i)
+      result += fmt::format("{}{}", i == 0 ? "" : " ", chooser.type_for(*add(fmt::format("transformer.h.{}.{}.weight", i, matrix)), false).name);
+    return result;
+  };
+  const std::string mixed = "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k q6_k";
+  EXPECT_EQ(types("q4_k_m", "attn.c_attn"), mixed);
+  EXPECT_EQ(types("q4_k_s", "mlp.c_proj"), "q5_k " + repeated("q4_k", 8));
+  EXPECT_EQ(types("q4_k_m", "mlp.c_fc"), repeated("q4_k", 9));
+  EXPECT_EQ(types("q3_k_m", "attn.c_proj"), repeated("q4_k", 9));
+  EXPECT_EQ(BlockRecipe("q3_k_m", model).type_for(*add("transformer.wte.weight"), false).name, "q6_k");
+}
+
 // The types are those that llama-quantize gave a Mixtral of 8 layers with 8 experts, and 8 heads for 2 keys.
 TEST(BlockRecipe, EightExpertsGetMoreBits) {
   Model model = model_of(8);

@@ -10,7 +10,7 @@
 #include "formats/gguf/plus_one.hpp"
 #include "formats/gguf/row_order.hpp"
 #include "views/dense.hpp"
-#include "views/strided.hpp"
+#include "views/transposed.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -31,17 +31,10 @@ Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrderOf to
 
 Tensor with_one(const Tensor& tensor, One one) { return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one)); }
 
-// Requires: a dense matrix.
-Tensor transposed(const Tensor& tensor) {
-  const DType dtype = element_type(tensor);
-  const unsigned item = info(dtype).bits / 8;
-  const auto row_bytes = static_cast<std::int64_t>(tensor.shape[1] * item);
-  const Shape shape{tensor.shape[1], tensor.shape[0]};
-  return make_dense(tensor.name, shape, dtype,
-                    make_strided_blob(tensor.require("data").blob, {.shape = shape, .strides = {item, row_bytes}, .item_bytes = item}));
+// Which transposed() takes, and gives a matrix of numbers or of blocks of rows.
+bool has_stored_columns(const Tensor& tensor) {
+  return tensor.layout == Layout::dense || (tensor.layout.blocks() != nullptr && tensor.layout.blocks_along() == BlocksAlong::columns);
 }
-
-bool is_plain_matrix(const Tensor& tensor) { return tensor.shape.size() == 2 && tensor.layout == Layout::dense; }
 
 }  // namespace
 
@@ -55,8 +48,8 @@ std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads) {
       if (!has_float_elements(tensor)) return std::nullopt;
       return with_one(tensor, One::taken_away);
     case Change::transposed:
-      if (tensor.shape.size() != 2 || !has_float_elements(tensor)) return std::nullopt;
-      return transposed(make_dense_tensor(tensor));
+      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && tensor.layout.blocks() == nullptr)) return std::nullopt;
+      return transposed(std::move(tensor));
   }
   return std::nullopt;
 }
@@ -71,7 +64,7 @@ Tensor done(Tensor tensor, Change change, const Heads& heads) {
       if (!has_float_elements(tensor)) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
       return with_one(tensor, One::added);
     case Change::transposed:
-      if (is_plain_matrix(tensor)) return transposed(tensor);
+      if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
       throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {} ({}): llama.cpp has the matrix transposed, and blocks of rows are none of columns",
                                                       tensor.name, storage_name(tensor)))
           .with({.kind = Remedy::Kind::dtype, .value = "f32"});

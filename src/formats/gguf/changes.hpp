@@ -16,8 +16,8 @@ struct Heads {
   std::uint64_t keys = 0;
 };
 
-// A tensor as llama.cpp has it, put back. Nothing where its type or shape do not let it be: it is no such tensor, and stays what it is. Blocks of a
-// transposed matrix are decoded. Throws invalid_file (without path) for rows that are not those heads. Of stacked tensors these are the parts.
+// A tensor as llama.cpp has it, put back. Nothing where its type or shape do not let it be: it is no such tensor, and stays what it is. Throws
+// invalid_file (without path) for rows that are not those heads. Of stacked tensors these are the parts.
 std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads);
 
 // The tensor of llama.cpp for one of transformers. Throws unsupported where that cannot be made. Requires: the tensor is dense, or blocks.

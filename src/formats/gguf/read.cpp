@@ -153,7 +153,6 @@ class TensorAdder {
     if (take_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
       if (auto put_back = undone(stored, known->change, heads_)) {
-        if (known->change == Change::transposed && stored.layout != Layout::dense) warn_of_decoded(info);
         stored = std::move(*put_back);
         stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
       }
@@ -183,12 +182,6 @@ class TensorAdder {
     if (!std::ranges::all_of(factors, [](float factor) { return std::isfinite(factor); })) return false;
     factors_.*(row->factors) = std::move(factors);
     return true;
-  }
-
-  // The matrix has its rows along the wrong axis, and blocks are of rows.
-  void warn_of_decoded(const TensorInfo& info) const {
-    model_.warnings.push_back({Severity::warning, fmt::format("gguf: tensor {}: its blocks are read as numbers: the matrix is stored transposed", info.name),
-                               file_->source->name(), info.position});
   }
 
   const BlockType* readable_blocks(const TensorInfo& info) const {

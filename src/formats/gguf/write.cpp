@@ -100,6 +100,10 @@ class Preparer {
     if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
+    if (changed.layout.blocks_along() == BlocksAlong::columns) {
+      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: its blocks of {} run along columns", tensor.name, storage_name(tensor)))
+          .with({.kind = Remedy::Kind::dtype, .value = "f32"});
+    }
     Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed), changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName) {
       throw Error(ErrorKind::unsupported,
@@ -318,6 +322,12 @@ class File final : public PreparedFile {
 };
 
 }  // namespace
+
+bool transposes(const Model& model, std::string_view tensor) {
+  const Architecture* architecture = architecture_of(model.card.model_type);
+  const auto name = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
+  return name && name->change == Change::transposed && architecture_for(model) != nullptr;
+}
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) { return std::make_unique<File>(model, options); }
 

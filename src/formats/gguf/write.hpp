@@ -7,6 +7,9 @@
 
 namespace poise::gguf {
 
+// Does llama.cpp have this matrix of the model transposed?
+bool transposes(const Model& model, std::string_view tensor);
+
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options);
 
 }  // namespace poise::gguf

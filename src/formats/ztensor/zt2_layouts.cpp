@@ -67,7 +67,7 @@ void check_sparse(const Tensor& tensor) {
 constexpr std::string_view kBlockElements = "elems_per_block";
 constexpr std::string_view kBlockBytes = "block_bytes";
 
-// gguf.<type>/1: ggml's blocks.
+// ggml's blocks.
 void check_gguf(const Tensor& tensor) {
   require_roles(tensor, {"data"});
   const Part& data = tensor.require("data");
@@ -81,12 +81,13 @@ void check_gguf(const Tensor& tensor) {
 }
 
 // Blocks of a type that is known say their size by it.
-void take_blocks(Tensor& tensor, const BlockType& type) {
+void take_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
+  const BlockType& type = *layout.blocks();
   if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
     fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes", type.name, type.elements, type.bytes));
   }
-  tensor.layout = TensorLayout(type);
+  tensor.layout = std::move(layout);
   tensor.attributes.erase(kBlockElements);
   tensor.attributes.erase(kBlockBytes);
 }
@@ -220,7 +221,7 @@ void check_layout2(const Tensor& tensor) {
 
 bool is_known_layout2(std::string_view layout) {
   constexpr std::array kKnown = {std::string_view("dense"), kCsr, kCoo, kQuantGroup, kMxLayout, kAffineLayout};
-  return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout);
+  return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout) || block_layout_named(layout);
 }
 
 void from_stored2(Tensor& tensor, std::string_view layout) {
@@ -234,7 +235,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
     tensor.layout = read_mx_scheme(tensor);
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
-    if (const BlockType* type = block_type_of_layout(layout)) take_blocks(tensor, *type);
+    if (auto blocks = block_layout_named(layout)) take_blocks(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
   if (!has_unknown_type(tensor)) from_stored_affine(tensor);

@@ -10,12 +10,14 @@
 #include <poise/format.hpp>
 #include <poise/values.hpp>
 
+#include "codec/block_type.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
+#include "ops/transform.hpp"
 #include "support/bytes.hpp"
 #include "support/errors.hpp"
 #include "support/model_files.hpp"
@@ -223,7 +225,8 @@ TEST(GgufArchitectures, MatricesOfGpt2AreTransposed) {
   EXPECT_EQ(stored(model, "blk.0.ffn_up.weight"), "a1b2c3d4e5f6");
 }
 
-TEST(GgufArchitectures, BlocksOfTransposedMatricesAreDecoded) {
+// They stay what they are, and run along columns.
+TEST(GgufArchitectures, BlocksOfTransposedMatricesStay) {
   const std::string block = std::string("\x00\x3c", 2) + std::string(32, '\x03');  // q8_0: scale 1, codes 3
   const std::string other = std::string("\x00\x3c", 2) + std::string(32, '\x04');
   const Model model = read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, block + other}}).bytes());
@@ -232,8 +235,37 @@ TEST(GgufArchitectures, BlocksOfTransposedMatricesAreDecoded) {
   EXPECT_EQ(tensor->shape, (Shape{32, 2}));
   EXPECT_EQ(values(*tensor)[0], 3);
   EXPECT_EQ(values(*tensor)[1], 4);
-  ASSERT_EQ(model.warnings.size(), 1U);
-  EXPECT_THAT(model.warnings[0].message, HasSubstr("blk.0.attn_output.weight: its blocks are read as numbers"));
+  EXPECT_EQ(tensor->layout.name(), "poise.q8_0.columns/1");
+  EXPECT_THAT(model.warnings, IsEmpty());
+  EXPECT_EQ(stored(model, "blk.0.attn_output.weight"), block + other);
+}
+
+// The codes are those of llama.cpp's matrix: the largest of each column is 127 scales.
+TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
+  Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
+  std::vector<float> numbers;
+  for (int in = 0; in < 32; ++in) numbers.insert(numbers.end(), {in == 0 ? 127.0F : static_cast<float>(in), in == 0 ? -254.0F : 2.0F});
+  model.add(make_tensor("transformer.h.0.mlp.c_proj.weight", {32, 2}, numbers));
+  std::string expected = std::string("\x00\x3c\x7f", 3);  // 1 as float16, 127
+  for (char in = 1; in < 32; ++in) expected += in;
+  expected += std::string("\x00\x40\x81", 3) + std::string(31, '\x01');  // 2, -127
+  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q8_0")}});
+  EXPECT_EQ(stored(made.model, "blk.0.ffn_down.weight"), expected);
+  EXPECT_EQ(made.model.find("transformer.h.0.mlp.c_proj.weight")->shape, (Shape{32, 2}));
+  EXPECT_EQ(made.quantized.front().bytes_out, 68U);
+}
+
+// Blocks of columns are none of rows.
+TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
+  const Model gpt2 = read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
+  Model model =
+      model_of(R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 32, "max_position_embeddings": 4})", "llama");
+  Tensor columns = *gpt2.find("transformer.h.0.attn.c_proj.weight");
+  columns.name = "model.layers.0.mlp.up_proj.weight";
+  model.add(columns);
+  const Error error = support::error_of([&] { support::written(model, kGguf); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_THAT(error.message(), HasSubstr("its blocks of q8_0 run along columns"));
 }
 
 TEST(GgufArchitectures, BlocksOfGpt2AreNotWritten) {

@@ -482,12 +482,17 @@ def quantized(corpus):
                                 ("scales without their type", {"exponent": None}, "f8_e8m0"), ("data of bool", {"kind": "bool"}, "bool")):
         corpus.refused("mx: " + name, mx(**changes), word, TENSOR)
 
-    def gguf(data=34, drop=None, more=None, layout="gguf.q8_0/1", **changes):
+    def gguf(data=34, drop=None, more=None, layout="gguf.q8_0/1", shape=(32,), **changes):
         attributes = without({"elems_per_block": 32, "block_bytes": 34, **changes}, drop)
-        return one({"shape": [32], "layout": layout, "parts": {"data": part("u8", 4096, data, **(more or {}))}, "attributes": attributes},
+        return one({"shape": list(shape), "layout": layout, "parts": {"data": part("u8", 4096, data, **(more or {}))}, "attributes": attributes},
                    blobs={4096: bytes(data)}, at=8192)
 
     corpus.valid("gguf", gguf())
+    columns = "poise.q8_0.columns/1"
+    corpus.valid("blocks of columns", gguf(layout=columns, shape=(32, 1)))
+    for name, shape in (("rows", (1, 32)), ("no matrix", (32,)), ("three dimensions", (32, 1, 1)), ("half a column", (16, 2))):
+        corpus.refused("blocks of columns: " + name, gguf(layout=columns, shape=shape), "columns", TENSOR)
+    corpus.refused("blocks of columns: no elems_per_block", gguf(layout=columns, shape=(32, 1), drop="elems_per_block"), "elems_per_block", TENSOR)
     corpus.listed("gguf of an unknown type", gguf(layout="gguf.q9_9/1"))
     for name, changes, word in (("33 bytes", {"data": 33}, "data"), ("0 elements", {"elems_per_block": 0}, "elems_per_block"),
                                 ("0 bytes", {"block_bytes": 0}, "block_bytes"), ("no elems_per_block", {"drop": "elems_per_block"}, "elems_per_block"),

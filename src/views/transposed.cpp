@@ -1,0 +1,24 @@
+#include "views/transposed.hpp"
+
+#include <cstdint>
+#include <utility>
+
+#include "views/strided.hpp"
+
+namespace poise {
+
+Tensor transposed(Tensor matrix) {
+  const Shape shape{matrix.shape[1], matrix.shape[0]};
+  if (const BlockType* blocks = matrix.layout.blocks()) {
+    const bool columns = matrix.layout.blocks_along() == BlocksAlong::columns;
+    matrix.layout = TensorLayout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
+    matrix.shape = shape;
+    return matrix;
+  }
+  const Part& data = matrix.require("data");
+  const unsigned item = info(data.dtype).bits / 8;
+  const auto row_bytes = static_cast<std::int64_t>(matrix.shape[1] * item);
+  return make_dense(matrix.name, shape, data.dtype, make_strided_blob(data.blob, {.shape = shape, .strides = {item, row_bytes}, .item_bytes = item}));
+}
+
+}  // namespace poise
