@@ -16,7 +16,7 @@ namespace poise {
 namespace {
 
 // Keys that change what a type computes, of models that Poise does not run.
-constexpr std::array<std::string_view, 4> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale", "long_mscale"};
+constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale", "long_mscale", "attn_factor"};
 
 [[noreturn]] void refuse(std::string reason, ErrorKind kind = ErrorKind::invalid_file) { throw Error(kind, std::move(reason), {}); }
 

@@ -18,6 +18,7 @@ constexpr std::string_view kCausal = "attention.causal";
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
+constexpr std::string_view kPlainFactor = "attn_factor";  // in rope_scaling: that key, where it is no part of what a type computes
 constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
 constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 constexpr std::string_view kRotating = "rope.dimension_count";
@@ -181,6 +182,12 @@ class Reader {
     }
     if (!factors.every.empty() && !scaling) {
       scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta), integer(map_.find("max_position_embeddings")));
+    }
+    // llama.cpp multiplies by it whatever the type is. transformers has no such key, and a model with one is not run.
+    const auto attention = number(entries_.find(key(kAttentionFactor)));
+    if (architecture_.rotates && attention && *attention != 1) {
+      if (!scaling) scaling = Attributes{{"rope_type", "default"}};
+      scaling->set(std::string(kPlainFactor), *take({kAttentionFactor, {}, KeyRow::Kind::number}));
     }
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
   }
@@ -373,6 +380,13 @@ class Writer {
     if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
       differ(fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does", architecture_.name));
     }
+    write_scaling_of_type();
+    if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor); plain != nullptr && written(kAttentionFactor) == nullptr) {
+      write_value({kAttentionFactor, {}, KeyRow::Kind::number}, plain);
+    }
+  }
+
+  void write_scaling_of_type() {
     const std::string* type = rope_ == nullptr ? nullptr : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {

@@ -394,6 +394,17 @@ TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
   EXPECT_EQ(*other.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 2.2772589}}));
 }
 
+// llama.cpp multiplies by it without yarn, too, and transformers has no word for that.
+TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
+  const Model model = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 2)}), {}).bytes());
+  EXPECT_EQ(*model.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "default"}, {"attn_factor", 2.0}}));
+  EXPECT_EQ(*read_again(model).config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
+  const Error error = support::error_of([&] { family_of(model).plan(config_view(model)); });
+  EXPECT_THAT(error.message(), HasSubstr("attn_factor, which is not supported"));
+  const Model one = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());
+  EXPECT_EQ(one.config_json.find("rope_scaling"), nullptr);
+}
+
 TEST(GgufArchitectures, WindowsOfLayers) {
   const auto types = [](const Entry& pattern) {
     const Model model = read(file_of(entries("gemma3", {u32_entry("gemma3.attention.sliding_window", 8), pattern}), {}).bytes());
