@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -214,7 +215,10 @@ struct Origin {
   std::string format;                         // "alt-v2", "safetensors", "huggingface", ...
   std::uint64_t size = 0;                     // bytes of all files
   std::vector<std::filesystem::path> files;   // every file that was opened
+  std::string recipe = {};                    // by which its tensors got their types, where a GGUF file says one: "q4_k_m"
   std::vector<FileDigest> file_digests = {};  // of those of them that have one as a whole
+  // By key, the types of attributes that the format has several types for where their values do not tell: "u8", "[i16]". Its own writer keeps them.
+  std::map<std::string, std::string> attribute_types = {};
 };
 
 class Model {

@@ -144,6 +144,7 @@ void print_table(const Model& model, const Options& options) {
   fmt::print("{}\n", printable(options.path));
   print_field("format", model.origin.format);
   print_field("size", fmt::format("{} ({} bytes)", human_bytes(model.origin.size), grouped(model.origin.size)));
+  if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));

@@ -208,6 +208,7 @@ class Importances {
     const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
     Importance weights = matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
     used_ = used_ || weights != nullptr;
+    if (weights == nullptr) without_.push_back(tensor.name);
     return weights;
   }
 
@@ -216,8 +217,17 @@ class Importances {
     throw Error(ErrorKind::bad_argument, "imatrix: it names no tensor that becomes blocks, so it is of another model");
   }
 
+  // What became blocks by ggml's own rule although there is a file of weights.
+  const std::vector<std::string>& without() const { return without_; }
+
+  void tell(Attributes& attributes) const {
+    if (!matrix_) return;
+    for (const auto& [key, value] : matrix_->told()) attributes.set(key, value);
+  }
+
  private:
   bool used_ = false;
+  std::vector<std::string> without_;
   std::string model_type_;
   std::optional<gguf::ImportanceMatrix> matrix_;
 };
@@ -364,10 +374,13 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }
+  if (!options.recipe.empty() || !result.quantized.empty() || !result.casts.empty()) result.model.origin.recipe = options.recipe;
   selection.require_all_used();
   types.require_all_used();
   importance.require_used();
+  importance.tell(result.model.attributes);
   warn(result.model, again, "its codes are quantized again, and errors add up; what is lost is measured against these codes");
+  warn(result.model, importance.without(), "the importance matrix has no weights for it, so it is quantized without");
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
   warn(result.model, types.spared(), "vectors are not quantized, so it is f32");
   warn_of_lost_parts(result.model, bereft);

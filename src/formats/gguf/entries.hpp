@@ -13,8 +13,8 @@ namespace poise::gguf {
 
 class Entries {
  public:
-  // Requires: the key is not there.
-  void add(std::string key, Value value) { list_.emplace_back(std::move(key), std::move(value)); }
+  // Requires: the key is not there. Returns the value until entries change.
+  const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
 
   // Null where it was never added, or has been taken.
   const Value* find(std::string_view key) const;

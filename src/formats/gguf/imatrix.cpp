@@ -11,6 +11,7 @@
 #include <poise/format.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/input.hpp"
@@ -22,6 +23,8 @@ namespace {
 
 constexpr std::string_view kSums = ".in_sum2";
 constexpr std::string_view kCounts = ".counts";
+constexpr std::string_view kDatasets = "imatrix.datasets";
+constexpr std::string_view kChunks = "imatrix.chunk_count";
 
 std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor)) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name), path);
@@ -42,6 +45,13 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
     read_older(path);
   }
   if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
+}
+
+void ImportanceMatrix::tell(std::string_view dataset, std::uint64_t chunks) {
+  told_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
+  if (!dataset.empty() && is_utf8(dataset)) told_.set("quantize.imatrix.dataset", std::string(dataset));
+  told_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
+  if (chunks > 0) told_.set("quantize.imatrix.chunks_count", chunks);
 }
 
 void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
@@ -68,6 +78,12 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
     add(std::move(name), std::move(sums));
   }
+  const Value* datasets = model.attributes.find(kDatasets);
+  const auto* list = datasets == nullptr ? nullptr : datasets->get_if<Value::Array>();
+  const auto* dataset = list == nullptr || list->empty() ? nullptr : list->front().get_if<std::string>();
+  const Value* chunks = model.attributes.find(kChunks);
+  const auto* count = chunks == nullptr ? nullptr : chunks->get_if<std::uint64_t>();
+  tell(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
 }
 
 void ImportanceMatrix::read_older(const std::filesystem::path& path) {
@@ -89,6 +105,9 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
     for (float& weight : weights) weight = calls > 0 ? in.f32("value") / static_cast<float>(calls) : in.f32("value");
     add(std::move(name), std::move(weights));
   }
+  const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
+  const std::string_view dataset = in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
+  tell(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
 std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor, std::string_view model_type, std::size_t columns,

@@ -1,7 +1,7 @@
 // Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measured it.
 //
 // GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; of each i32 length, name,
-// i32 calls, i32 values, f32 values. Source: llama.cpp's tools/imatrix, v0.5.0.
+// i32 calls, i32 values, f32 values; then, in newer ones, i32 chunks, i32 length, data set. Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <poise/value.hpp>
 
 namespace poise::gguf {
 
@@ -22,12 +24,18 @@ class ImportanceMatrix {
   // `columns` nor that many for each of `matrices`, which a tensor has stacked.
   std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type, std::size_t columns, std::size_t matrices = 1) const;
 
+  // What llama-quantize writes of it into the files that it makes: "quantize.imatrix.file" without its directories, "dataset", "entries_count", "chunks_count".
+  const Attributes& told() const { return told_; }
+
  private:
   void read_gguf(const std::filesystem::path& path);
   void read_older(const std::filesystem::path& path);
   void add(std::string name, std::vector<float> weights);
 
+  void tell(std::string_view dataset, std::uint64_t chunks);
+
   std::string path_;
+  Attributes told_;
   std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by the names of GGUF
 };
 

@@ -1,7 +1,9 @@
 #include "formats/gguf/key_values.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -73,6 +75,10 @@ std::string text_of(const Value& value) {
 
 void append(ByteWriter& out, ValueType type, const Value& value) {
   switch (type) {
+    case ValueType::u8:
+    case ValueType::i8: return out.u8(static_cast<std::uint8_t>(bits_of(value)));
+    case ValueType::u16:
+    case ValueType::i16: return out.u16(static_cast<std::uint16_t>(bits_of(value)));
     case ValueType::u32:
     case ValueType::i32: return out.u32(static_cast<std::uint32_t>(bits_of(value)));
     case ValueType::u64:
@@ -84,7 +90,56 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
   }
 }
 
+// Is the value one of the type, which is no array?
+bool is_one(const Value& value, ValueType type) {
+  const auto in = [&]<typename Number>(Number) {
+    if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);
+    const auto* negative = value.get_if<std::int64_t>();
+    return negative != nullptr && std::in_range<Number>(*negative);
+  };
+  switch (type) {
+    case ValueType::u8: return in(std::uint8_t{});
+    case ValueType::i8: return in(std::int8_t{});
+    case ValueType::u16: return in(std::uint16_t{});
+    case ValueType::i16: return in(std::int16_t{});
+    case ValueType::u32: return in(std::uint32_t{});
+    case ValueType::i32: return in(std::int32_t{});
+    case ValueType::u64: return in(std::uint64_t{});
+    case ValueType::i64: return in(std::int64_t{});
+    case ValueType::f32: return value.get_if<double>() != nullptr && is_f32(*value.get_if<double>());
+    case ValueType::f64: return value.get_if<double>() != nullptr;
+    case ValueType::boolean: return value.get_if<bool>() != nullptr;
+    case ValueType::text: return value.get_if<std::string>() != nullptr;
+    case ValueType::array: return false;
+  }
+  return false;
+}
+
+bool is_one(const Value& value, const EntryType& type) {
+  const auto* items = value.get_if<Value::Array>();
+  if (type.type != ValueType::array || items == nullptr) return is_one(value, type.type);
+  return std::ranges::all_of(*items, [&](const Value& item) { return is_one(item, type.items); });
+}
+
+// By their numbers. Arrays are written as their items' in brackets.
+constexpr std::array<std::string_view, 13> kTypeNames = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "", "u64", "i64", "f64"};
+
+std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+
 }  // namespace
+
+std::string to_string(const EntryType& type) {
+  return type.type == ValueType::array ? fmt::format("[{}]", name_of(type.items)) : std::string(name_of(type.type));
+}
+
+std::optional<EntryType> entry_type_named(std::string_view name) {
+  const bool array = name.starts_with('[') && name.ends_with(']');
+  if (array) name = name.substr(1, name.size() - 2);
+  const auto* found = std::ranges::find(kTypeNames, name);
+  if (found == kTypeNames.end() || name.empty()) return std::nullopt;
+  const auto type = static_cast<ValueType>(found - kTypeNames.begin());
+  return array ? EntryType{ValueType::array, type} : EntryType{type};
+}
 
 void KeyValues::append_text(ByteWriter& out, std::string_view text) {
   out.u64(text.size());
@@ -135,22 +190,23 @@ ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_
   return out_;
 }
 
-bool KeyValues::holds(const Value::Array& items) {
-  const auto type = common_type(items);
-  return type && *type != ValueType::array;
+EntryType KeyValues::usual_type(const Value& value) {
+  const auto* items = value.get_if<Value::Array>();
+  if (items == nullptr) return {type_of(value)};
+  const auto common = common_type(*items);
+  return common && *common != ValueType::array ? EntryType{ValueType::array, *common} : EntryType{ValueType::text};
 }
 
-void KeyValues::value(std::string_view key, const Value& value) {
-  const auto* items = value.get_if<Value::Array>();
-  const auto type = items == nullptr ? type_of(value) : common_type(*items);
-  if (items != nullptr && holds(*items)) {
-    ByteWriter& out = array(key, *type, items->size());
-    for (const Value& item : *items) append(out, *type, item);
+void KeyValues::value(std::string_view key, const Value& value, std::optional<EntryType> type) {
+  if (!type || !is_one(value, *type)) type = usual_type(value);
+  if (type->type == ValueType::array) {
+    const auto& items = *value.get_if<Value::Array>();
+    ByteWriter& out = array(key, type->items, items.size());
+    for (const Value& item : items) append(out, type->items, item);
     return;
   }
-  if (items != nullptr) return text(key, to_json(value));  // items of several types, or arrays: as text
-  begin(key, *type);
-  append(out_, *type, value);
+  begin(key, type->type);
+  append(out_, type->type, value);
 }
 
 }  // namespace poise::gguf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,18 @@
 #include "formats/gguf/header.hpp"
 
 namespace poise::gguf {
+
+// The type of a value, and that of the items where it is an array.
+struct EntryType {
+  ValueType type = ValueType::text;
+  ValueType items = ValueType::text;
+
+  friend bool operator==(const EntryType&, const EntryType&) = default;
+};
+
+// "u8", "[i16]"
+std::string to_string(const EntryType& type);
+std::optional<EntryType> entry_type_named(std::string_view name);
 
 class KeyValues {
  public:
@@ -26,12 +39,12 @@ class KeyValues {
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
-  // Any value in the narrowest type that Poise reads back as the same: integers as u32, u64, i32 or i64, numbers as f32 or f64, maps as JSON text.
-  // Items of an array have one type.
-  void value(std::string_view key, const Value& value);
+  // As the type, where the value is one; else as usual_type().
+  void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // Does it hold these as an array, not as JSON text?
-  static bool holds(const Value::Array& items);
+  // The narrowest type that Poise reads back as the same: integers are u32, u64, i32 or i64, numbers f32 or f64, maps JSON text. Items of an array have one
+  // type, or it is JSON text, too.
+  static EntryType usual_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }
   std::uint64_t count() const { return keys_.size(); }

@@ -11,6 +11,8 @@
 #include <poise/error.hpp>
 
 #include "family/config_json.hpp"
+#include "formats/gguf/file_types.hpp"
+#include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
@@ -40,7 +42,9 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
       if (!number) header.fail(key, "expected a number of 0 or more", value.position());
       (key == "split.no" ? split_.number : key == "split.count" ? split_.count : split_.tensors) = *number;
     } else if (!tokens_->take(key, value, header)) {
-      entries_.add(std::string(key), value.tree());
+      const Value& added = entries_.add(std::string(key), value.tree());
+      const EntryType type{value.type(), value.type() == ValueType::array ? value.item_type() : ValueType::text};
+      if (type.items != ValueType::array && type != KeyValues::usual_type(added)) types_.emplace(key, to_string(type));
     }
   });
   if (split_.count > kMaxSplits || (split_.count > 0 && split_.number >= split_.count)) {
@@ -107,12 +111,14 @@ void Metadata::give_to(Model& model, const RopeFactors& factors, const std::stri
     model.card.model_type = take_text(kArchitecture).value_or("");
     if (rest) take_config(model, *rest, path);
   }
-  // Both follow from the tensors.
-  take_number("general.file_type");
-  take_number("general.quantization_version");
+  const auto file_type = take_number("general.file_type");
+  if (file_type && *file_type >= 0) model.origin.recipe = file_type_name(static_cast<std::uint64_t>(*file_type));
+  take_number("general.quantization_version");  // follows from the tensors
   model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   tokens_->give_back(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
+  std::erase_if(types_, [&](const auto& one) { return model.attributes.find(one.first) == nullptr; });
+  model.origin.attribute_types = std::move(types_);
 }
 
 }  // namespace poise::gguf

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,7 +64,8 @@ class Metadata {
   Split split_;
   const Architecture* architecture_ = nullptr;
   Entries entries_;
-  std::shared_ptr<Tokens> tokens_;  // the arrays of a vocabulary
+  std::map<std::string, std::string> types_;  // of entries, where Poise would write others
+  std::shared_ptr<Tokens> tokens_;            // the arrays of a vocabulary
 };
 
 }  // namespace poise::gguf

@@ -15,6 +15,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/gguf/changes.hpp"
+#include "formats/gguf/file_types.hpp"
 #include "formats/gguf/hyperparameters.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
@@ -31,28 +32,6 @@
 
 namespace poise::gguf {
 namespace {
-
-// llama.cpp's llama_ftype for a type of most tensors; where recipes mix types, the one that people mean by its name, unless kVariants has another.
-constexpr std::array<std::pair<std::uint32_t, std::uint32_t>, 28> kFileTypes = {
-    {{0, 0},   {1, 1},   {2, 2},   {3, 3},   {6, 8},   {7, 9},   {8, 7},   {10, 10}, {11, 12}, {12, 15}, {13, 17}, {14, 18}, {16, 19}, {17, 20},
-     {18, 23}, {19, 24}, {20, 25}, {21, 26}, {22, 28}, {23, 30}, {29, 31}, {30, 32}, {34, 36}, {35, 37}, {39, 38}, {40, 39}, {41, 40}, {42, 41}}};
-
-// Which recipe it was, by the type of a tensor with that in its name; the first that matches counts.
-struct Variant {
-  std::uint32_t most;
-  std::string_view name;
-  std::uint32_t type;
-  std::uint32_t file_type;
-};
-constexpr std::array kVariants = std::to_array<Variant>({
-    {12, "blk.", 14, 15},         // Q4_K with some Q6_K: Q4_K_M
-    {12, "blk.", 13, 14},         // Q4_K with some Q5_K: Q4_K_S
-    {13, "blk.", 14, 17},         // Q5_K with some Q6_K: Q5_K_M
-    {13, "", 14, 16},             // Q5_K, an output matrix of Q6_K: Q5_K_S
-    {11, "attn_output", 13, 13},  // Q3_K, attention's output of Q5_K: Q3_K_L
-    {11, "attn_output", 12, 12},  // ... of Q4_K: Q3_K_M
-    {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
-});
 
 constexpr std::string_view kOutput = "output.weight";
 
@@ -148,24 +127,12 @@ Stored factors_tensor(std::string_view name, const std::vector<float>& factors) 
   return {tensor.name, tensor.shape, type_number(tensor), tensor.require("data").blob};
 }
 
-// By the type that most of the layers have: an embedding and an output matrix of another type may be larger than these.
-std::uint32_t file_type(const std::vector<Stored>& tensors) {
-  std::map<std::uint32_t, std::uint64_t> bytes;
-  const auto count = [&](auto counts) {
-    for (const Stored& tensor : tensors) {
-      if (tensor.shape.size() >= 2 && counts(tensor)) bytes[tensor.type] += tensor.bytes();
-    }
-  };
-  count([](const Stored& tensor) { return tensor.name.starts_with("blk."); });
-  if (bytes.empty()) count([](const Stored&) { return true; });
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
-  if (most == bytes.end()) return 0;
-  for (const Variant& variant : kVariants) {
-    const auto is_it = [&](const Stored& tensor) { return tensor.type == variant.type && tensor.name.find(variant.name) != std::string::npos; };
-    if (variant.most == most->first && std::ranges::any_of(tensors, is_it)) return variant.file_type;
+std::uint32_t file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
+  std::vector<TypedMatrix> matrices;
+  for (const Stored& tensor : tensors) {
+    if (tensor.shape.size() >= 2) matrices.push_back({tensor.name, tensor.type, tensor.bytes()});
   }
-  const auto* row = std::ranges::find(kFileTypes, most->first, &std::pair<std::uint32_t, std::uint32_t>::first);
-  return row == kFileTypes.end() ? 0 : row->second;
+  return file_type_of(matrices, recipe);
 }
 
 // Tensors [first, last) and the header before them.
@@ -184,7 +151,7 @@ class File final : public PreparedFile {
                   fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}", kLeastAlignment, kMaxAlignment, alignment_));
     }
     add_tensors(model, preparer_);
-    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(), file_type(tensors_));
+    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(), file_type(tensors_, model.origin.recipe));
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }

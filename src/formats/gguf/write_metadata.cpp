@@ -132,8 +132,7 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   if (architecture != nullptr && !has_tokens) losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
-    const auto* items = value.get_if<Value::Array>();
-    const bool nested = items != nullptr && !KeyValues::holds(*items);
+    const bool nested = value.get_if<Value::Array>() != nullptr && KeyValues::usual_type(value).type != ValueType::array;
     if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
       maps.push_back(key);
   }
@@ -179,7 +178,9 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   if (text != nullptr && own && !model.origin.format.starts_with("gguf")) {
     if (const auto number = number_in(*text)) return out.value(key, *number);
   }
-  out.value(key, value);
+  const auto type = model.origin.attribute_types.find(key);
+  const bool typed = type != model.origin.attribute_types.end() && model.origin.format.starts_with("gguf");
+  out.value(key, value, typed ? entry_type_named(type->second) : std::nullopt);
 }
 
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }

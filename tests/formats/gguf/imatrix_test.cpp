@@ -72,10 +72,27 @@ TEST_F(Imatrix, TheOlderFormat) {
   EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2), ElementsAre(0.5F, 2));
 }
 
+// Chunks and data set come last, and need not be there.
+TEST_F(Imatrix, TellsWhatItIs) {
+  const auto told = [&](const std::string& bytes) { return Value(ImportanceMatrix(stored(bytes)).told()); };
+  EXPECT_EQ(told(older()), Value(Attributes{{"quantize.imatrix.file", "imatrix"}, {"quantize.imatrix.entries_count", 1}}));
+  const Value whole(Attributes{{"quantize.imatrix.file", "imatrix"},
+                               {"quantize.imatrix.dataset", "some text"},
+                               {"quantize.imatrix.entries_count", 1},
+                               {"quantize.imatrix.chunks_count", 7}});
+  EXPECT_EQ(told(older() + number(7, 4) + number(9, 4) + "some text"), whole);
+  EXPECT_EQ(told(file_of({array_entry("imatrix.datasets", kText, {text("some text"), text("more")}), u32_entry("imatrix.chunk_count", 7)},
+                         {{"w.in_sum2", {2}, 0, floats({1, 2})}, {"w.counts", {1}, 0, floats({1})}})
+                     .bytes()),
+            whole);
+}
+
 TEST_F(Imatrix, BrokenFilesAreRefused) {
   const auto refusal = [&](const std::string& bytes) { return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message(); };
   EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the file"));
   EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the file"));
+  EXPECT_THAT(refusal(older() + "abc"), HasSubstr("chunks: 4 bytes wanted"));
+  EXPECT_THAT(refusal(older() + number(7, 4) + number(9, 4) + "some"), HasSubstr("data set's length: 9 do not fit the file"));
   EXPECT_THAT(refusal(""), HasSubstr("entries: 4 bytes wanted"));
   EXPECT_THAT(refusal(number(0, 4)), HasSubstr("there are no weights in it"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, 2})}}).bytes()), HasSubstr("w.counts: it is missing"));

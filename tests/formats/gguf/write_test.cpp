@@ -122,6 +122,47 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
   }
 }
 
+// Of types that a value does not tell: each of them, and arrays of them.
+TEST(GgufWriter, KeepsTheTypesOfAFile) {
+  const std::vector<Entry> entries = {u32_entry("general.file_type", 0),
+                                      u32_entry("general.quantization_version", 2),
+                                      {"a.u8", kU8, number(5, 1)},
+                                      {"a.i8", kI8, number(0xfe, 1)},
+                                      {"a.u16", kU16, number(5, 2)},
+                                      {"a.i16", kI16, number(5, 2)},
+                                      {"a.i32", kI32, number(3, 4)},
+                                      {"a.u64", kU64, number(3, 8)},
+                                      {"a.i64", kI64, number(3, 8)},
+                                      {"a.f64", kF64, number(std::bit_cast<std::uint64_t>(0.1), 8)},
+                                      array_entry("b.u8", kU8, {number(255, 1)}),
+                                      array_entry("b.i16", kI16, {number(1, 2), number(0xffff, 2)}),
+                                      array_entry("b.u32", kU32, {number(1, 4)}),
+                                      array_entry("b.u64", kU64, {}),
+                                      array_entry("b.f64", kF64, {number(std::bit_cast<std::uint64_t>(0.5), 8)}),
+                                      array_entry("b.f32", kF32, {f32(0.1F)})};
+  const std::string file = file_of(entries, {}).bytes();
+  Model model = open(support::source(file, "test.gguf"));
+  EXPECT_EQ(text_of(support::written(model, kGguf)), file);
+  // What is no such number any more is written as any other.
+  model.attributes.set("a.u8", 256);
+  const std::string changed = text_of(support::written(model, kGguf));
+  const std::string key = text("a.u8");
+  EXPECT_EQ(changed.substr(changed.find(key) + key.size(), 8), number(kU32, 4) + number(256, 4));
+}
+
+TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
+  const auto again = [](std::uint32_t file_type, std::uint32_t type, std::size_t bytes) {
+    const std::string file = file_of({u32_entry("general.file_type", file_type)}, {{"blk.0.ffn_up.weight", {256, 1}, type, std::string(bytes, '\0')}}).bytes();
+    const std::string made = text_of(support::written(open(support::source(file, "test.gguf")), kGguf));
+    const std::string key = text("general.file_type");
+    return static_cast<int>(made[made.find(key) + key.size() + 4]);
+  };
+  EXPECT_EQ(again(29, 22, 82), 29);  // IQ2_M
+  EXPECT_EQ(again(21, 10, 84), 21);  // Q2_K_S
+  EXPECT_EQ(again(11, 11, 110), 11);
+  EXPECT_EQ(again(99, 11, 110), 12) << "there is no 99";
+}
+
 // The numbers are those of llama.h (LLAMA_FTYPE_MOSTLY_...), of the mixes that llama-quantize makes by that name.
 TEST(GgufWriter, FileTypesAreThoseOfMixes) {
   struct Matrix {

@@ -1,0 +1,23 @@
+// general.file_type: what llama.cpp calls the types of a file's tensors together.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace poise::gguf {
+
+// The name of a number: that of Poise's recipe where there is one ("q4_k_m"). Empty: there is no such number.
+std::string_view file_type_name(std::uint64_t number);
+
+// A matrix of a file: its name there, its type by number, its bytes.
+struct TypedMatrix {
+  std::string_view name;
+  std::uint32_t type;
+  std::uint64_t bytes;
+};
+
+// The number of the recipe that the model says it was made by; what the matrices look like where it says none, or one without a number.
+std::uint32_t file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe);
+
+}  // namespace poise::gguf
