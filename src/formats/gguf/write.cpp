@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -165,8 +166,15 @@ class File final : public PreparedFile {
 
   std::vector<std::string> losses() const override {
     std::vector<std::string> losses = metadata_.losses;
+    if (preparer_.architecture() == nullptr) return losses;
+    const std::string experts = fmt::format("{}.expert_count", preparer_.architecture()->name);
+    for (const auto& [key, value] : preparer_.hyperparameters().entries) {
+      const auto* count = key == experts ? value.get_if<std::uint64_t>() : nullptr;
+      if (count != nullptr && least_experts_ < *count)
+        losses.push_back(fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
+    }
     // Names from a file of llama.cpp are llama.cpp's.
-    if (preparer_.architecture() == nullptr || model_.origin.format.starts_with("gguf")) return losses;
+    if (model_.origin.format.starts_with("gguf")) return losses;
     std::vector<std::string> strangers;
     for (const Tensor& tensor : model_.tensors()) {
       // Names that begin so are llama.cpp's own.
@@ -230,7 +238,10 @@ class File final : public PreparedFile {
         tensors_.push_back(std::move(stored));
       }
     }
-    for (auto& [name, all] : experts) tensors_[places.at(name)] = stacked(std::move(all));
+    for (auto& [name, all] : experts) {
+      least_experts_ = std::min<std::uint64_t>(least_experts_, all.size());
+      tensors_[places.at(name)] = stacked(std::move(all));
+    }
     for (const RopeFactorRow& row : rope_factor_rows()) {
       const std::vector<float>& factors = preparer.hyperparameters().factors.*(row.factors);
       if (!factors.empty()) tensors_.push_back(factors_tensor(row.gguf, factors));
@@ -284,6 +295,7 @@ class File final : public PreparedFile {
   Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
+  std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();  // that a tensor has stacked
   WrittenMetadata metadata_;
   std::vector<Part> parts_;
 };

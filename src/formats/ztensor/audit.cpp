@@ -11,6 +11,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
+#include "model/unknown.hpp"
 #include "model/unused_bytes.hpp"
 
 namespace poise::ztensor {
@@ -21,22 +22,6 @@ std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const Mani
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;
   return offsets & (~offsets + 1);
-}
-
-// Tells of layouts and types that Poise does not know.
-void audit_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
-  const auto tell = [&](std::string what, const Part* part) {
-    const auto at = part == nullptr ? std::nullopt : part->blob->stored();
-    findings.push_back({Severity::warning, fmt::format("{} is not known to this version of Poise: its elements were not checked", what),
-                        at ? at->source->name() : model.origin.path.string(), at ? std::optional(at->offset) : std::nullopt});
-  };
-  for (const Tensor& tensor : model.tensors()) {
-    if (tensor.layout == Layout::other && !is_known_layout(tensor.layout.name()))
-      tell(fmt::format("tensor {}: the layout \"{}\"", tensor.name, tensor.layout.name()), tensor.parts.empty() ? nullptr : &tensor.parts.front());
-    for (const Part& part : tensor.parts) {
-      if (part.dtype == DType::unknown) tell(fmt::format("tensor {}: {}: the type \"{}\"", tensor.name, part.role, part.type_name()), &part);
-    }
-  }
 }
 
 // Readers ignore it. A later version may give it a meaning, which is not known here.
@@ -59,7 +44,7 @@ std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
   known.push_back({0, kMagic1.size()});
   known.push_back({manifest_begin1(*input.source), input.source->size()});
   find_unused_bytes(input.source, std::move(known), std::array{kAlignment1}, findings);
-  audit_unknown(
+  find_unknown(
       model, [](std::string_view layout) { return layout == kAffineLayout; }, findings);
   return findings;
 }
@@ -76,7 +61,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   // The first is what the format asks of every blob, the others what writers align to.
   find_unused_bytes(input.source, std::move(known), std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
-  audit_unknown(model, is_known_layout2, findings);
+  find_unknown(model, is_known_layout2, findings);
   return findings;
 }
 

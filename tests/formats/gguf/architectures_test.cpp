@@ -198,6 +198,15 @@ TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
   EXPECT_THAT(refusal(DType::f32, "18446744073709551615"), HasSubstr("expert 1 is not there"));
 }
 
+TEST(GgufArchitectures, ExpertsThatAreMissingAreTold) {
+  Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
+  model.vocabulary.emplace();
+  model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "0")));
+  EXPECT_THAT(losses_of(model, kGguf, {}), Contains("llama.cpp will not load the file: a layer has 1 of 2 experts"));
+  model.add(make_dense("model.layers.0.mlp.experts.1.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "1")));
+  EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(HasSubstr("experts"))));
+}
+
 // In another order of tensors than their numbers.
 TEST(GgufArchitectures, ExpertsAreStackedByTheirNumbers) {
   Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");

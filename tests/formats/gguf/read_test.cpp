@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
+#include <poise/verify.hpp>
 
 #include "formats/gguf/gguf_file.hpp"
 #include "support/bytes.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 #include "views/dense.hpp"
@@ -295,6 +298,19 @@ TEST(Gguf, BigEndian) {
   EXPECT_THAT(values(*model.find("f")), ElementsAre(1.5F, -2));
   EXPECT_EQ(values(*model.find("q")), std::vector<float>(32, 2.0F));
   EXPECT_TRUE(model.find("n")->layout.name() == "gguf.nvfp4.big_endian/1" || has_float_elements(*model.find("n")));
+}
+
+// 99 is no type, 4 was Q4_2.
+TEST(Gguf, VerifyTellsOfTypesThatItDoesNotKnow) {
+  const support::TemporaryDirectory directory;
+  const auto path = directory / "test.gguf";
+  const std::string bytes =
+      file_of({}, {{"a", {32}, 99, std::string(32, 'a')}, {"b", {32}, 4, std::string(32, 'b')}, {"c", {32}, 8, std::string(34, '\0')}}).bytes();
+  std::ofstream(path, std::ios::binary) << bytes;
+  const VerifyReport report = verify(path);
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_EQ(report.faults[0].message, "tensor a: the layout \"gguf.type_99/1\" is not known to this version of Poise: its elements were not checked");
+  EXPECT_THAT(report.faults[1].message, HasSubstr("gguf.q4_2.removed/1"));
 }
 
 TEST(Gguf, AnotherAlignment) {

@@ -1,0 +1,16 @@
+// What a file says of its tensors that Poise does not understand.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include <poise/finding.hpp>
+#include <poise/model.hpp>
+
+namespace poise {
+
+// Adds a warning for each tensor of Layout::other for whose name `is_known_layout` says no, and for each part of an unknown type: nobody looked at these
+// elements.
+void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);
+
+}  // namespace poise
