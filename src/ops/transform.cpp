@@ -292,10 +292,11 @@ bool is_transposed_in(const Format& target, const Model& model, const Tensor& te
   return target.transposes != nullptr && tensor.shape.size() == 2 && has_float_elements(tensor) && target.transposes(model, tensor.name);
 }
 
-// The transposed matrix: what was blocks of rows is numbers. Requires: has_float_elements(matrix).
+// The transposed matrix: other codes than blocks of columns are numbers. Requires: has_float_elements(matrix).
 Tensor along_columns(const Tensor& matrix) {
-  const bool columns = matrix.layout.blocks_along() == BlocksAlong::columns;
-  return transposed(columns ? matrix : make_dense_tensor(matrix));
+  if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
+  const bool narrow = info(element_type(matrix)).bits < 8;
+  return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32)) : make_dense_tensor(matrix));
 }
 
 Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance, const Format& target, Transformed& result) {

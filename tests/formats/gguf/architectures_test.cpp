@@ -264,6 +264,18 @@ TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   EXPECT_EQ(made.quantized.front().bytes_out, 68U);
 }
 
+// Numbers of half a byte are made others before.
+TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
+  Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
+  // E2M1: 2 is 1, low nibbles first.
+  model.add(make_dense("transformer.h.0.mlp.c_proj.weight", {32, 2}, DType::f4_e2m1, make_memory_blob(std::vector<std::byte>(32, std::byte{0x02}), "w")));
+  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q4_0")}});
+  const std::vector<float> numbers = values(*made.model.find("transformer.h.0.mlp.c_proj.weight"));
+  EXPECT_EQ(numbers[0], 1);
+  EXPECT_EQ(numbers[1], 0);
+  EXPECT_EQ(numbers[62], 1);
+}
+
 // Blocks of columns are none of rows.
 TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
   const Model gpt2 = read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
