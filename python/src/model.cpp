@@ -66,6 +66,7 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
     model.config_json = from->config_json;
     model.vocabulary = from->vocabulary;
     model.attributes = from->attributes;
+    model.origin.attribute_types = from->origin.attribute_types;
   }
   if (attributes) model.attributes = attributes_from(*attributes);
   model.reserve(tensors.size());

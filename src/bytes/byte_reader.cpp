@@ -68,7 +68,7 @@ std::string ByteReader::describe(std::string_view field, std::string_view proble
   for (std::size_t i = 0; i < depth_; ++i) {
     text += frames_[i].index < 0 ? fmt::format(": {}", frames_[i].noun) : fmt::format(": {} {}", frames_[i].noun, frames_[i].index);
   }
-  return text + fmt::format(": {}: {}", field, problem);
+  return text + (field.empty() ? fmt::format(": {}", problem) : fmt::format(": {}: {}", field, problem));
 }
 
 void ByteReader::fail(std::string_view field, std::string_view problem, std::uint64_t offset) const {

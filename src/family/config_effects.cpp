@@ -46,7 +46,7 @@ bool is_default_rope(const Value& value, const Config*) {
     if (key == "factor" && !is_typed) return false;
     if (key == "rope_type" || key == "type") return inner == Value("default");
     if (key == "partial_rotary_factor") return is_number(inner, 1);
-    return inner.get_if<Attributes>() == nullptr && key != "llama_4_scaling_beta";
+    return inner.get_if<Attributes>() == nullptr && key != "llama_4_scaling_beta" && key != "attn_factor";
   });
 }
 

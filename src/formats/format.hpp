@@ -98,9 +98,6 @@ struct Format {
   bool ties_by_absence = false;              // an output matrix that is there is multiplied with, even where embeddings are tied
   WeightReader weights = WeightReader::any;  // what reads its files, where weights can be stored in several forms
 
-  // Is what its files hold of this matrix the transposed one? Blocks then run along columns. Null: it never is.
-  bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
-
   // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a few bytes, never throws
   // for what they say. Null: other formats begin as it does.
   bool (*sniff)(const Input& input) = nullptr;

@@ -10,8 +10,9 @@
 
 namespace poise {
 
-void refuse_tensor(std::string_view format, const Tensor& tensor) {
-  Error error(ErrorKind::unsupported, fmt::format("{} cannot hold tensor {} ({})", format, tensor.name, storage_name(tensor)));
+void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why) {
+  const std::string reason = why.empty() ? "" : fmt::format(": {}", why);
+  Error error(ErrorKind::unsupported, fmt::format("{} cannot hold tensor {} ({}){}", format, tensor.name, storage_name(tensor), reason));
   if (has_float_elements(tensor)) error = std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
   throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
 }

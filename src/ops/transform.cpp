@@ -10,6 +10,7 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/imatrix.hpp"
+#include "formats/gguf/write.hpp"
 #include "model/card.hpp"
 #include "model/without_tensors.hpp"
 #include "ops/block_recipe.hpp"
@@ -103,17 +104,17 @@ class Types {
     for (const ConvertOptions::Keep& keep : options.keep) require_possible(keep.type);
   }
 
-  // Nothing when the tensor keeps its type.
-  std::optional<StoredType> wanted(const Tensor& tensor) {
+  // Nothing when the tensor keeps its type. `rows` has the rows that would become blocks, and which these are of the tensor is `along`.
+  std::optional<StoredType> wanted(const Tensor& tensor, const Tensor& rows, BlocksAlong along) {
     const auto kept = kept_type(tensor.name);
     if (!has_float_elements(tensor)) return std::nullopt;
-    const auto type = kept ? kept : requested(tensor);
+    const auto type = kept ? kept : requested(tensor, rows);
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
     const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) spared_.push_back(tensor.name);
-    const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(tensor, *type);
-    return is_stored_so(tensor, result) ? std::nullopt : std::optional(result);
+    const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(rows, *type);
+    return is_stored_so(tensor, result, along) ? std::nullopt : std::optional(result);
   }
 
   // Does it keep its type although that was to change?
@@ -150,8 +151,9 @@ class Types {
     return type.blocks != nullptr ? type : StoredType{DType::f16};
   }
 
-  static bool is_stored_so(const Tensor& tensor, const StoredType& type) {
-    if (tensor.layout.blocks() != nullptr || type.blocks != nullptr) return tensor.layout.blocks() == type.blocks;
+  static bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
+    const BlockType* const blocks = tensor.layout.blocks();
+    if (blocks != nullptr || type.blocks != nullptr) return blocks == type.blocks && tensor.layout.blocks_along() == along;
     if (tensor.layout == Layout::quantized_group && type.grouped()) {
       if (tensor.layout.groups() == nullptr) return false;
       const GroupScheme& scheme = *tensor.layout.groups();
@@ -174,9 +176,9 @@ class Types {
     return type;
   }
 
-  std::optional<StoredType> requested(const Tensor& tensor) const {
+  std::optional<StoredType> requested(const Tensor& tensor, const Tensor& rows) const {
     if (options_.quantize) return options_.quantize;
-    if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(tensor, !options_.imatrix.empty())};
+    if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(rows, !options_.imatrix.empty())};
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
     const bool dense = tensor.layout == Layout::dense || !holds(target_, tensor);
@@ -287,13 +289,10 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
   }
 }
 
-// Does the target hold the transposed matrix?
-bool is_transposed_in(const Format& target, const Model& model, const Tensor& tensor) {
-  return target.transposes != nullptr && tensor.shape.size() == 2 && has_float_elements(tensor) && target.transposes(model, tensor.name);
-}
-
-// The transposed matrix: other codes than blocks of columns are numbers. Requires: has_float_elements(matrix).
-Tensor along_columns(const Tensor& matrix) {
+// The transposed matrix, where its columns become blocks: other codes than blocks of columns are numbers.
+std::optional<Tensor> turned_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
+  const bool turns = target.layouts.blocks && matrix.shape.size() == 2 && has_float_elements(matrix) && gguf::transposes(model, matrix.name);
+  if (!turns) return std::nullopt;
   if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
   const bool narrow = info(element_type(matrix)).bits < 8;
   return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32)) : make_dense_tensor(matrix));
@@ -364,9 +363,9 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
       result.model.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, kUnusedOutput), {}, {}});
       continue;
     }
-    const std::optional<Tensor> turned = is_transposed_in(target, model, tensor) ? std::optional(along_columns(tensor)) : std::nullopt;
+    const std::optional<Tensor> turned = turned_for_blocks(model, target, tensor);
     const Tensor& rows = turned ? *turned : tensor;  // that become blocks
-    const auto type = types.wanted(rows);
+    const auto type = types.wanted(tensor, rows, turned ? BlocksAlong::columns : BlocksAlong::rows);
     if (type && type->quantized() && is_quantized(tensor)) again.push_back(tensor.name);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
     const bool along = turned && type && type->blocks != nullptr;

@@ -154,7 +154,7 @@ constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
     row("bloom", kBloom),
     row("gpt3-finnish", kBloom),
     row("viking", kViking),
-    row("chameleon", kChameleon),
+    {.name = "chameleon", .expressions = kChameleon, .adds_bos = true},
     whole_words("tekken", kTekken, true),
     row("gpt-4o", kGpt4o),
     row("llama4", kGpt4o),
@@ -170,8 +170,8 @@ constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
     row("bailingmoe2", kBailingMoe),
     row("llada-moe", kBailingMoe),
     whole_words("granite-embed-multi-97m", kGraniteMulti),
-    {.name = "gemma4", .expressions = kLinesOnly, .adds_bos = true, .byte_level = false},
-    {.name = "granite-embed-multi-311m", .expressions = kLinesOnly, .byte_level = false},
+    {.name = "gemma4", .expressions = kLinesOnly, .adds_bos = true, .always_bos = true, .byte_level = false},
+    {.name = "granite-embed-multi-311m", .expressions = kLinesOnly, .adds_bos = true, .always_bos = true, .byte_level = false},
     {.name = "sarvam-moe", .expressions = kLinesOnly, .byte_level = false},
 });
 

@@ -10,8 +10,9 @@ struct GgufPreTokenizer {
   std::string_view name;
   std::span<const std::string_view> expressions;  // each cuts what the one before has left
   bool ignore_merges = false;
-  bool adds_bos = false;   // unless the file says otherwise
-  bool byte_level = true;  // else U+2581 for spaces, and bytes as <0x00>
+  bool adds_bos = false;    // unless the file says otherwise
+  bool always_bos = false;  // whatever the file says
+  bool byte_level = true;   // else U+2581 for spaces, and bytes as <0x00>
 };
 
 // All of them. Of several that cut alike, the first has the name to write.

@@ -117,7 +117,7 @@ class Maker {
     }
     pre_tokenizer_ = sequence("pretokenizers", std::move(steps));
     model_ = {{"type", "BPE"}, {"byte_fallback", !row->byte_level}, {"ignore_merges", row->ignore_merges}, {"skip_unknown_merges", true}};
-    around(gguf_.add_bos_token.value_or(row->adds_bos) ? gguf_.bos_token_id : std::nullopt,
+    around(row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos) ? gguf_.bos_token_id : std::nullopt,
            gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
     read_merges();
   }

@@ -9,6 +9,7 @@
 
 #include "formats/gguf/plus_one.hpp"
 #include "formats/gguf/row_order.hpp"
+#include "formats/refusal.hpp"
 #include "views/dense.hpp"
 #include "views/transposed.hpp"
 
@@ -65,9 +66,7 @@ Tensor done(Tensor tensor, Change change, const Heads& heads) {
       return with_one(tensor, One::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
-      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {} ({}): llama.cpp has the matrix transposed, and blocks of rows are none of columns",
-                                                      tensor.name, storage_name(tensor)))
-          .with({.kind = Remedy::Kind::dtype, .value = "f32"});
+      refuse_tensor("gguf", tensor, "llama.cpp has the matrix transposed, and blocks of rows are none of columns");
   }
   return tensor;
 }

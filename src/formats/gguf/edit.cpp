@@ -189,6 +189,22 @@ void require_readable(std::span<const std::byte> header, const Input& input, std
   }
 }
 
+// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not. Requires: the edited file opens.
+void require_seen(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, const AttributeChanges& changes) {
+  const auto of_architecture = [](const std::string& key) {
+    return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") && !key.starts_with("poise.");
+  };
+  const bool changed = std::ranges::any_of(changes.erase, of_architecture) ||
+                       std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); });
+  std::vector<std::byte> old_header(static_cast<std::size_t>(std::min<std::uint64_t>(header.size(), input.source->size())));
+  input.source->read(0, old_header);
+  if (!changed || std::ranges::equal(old_header, header)) return;
+  const Model before = read(input, {});
+  const Model after = read({input.path, std::make_shared<Edited>(input.source, header, old_data)}, {});
+  if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
+  refuse(fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; delete it in the same edit", kConfigKey));
+}
+
 void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
   source.read(begin, bytes);
@@ -215,6 +231,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
     throw Error(ErrorKind::unsupported, "only little-endian files of version 2 and 3 are edited; converting writes version 3", input.path.string());
   }
   apply(header.entries, changes);
+  const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
   out.text(kMagic);
   out.u32(header.version);
@@ -231,6 +248,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
   require_readable(out.bytes(), input, data, header.split);
+  if (!header.split && has_config) require_seen(out.bytes(), input, data, changes);
   if (out.size() == data) return replace_beginning(input, out.bytes());
   FileOutput output(input.path, true);
   output.main().write(out.bytes());

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
+
+#include <fmt/format.h>
 
 namespace poise::gguf {
 namespace {
@@ -23,6 +26,8 @@ constexpr std::array kFileTypes = std::to_array<FileType>({
     {36, "tq1_0", 34},  {37, "tq2_0", 35},    {38, "mxfp4", 39},   {39, "nvfp4", 40},  {40, "q1_0", 41},     {41, "q2_0", 42},
 });
 
+constexpr std::string_view kUnknown = "llama_ftype ";
+
 // Which recipe it was, by the type of a tensor with that in its name; the first that matches counts.
 struct Variant {
   std::uint32_t most;
@@ -42,16 +47,16 @@ constexpr std::array kVariants = std::to_array<Variant>({
 
 // By the type that most of the layers have: an embedding and an output matrix of another type may be larger than these.
 std::uint32_t looks_like(std::span<const TypedMatrix> matrices) {
-  std::map<std::uint32_t, std::uint64_t> bytes;
+  std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {
     for (const TypedMatrix& matrix : matrices) {
-      if (counts(matrix)) bytes[matrix.type] += matrix.bytes;
+      if (counts(matrix)) elements[matrix.type] += matrix.elements;
     }
   };
   count([](const TypedMatrix& matrix) { return matrix.name.starts_with("blk."); });
-  if (bytes.empty()) count([](const TypedMatrix&) { return true; });
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
-  if (most == bytes.end()) return 0;
+  if (elements.empty()) count([](const TypedMatrix&) { return true; });
+  const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  if (most == elements.end()) return 0;
   for (const Variant& variant : kVariants) {
     const auto is_it = [&](const TypedMatrix& matrix) { return matrix.type == variant.type && matrix.name.find(variant.name) != std::string_view::npos; };
     if (variant.most == most->first && std::ranges::any_of(matrices, is_it)) return variant.file_type;
@@ -62,14 +67,20 @@ std::uint32_t looks_like(std::span<const TypedMatrix> matrices) {
 
 }  // namespace
 
-std::string_view file_type_name(std::uint64_t number) {
+std::string file_type_name(std::uint32_t number) {
   const auto* row = std::ranges::find(kFileTypes, number, &FileType::number);
-  return row == kFileTypes.end() ? std::string_view() : row->name;
+  return row != kFileTypes.end() ? std::string(row->name) : fmt::format("{}{}", kUnknown, number);
 }
 
 std::uint32_t file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
   const auto* row = std::ranges::find(kFileTypes, recipe, &FileType::name);
-  return row != kFileTypes.end() ? row->number : looks_like(matrices);
+  if (row != kFileTypes.end()) return row->number;
+  std::uint32_t number = 0;
+  if (recipe.starts_with(kUnknown)) {
+    const std::string_view digits = recipe.substr(kUnknown.size());
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec == std::errc()) return number;
+  }
+  return looks_like(matrices);
 }
 
 }  // namespace poise::gguf

@@ -3,18 +3,19 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace poise::gguf {
 
-// The name of a number: that of Poise's recipe where there is one ("q4_k_m"). Empty: there is no such number.
-std::string_view file_type_name(std::uint64_t number);
+// The name of a number: that of Poise's recipe where there is one ("q4_k_m"), "llama_ftype 43" for one that Poise does not know.
+std::string file_type_name(std::uint32_t number);
 
-// A matrix of a file: its name there, its type by number, its bytes.
+// A matrix of a file: its name there, and its type by number.
 struct TypedMatrix {
   std::string_view name;
   std::uint32_t type;
-  std::uint64_t bytes;
+  std::uint64_t elements;
 };
 
 // The number of the recipe that the model says it was made by; what the matrices look like where it says none, or one without a number.

@@ -37,7 +37,6 @@ const Format kGguf = {
     .layouts = {.blocks = true},
     .ties_by_absence = true,
     .weights = WeightReader::llama_cpp,
-    .transposes = gguf::transposes,
     .sniff = sniff,
     .read = gguf::read,
     .prepare = gguf::prepare,

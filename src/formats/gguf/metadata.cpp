@@ -34,12 +34,12 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
     if (key == kAlignmentKey) {
       const auto alignment = value.type() == ValueType::u32 ? value.unsigned_integer() : std::nullopt;
       if (!alignment || !std::has_single_bit(*alignment) || *alignment > kMaxAlignment) {
-        header.fail(key, fmt::format("expected a power of two up to {} as u32", kMaxAlignment), value.position());
+        header.fail("", fmt::format("expected a power of two up to {} as u32", kMaxAlignment), value.position());
       }
       alignment_ = *alignment;
     } else if (is_split_key(key)) {
       const auto number = value.unsigned_integer();
-      if (!number) header.fail(key, "expected a number of 0 or more", value.position());
+      if (!number) header.fail("", "expected a number of 0 or more", value.position());
       (key == "split.no" ? split_.number : key == "split.count" ? split_.count : split_.tensors) = *number;
     } else if (!tokens_->take(key, value, header)) {
       const Value& added = entries_.add(std::string(key), value.tree());
@@ -111,8 +111,12 @@ void Metadata::give_to(Model& model, const RopeFactors& factors, const std::stri
     model.card.model_type = take_text(kArchitecture).value_or("");
     if (rest) take_config(model, *rest, path);
   }
-  const auto file_type = take_number("general.file_type");
-  if (file_type && *file_type >= 0) model.origin.recipe = file_type_name(static_cast<std::uint64_t>(*file_type));
+  const Value* file_type = find("general.file_type");
+  const auto* number = file_type == nullptr ? nullptr : file_type->get_if<std::uint64_t>();
+  if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
+    model.origin.recipe = file_type_name(static_cast<std::uint32_t>(*number));
+    take("general.file_type");
+  }
   take_number("general.quantization_version");  // follows from the tensors
   model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   tokens_->give_back(entries_.rest());

@@ -261,8 +261,10 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   }
   std::uint64_t tensors = 0;
   for (const File& file : all) tensors += file.tensors.size();
-  if (const std::uint64_t promised = all.front().metadata->split().tensors; promised != 0 && promised != tensors) {
-    throw Error(ErrorKind::invalid_file, fmt::format("gguf: split.tensors.count: {} tensors, the parts hold {}", promised, tensors), input.path.string());
+  for (const File& file : all) {
+    const std::uint64_t promised = file.metadata->split().tensors;
+    if (promised == 0 || promised == tensors) continue;
+    throw Error(ErrorKind::invalid_file, fmt::format("gguf: split.tensors.count: {} tensors, the parts hold {}", promised, tensors), file.source->name());
   }
   return all;
 }

@@ -80,10 +80,7 @@ class Preparer {
     if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
-    if (changed.layout.blocks_along() == BlocksAlong::columns) {
-      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: its blocks of {} run along columns", tensor.name, storage_name(tensor)))
-          .with({.kind = Remedy::Kind::dtype, .value = "f32"});
-    }
+    if (changed.layout.blocks_along() == BlocksAlong::columns) refuse_tensor("gguf", tensor, "its blocks run along columns");
     Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed), changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName) {
       throw Error(ErrorKind::unsupported,
@@ -131,7 +128,7 @@ Stored factors_tensor(std::string_view name, const std::vector<float>& factors) 
 std::uint32_t file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
   std::vector<TypedMatrix> matrices;
   for (const Stored& tensor : tensors) {
-    if (tensor.shape.size() >= 2) matrices.push_back({tensor.name, tensor.type, tensor.bytes()});
+    if (tensor.shape.size() >= 2) matrices.push_back({tensor.name, tensor.type, element_count(tensor.shape).value_or(0)});
   }
   return file_type_of(matrices, recipe);
 }

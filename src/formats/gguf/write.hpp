@@ -7,7 +7,7 @@
 
 namespace poise::gguf {
 
-// Does llama.cpp have this matrix of the model transposed?
+// Does llama.cpp have this matrix of the model transposed? Its blocks run along columns then, in files of any format.
 bool transposes(const Model& model, std::string_view tensor);
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options);

@@ -179,8 +179,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
     if (const auto number = number_in(*text)) return out.value(key, *number);
   }
   const auto type = model.origin.attribute_types.find(key);
-  const bool typed = type != model.origin.attribute_types.end() && model.origin.format.starts_with("gguf");
-  out.value(key, value, typed ? entry_type_named(type->second) : std::nullopt);
+  out.value(key, value, type != model.origin.attribute_types.end() ? entry_type_named(type->second) : std::nullopt);
 }
 
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }

@@ -192,7 +192,8 @@ void require_readable_again(const StoredTensor& stored) {
   try {
     from_stored2(again, stored.layout);
   } catch (const Error& error) {
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()));
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()))
+        .with({.kind = Remedy::Kind::skip, .tensor = stored.name});
   }
 }
 

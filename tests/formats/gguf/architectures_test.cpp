@@ -12,6 +12,7 @@
 
 #include "codec/block_type.hpp"
 #include "family/check.hpp"
+#include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/format.hpp"
@@ -264,6 +265,21 @@ TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   EXPECT_EQ(made.quantized.front().bytes_out, 68U);
 }
 
+// In .zt files, too; blocks of rows, as older ones may have them, become numbers when asked, and blocks of columns.
+TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
+  const Model rows = read(file_of({}, {{"transformer.h.0.attn.c_proj.weight", {32, 32}, 8, std::string(34 * 32, '\0')}}).bytes());
+  Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
+  model.add(*rows.find("transformer.h.0.attn.c_proj.weight"));
+  const auto layout = [&](const Format& target, const ConvertOptions& options) {
+    return std::string(transform(model, target, options).model.tensors().front().layout.name());
+  };
+  const StoredType q8_0{.dtype = DType::u8, .blocks = block_type_named("q8_0")};
+  EXPECT_EQ(layout(kGguf, {.dtype = DType::f32}), "dense");
+  EXPECT_EQ(layout(kGguf, {.quantize = q8_0}), "poise.q8_0.columns/1");
+  EXPECT_EQ(layout(format_by_name("zt"), {.quantize = q8_0}), "poise.q8_0.columns/1");
+  EXPECT_EQ(layout(format_by_name("zt"), {}), "gguf.q8_0/1");
+}
+
 // Numbers of half a byte are made others before.
 TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
@@ -286,7 +302,7 @@ TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
   model.add(columns);
   const Error error = support::error_of([&] { support::written(model, kGguf); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-  EXPECT_THAT(error.message(), HasSubstr("its blocks of q8_0 run along columns"));
+  EXPECT_THAT(error.message(), HasSubstr("its blocks run along columns"));
 }
 
 TEST(GgufArchitectures, BlocksOfGpt2AreNotWritten) {
@@ -422,6 +438,7 @@ TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
   EXPECT_EQ(*read_again(model).config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
   const Error error = support::error_of([&] { family_of(model).plan(config_view(model)); });
   EXPECT_THAT(error.message(), HasSubstr("attn_factor, which is not supported"));
+  EXPECT_THAT(effects_beside_config(model), testing::Not(IsEmpty())) << "formats without the key refuse it";
   const Model one = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());
   EXPECT_EQ(one.config_json.find("rope_scaling"), nullptr);
 }

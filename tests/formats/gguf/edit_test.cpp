@@ -169,6 +169,21 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   }
 }
 
+// poise.config counts for Poise.
+TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
+  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.context_length", 64), u32_entry("llama.embedding_length", 8),
+                 u32_entry("llama.block_count", 0), u32_entry("llama.feed_forward_length", 4), u32_entry("llama.attention.head_count", 2),
+                 text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scaling.factor", 2),
+                 text_entry("poise.config", R"({"rope_scaling": {"type": "linear", "factor": 2.0}})")},
+                {})
+            .bytes());
+  EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}), HasSubstr("poise.config says the same and counts for Poise"));
+  EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}}));
+  edit(path(), {.set = {{"llama.context_length", "32"}}, .erase = {}});
+  edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {"poise.config"}});
+  EXPECT_EQ(*open(path()).config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "linear"}, {"factor", 4.0}}));
+}
+
 TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
   EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}), HasSubstr("a.number is u32, and \"-1\" is no such number"));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
