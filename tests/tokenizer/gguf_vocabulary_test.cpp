@@ -90,6 +90,29 @@ TEST(GgufVocabulary, LlamaMergesByScore) {
   EXPECT_THAT(without.encode_with_special("ab ab"), ElementsAre(5, 6));
 }
 
+// What a file says of BOS counts but for the names that llama.cpp does not ask for (src/llama-vocab.cpp, v0.5.0).
+TEST(GgufVocabulary, NamesOfPreTokenizersSayWhetherThereIsABos) {
+  const auto has_bos = [](const char* pre, std::optional<bool> said) {
+    GgufTokenizer gguf;
+    gguf.model = "gpt2";
+    gguf.pre = pre;
+    gguf.tokens = {"<s>", "a"};
+    gguf.token_type = {3, 1};
+    gguf.bos_token_id = 0;
+    gguf.add_bos_token = said;
+    return Tokenizer(vocabulary_of(gguf)).encode_with_special("a").front() == 0;
+  };
+  for (const char* pre : {"chameleon", "tekken", "llama-bpe"}) {
+    EXPECT_TRUE(has_bos(pre, std::nullopt)) << pre;
+    EXPECT_FALSE(has_bos(pre, false)) << pre;
+  }
+  EXPECT_FALSE(has_bos("gpt-2", std::nullopt));
+  for (const char* pre : {"gemma4", "granite-embed-multi-311m"}) {
+    EXPECT_TRUE(has_bos(pre, std::nullopt)) << pre;
+    EXPECT_TRUE(has_bos(pre, false)) << pre;
+  }
+}
+
 TEST(GgufVocabulary, BertFindsTheLongestPieces) {
   GgufTokenizer gguf;
   gguf.model = "bert";
