@@ -291,8 +291,8 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
 
 // The transposed matrix, where its columns become blocks: other codes than blocks of columns are numbers.
 std::optional<Tensor> turned_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
-  const bool turns = target.layouts.blocks && matrix.shape.size() == 2 && has_float_elements(matrix) && gguf::transposes(model, matrix.name);
-  if (!turns) return std::nullopt;
+  const bool becomes_blocks = target.layouts.blocks && has_float_elements(matrix) && !(is_sparse(matrix) && target.layouts.sparse);
+  if (!becomes_blocks || matrix.shape.size() != 2 || !gguf::transposes(model, matrix.name)) return std::nullopt;
   if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
   const bool narrow = info(element_type(matrix)).bits < 8;
   return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32)) : make_dense_tensor(matrix));
