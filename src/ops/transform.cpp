@@ -104,8 +104,9 @@ class Types {
     for (const ConvertOptions::Keep& keep : options.keep) require_possible(keep.type);
   }
 
-  // Nothing when the tensor keeps its type. `rows` has the rows that would become blocks, and which these are of the tensor is `along`.
-  std::optional<StoredType> wanted(const Tensor& tensor, const Tensor& rows, BlocksAlong along) {
+  // Nothing when the tensor keeps its type. `turned`: the transposed one, where its columns would become blocks.
+  std::optional<StoredType> wanted(const Tensor& tensor, const std::optional<Tensor>& turned) {
+    const Tensor& rows = turned ? *turned : tensor;
     const auto kept = kept_type(tensor.name);
     if (!has_float_elements(tensor)) return std::nullopt;
     const auto type = kept ? kept : requested(tensor, rows);
@@ -114,7 +115,7 @@ class Types {
     const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) spared_.push_back(tensor.name);
     const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(rows, *type);
-    return is_stored_so(tensor, result, along) ? std::nullopt : std::optional(result);
+    return is_stored_so(tensor, result, turned ? BlocksAlong::columns : BlocksAlong::rows) ? std::nullopt : std::optional(result);
   }
 
   // Does it keep its type although that was to change?
@@ -365,12 +366,13 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
     }
     const std::optional<Tensor> turned = turned_for_blocks(model, target, tensor);
     const Tensor& rows = turned ? *turned : tensor;  // that become blocks
-    const auto type = types.wanted(tensor, rows, turned ? BlocksAlong::columns : BlocksAlong::rows);
+    const auto type = types.wanted(tensor, turned);
     if (type && type->quantized() && is_quantized(tensor)) again.push_back(tensor.name);
     if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
-    const bool along = turned && type && type->blocks != nullptr;
-    Tensor output = transformed(along ? rows : tensor, type, importance.of(rows, type), target, result);
-    const Tensor& made = result.model.add(with_parts_beside_data(along ? transposed(std::move(output)) : std::move(output), tensor));
+    const bool turns_back = turned && type && type->blocks != nullptr;
+    Tensor output = transformed(turns_back ? rows : tensor, type, importance.of(rows, type), target, result);
+    if (turns_back) output = transposed(std::move(output));
+    const Tensor& made = result.model.add(with_parts_beside_data(std::move(output), tensor));
     if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }

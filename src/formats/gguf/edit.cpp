@@ -170,27 +170,25 @@ class Edited final : public Source {
   std::uint64_t old_data_;
 };
 
-// The file has to open with it, tensors and all: what their shapes must be follows from metadata. Of a split file, whose parts may have other names where
-// they are, the metadata alone. Requires: the header goes as far as the data.
-void require_readable(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, bool split) {
+// The model with that header, tensors and all: what their shapes must be follows from metadata. Of a split file, whose parts may have other names where they
+// are, the metadata alone. Throws bad_argument where the file could not be opened. Requires: the header goes as far as the data.
+Model read_edited(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, bool split) {
   const auto edited = std::make_shared<Edited>(input.source, header, old_data);
   try {
-    if (!split) {
-      read({input.path, edited}, {});
-      return;
-    }
+    if (!split) return read({input.path, edited}, {});
     const SourceRange range(*edited);
     HeaderReader reader(range);
     Metadata metadata(reader);
     Model model;
     metadata.give_to(model, {}, input.path.string());
+    return model;
   } catch (const Error& error) {
     throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
   }
 }
 
-// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not. Requires: the edited file opens.
-void require_seen(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, const AttributeChanges& changes) {
+// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not. `edited`: the model with the header.
+void require_seen(const Model& edited, std::span<const std::byte> header, const Input& input, const AttributeChanges& changes) {
   const auto of_architecture = [](const std::string& key) {
     return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") && !key.starts_with("poise.");
   };
@@ -200,8 +198,7 @@ void require_seen(std::span<const std::byte> header, const Input& input, std::ui
   input.source->read(0, old_header);
   if (!changed || std::ranges::equal(old_header, header)) return;
   const Model before = read(input, {});
-  const Model after = read({input.path, std::make_shared<Edited>(input.source, header, old_data)}, {});
-  if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
+  if (!(edited.config_json == before.config_json) || !(edited.attributes == before.attributes)) return;
   refuse(fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; delete it in the same edit", kConfigKey));
 }
 
@@ -247,8 +244,8 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   copy(source, header.metadata_end, header.end, out);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
-  require_readable(out.bytes(), input, data, header.split);
-  if (!header.split && has_config) require_seen(out.bytes(), input, data, changes);
+  const Model edited = read_edited(out.bytes(), input, data, header.split);
+  if (!header.split && has_config) require_seen(edited, out.bytes(), input, changes);
   if (out.size() == data) return replace_beginning(input, out.bytes());
   FileOutput output(input.path, true);
   output.main().write(out.bytes());

@@ -9,6 +9,8 @@
 
 #include <poise/error.hpp>
 
+#include "numeric/integers.hpp"
+
 namespace poise::gguf {
 namespace {
 
@@ -90,6 +92,11 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
   }
 }
 
+// By their numbers; integers as Poise calls their types. Arrays are written as their items' in brackets.
+constexpr std::array<std::string_view, 13> kTypeNames = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "", "u64", "i64", "f64"};
+
+std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+
 // Is the value one of the type, which is no array?
 bool is_one(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
@@ -98,21 +105,13 @@ bool is_one(const Value& value, ValueType type) {
     return negative != nullptr && std::in_range<Number>(*negative);
   };
   switch (type) {
-    case ValueType::u8: return in(std::uint8_t{});
-    case ValueType::i8: return in(std::int8_t{});
-    case ValueType::u16: return in(std::uint16_t{});
-    case ValueType::i16: return in(std::int16_t{});
-    case ValueType::u32: return in(std::uint32_t{});
-    case ValueType::i32: return in(std::int32_t{});
-    case ValueType::u64: return in(std::uint64_t{});
-    case ValueType::i64: return in(std::int64_t{});
     case ValueType::f32: return value.get_if<double>() != nullptr && is_f32(*value.get_if<double>());
     case ValueType::f64: return value.get_if<double>() != nullptr;
     case ValueType::boolean: return value.get_if<bool>() != nullptr;
     case ValueType::text: return value.get_if<std::string>() != nullptr;
     case ValueType::array: return false;
+    default: return visit_integer(*dtype_from_name(name_of(type)), in);
   }
-  return false;
 }
 
 bool is_one(const Value& value, const EntryType& type) {
@@ -120,11 +119,6 @@ bool is_one(const Value& value, const EntryType& type) {
   if (type.type != ValueType::array || items == nullptr) return is_one(value, type.type);
   return std::ranges::all_of(*items, [&](const Value& item) { return is_one(item, type.items); });
 }
-
-// By their numbers. Arrays are written as their items' in brackets.
-constexpr std::array<std::string_view, 13> kTypeNames = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "", "u64", "i64", "f64"};
-
-std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
 }  // namespace
 
