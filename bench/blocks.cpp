@@ -1,7 +1,7 @@
 // The codecs of block types alone, on files, for scripts/compare_ggml.py.
 //
-//   poise_blocks decode TYPE BLOCKS NUMBERS                      prints the seconds that the fastest of some rounds took
-//   poise_blocks encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]  of rows of LENGTH numbers
+//   poise_blocks decode TYPE BLOCKS NUMBERS                      prints the seconds that the fastest of some rounds
+//   took poise_blocks encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]  of rows of LENGTH numbers
 //
 // Numbers are float32.
 #include <algorithm>
@@ -30,7 +30,8 @@ std::vector<T> read(const char* path) {
 
 template <typename T>
 void write(const char* path, const std::vector<T>& values) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * sizeof(T)));
 }
 
 template <typename Work>
@@ -61,10 +62,14 @@ int main(int count, char** arguments) {
     const auto numbers = read<float>(args[4]);
     const auto importance = args.size() > 6 ? read<float>(args[6]) : std::vector<float>();
     std::vector<std::byte> blocks(numbers.size() / type->elements * type->bytes);
-    print_fastest([&] { type->encode({numbers.data(), numbers.size() / length, length, importance.empty() ? nullptr : importance.data()}, blocks.data()); });
+    print_fastest([&] {
+      type->encode({numbers.data(), numbers.size() / length, length, importance.empty() ? nullptr : importance.data()},
+                   blocks.data());
+    });
     write(args[5], blocks);
     return 0;
   }
-  std::fputs("usage: poise_blocks decode TYPE BLOCKS NUMBERS | encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]\n", stderr);
+  std::fputs("usage: poise_blocks decode TYPE BLOCKS NUMBERS | encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]\n",
+             stderr);
   return 2;
 }

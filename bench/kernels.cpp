@@ -2,7 +2,8 @@
 //
 //   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, as Highway names it, instead of the best
 //
-// And, by the names of in_memory/..., with weights that no cache holds, by one and two threads, beside what reading them takes.
+// And, by the names of in_memory/..., with weights that no cache holds, by one and two threads, beside what reading
+// them takes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -33,7 +34,8 @@ double MultiplyAndAdd(float* numbers) {
   const auto factor = hn::Set(tag, numbers[0]);
   // Unlike numbers, or compilers do the work once.
   const auto start = [&](float number) HWY_ATTR { return hn::Set(tag, numbers[1] + number); };
-  auto a = start(0), b = start(1), c = start(2), d = start(3), e = start(4), f = start(5), g = start(6), h = start(7), i = start(8), j = start(9);
+  auto a = start(0), b = start(1), c = start(2), d = start(3), e = start(4), f = start(5), g = start(6), h = start(7),
+       i = start(8), j = start(9);
   constexpr int kTimes = 10000;
   for (int n = 0; n < kTimes; ++n) {
     a = hn::MulAdd(a, factor, factor);
@@ -47,7 +49,8 @@ double MultiplyAndAdd(float* numbers) {
     i = hn::MulAdd(i, factor, factor);
     j = hn::MulAdd(j, factor, factor);
   }
-  const auto sum = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(hn::Add(hn::Add(e, f), hn::Add(g, h)), hn::Add(i, j)));
+  const auto sum =
+      hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, d)), hn::Add(hn::Add(hn::Add(e, f), hn::Add(g, h)), hn::Add(i, j)));
   numbers[1] = hn::GetLane(sum);
   return 2.0 * 10 * kTimes * static_cast<double>(hn::Lanes(tag));
 }
@@ -102,8 +105,10 @@ void multiply(benchmark::State& state, Storage storage, double bytes_each) {
     poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
     benchmark::DoNotOptimize(y.data());
   }
-  state.SetBytesProcessed(static_cast<std::int64_t>(static_cast<double>(state.iterations()) * kRows * kColumns * bytes_each));
-  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
+  state.SetBytesProcessed(
+      static_cast<std::int64_t>(static_cast<double>(state.iterations()) * kRows * kColumns * bytes_each));
+  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens),
+                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 
 BENCHMARK(limit);
@@ -125,7 +130,8 @@ void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
   for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0F;
   std::vector<std::byte> rows(numbers.size() / type->elements * type->bytes, std::byte{0x11});
   if (type->encode != nullptr) type->encode({numbers.data(), 64, kColumns, nullptr}, rows.data());
-  for (std::size_t i = 0; i < weights.size(); i += rows.size()) std::memcpy(weights.data() + i, rows.data(), std::min(rows.size(), weights.size() - i));
+  for (std::size_t i = 0; i < weights.size(); i += rows.size())
+    std::memcpy(weights.data() + i, rows.data(), std::min(rows.size(), weights.size() - i));
 }
 
 // The same with blocks.
@@ -135,15 +141,18 @@ void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
   fill(weights, &type);
   const std::vector<float> x(tokens * kColumns, 1.0F);
   std::vector<float> y(tokens * kRows);
-  const poise::StoredRows matrix = {.storage = Storage::blocks, .data = weights.data(), .columns = kColumns, .blocks = &type};
+  const poise::StoredRows matrix = {
+      .storage = Storage::blocks, .data = weights.data(), .columns = kColumns, .blocks = &type};
   for (auto _ : state) {
     poise::KernelInput input(matrix, tokens);
-    for (std::size_t t = 0; t < tokens; t += poise::KernelInput::kTogether) input.take(x.data(), t, std::min(tokens, t + poise::KernelInput::kTogether));
+    for (std::size_t t = 0; t < tokens; t += poise::KernelInput::kTogether)
+      input.take(x.data(), t, std::min(tokens, t + poise::KernelInput::kTogether));
     poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
     benchmark::DoNotOptimize(y.data());
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(weights.size()));
-  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens), benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["FLOP/s"] = benchmark::Counter(2.0 * kRows * kColumns * static_cast<double>(tokens),
+                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // One token and weights in memory, a part for each thread.
@@ -153,7 +162,8 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
     weights.resize(kInMemory);
     fill(weights, type);
   }
-  const std::size_t row_bytes = poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
+  const std::size_t row_bytes =
+      poise::stored_bytes({.storage = storage, .columns = kColumns, .blocks = type}, kColumns);
   const auto threads = static_cast<std::size_t>(state.threads());
   const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
   const std::vector<std::byte> groups(rows * kColumns / kGroup * 2, std::byte{0x11});
@@ -195,7 +205,10 @@ BENCHMARK(read_memory)->Name("in_memory/read")->Threads(1)->Threads(2)->UseRealT
 
 void register_blocks() {
   const auto in_memory = [](const std::string& name, Storage storage, const poise::BlockType* type) {
-    benchmark::RegisterBenchmark(("in_memory/" + name).c_str(), multiply_in_memory, storage, type)->Threads(1)->Threads(2)->UseRealTime();
+    benchmark::RegisterBenchmark(("in_memory/" + name).c_str(), multiply_in_memory, storage, type)
+        ->Threads(1)
+        ->Threads(2)
+        ->UseRealTime();
   };
   in_memory("f16", Storage::f16, nullptr);
   in_memory("bf16", Storage::bf16, nullptr);
@@ -206,7 +219,10 @@ void register_blocks() {
   for (const poise::BlockType& type : poise::block_types()) {
     if (type.decode == nullptr) continue;
     const std::string name(type.name);
-    benchmark::RegisterBenchmark(("multiply/" + name).c_str(), [&type](benchmark::State& state) { multiply_blocks(state, type); })->Arg(1)->Arg(256);
+    benchmark::RegisterBenchmark(("multiply/" + name).c_str(),
+                                 [&type](benchmark::State& state) { multiply_blocks(state, type); })
+        ->Arg(1)
+        ->Arg(256);
     in_memory(name, Storage::blocks, &type);
   }
 }

@@ -5,7 +5,8 @@
 //   poise_limits model-sum MODEL THREADS   the words of every tensor, through Blob::map()
 //   poise_limits model-copy MODEL THREADS  every tensor, through Blob::read()
 //
-// Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over pages that are mapped already.
+// Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over pages that are mapped
+// already.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -56,7 +57,9 @@ std::vector<Chunk> chunks_of_file(const poise::SourcePtr& source) {
   for (std::size_t at = 0; at < source->size(); at += kChunk) {
     const std::size_t size = std::min<std::size_t>(kChunk, source->size() - at);
     const Bytes bytes = source->bytes().subspan(at, size);
-    chunks.push_back({[bytes] { return bytes; }, [bytes](std::span<std::byte> out) { std::memcpy(out.data(), bytes.data(), bytes.size()); }, size});
+    chunks.push_back({[bytes] { return bytes; },
+                      [bytes](std::span<std::byte> out) { std::memcpy(out.data(), bytes.data(), bytes.size()); },
+                      size});
   }
   return chunks;
 }
@@ -68,7 +71,8 @@ std::vector<Chunk> chunks_of_model(const poise::Model& model) {
       const poise::Blob& blob = *part.blob;
       for (std::uint64_t at = 0; at < blob.size(); at += kChunk) {
         const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, blob.size() - at));
-        chunks.push_back({[&blob, at, size] { return blob.map()->subspan(at, size); }, [&blob, at](std::span<std::byte> out) { blob.read(at, out); }, size});
+        chunks.push_back({[&blob, at, size] { return blob.map()->subspan(at, size); },
+                          [&blob, at](std::span<std::byte> out) { blob.read(at, out); }, size});
       }
     }
   }
@@ -120,7 +124,8 @@ int run(const std::string& job, const char* path, unsigned threads) {
   for (const Chunk& chunk : chunks) bytes += chunk.size;
   const double first = pass(chunks, threads, copy);
   const double again = pass(chunks, threads, copy);
-  std::printf("{\"bytes\": %llu, \"first\": %.6f, \"again\": %.6f}\n", static_cast<unsigned long long>(bytes), first, again);
+  std::printf("{\"bytes\": %llu, \"first\": %.6f, \"again\": %.6f}\n", static_cast<unsigned long long>(bytes), first,
+              again);
   return 0;
 }
 

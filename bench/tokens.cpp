@@ -1,4 +1,5 @@
-// How long a vocabulary takes to load, and how fast texts are encoded: poise_tokens VOCABULARY [TEXT...]. Best of several rounds, user time.
+// How long a vocabulary takes to load, and how fast texts are encoded: poise_tokens VOCABULARY [TEXT...]. Best of
+// several rounds, user time.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -20,7 +21,9 @@ namespace {
 double seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   return of(usage.ru_utime) + of(usage.ru_stime);
 }
 
@@ -63,7 +66,8 @@ int main(int count, char** arguments) try {
       tokens = fresh.encode(text).size();
       encoding = std::min(encoding, seconds() - before);
     }
-    std::printf("  %-12s %8zu bytes %8zu tokens %7.1f MB/s\n", path, text.size(), tokens, static_cast<double>(text.size()) * 1e-6 / encoding);
+    std::printf("  %-12s %8zu bytes %8zu tokens %7.1f MB/s\n", path, text.size(), tokens,
+                static_cast<double>(text.size()) * 1e-6 / encoding);
   }
   return 0;
 } catch (const std::exception& error) {

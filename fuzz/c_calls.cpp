@@ -1,6 +1,7 @@
-// The calls of poise.h in any order. The first byte tells the length of a program, the next bytes are the program, and the rest is the
-// file that is opened. Each step of the program makes one call, with arguments from the bytes after it: numbers of all sizes, handles
-// that are NULL or not, texts. The program keeps to the rules of poise.h: nothing is used when what it was borrowed from is freed.
+// The calls of poise.h in any order. The first byte tells the length of a program, the next bytes are the program, and
+// the rest is the file that is opened. Each step of the program makes one call, with arguments from the bytes after it:
+// numbers of all sizes, handles that are NULL or not, texts. The program keeps to the rules of poise.h: nothing is used
+// when what it was borrowed from is freed.
 #include <poise.h>
 
 #include <algorithm>
@@ -85,7 +86,9 @@ class Program {
   }
 
   // Which of `count` calls to make with a handle; the first, which makes it, mostly where there is none.
-  unsigned call(const void* handle, unsigned count) { return handle == nullptr && byte() % 16 != 0 ? 0 : byte() % count; }
+  unsigned call(const void* handle, unsigned count) {
+    return handle == nullptr && byte() % 16 != 0 ? 0 : byte() % count;
+  }
 
   poise_error* error() { return byte() % 8 == 0 ? nullptr : &error_; }
 
@@ -93,9 +96,12 @@ class Program {
   bool good(poise_status status, const poise_error* error) {
     if (status < POISE_OK || status > POISE_INTERNAL) report(fmt::format("{} is no status", static_cast<int>(status)));
     if (error != nullptr && error->kind != status) report("the error has another kind than the status");
-    if (error != nullptr && std::memchr(error->message, 0, sizeof error->message) == nullptr) report("a message without an end");
-    if (error != nullptr && (error->message[0] == '\0') != (status == POISE_OK)) report("a failure without a message, or the other way round");
-    if (status == POISE_INTERNAL || status == POISE_OUT_OF_MEMORY) report(fmt::format("{}: {}", poise_status_name(status), error_.message));
+    if (error != nullptr && std::memchr(error->message, 0, sizeof error->message) == nullptr)
+      report("a message without an end");
+    if (error != nullptr && (error->message[0] == '\0') != (status == POISE_OK))
+      report("a failure without a message, or the other way round");
+    if (status == POISE_INTERNAL || status == POISE_OUT_OF_MEMORY)
+      report(fmt::format("{}: {}", poise_status_name(status), error_.message));
     return status == POISE_OK;
   }
 
@@ -115,13 +121,16 @@ class Program {
   }
 
   void open_model() {
-    static constexpr std::array<const char*, 8> kNames = {"fuzz.alt", "fuzz.zt", "fuzz.tllm", "fuzz.safetensors", "fuzz", "", "fuzz.bin", nullptr};
+    static constexpr std::array<const char*, 8> kNames = {"fuzz.alt", "fuzz.zt", "fuzz.tllm", "fuzz.safetensors",
+                                                          "fuzz",     "",        "fuzz.bin",  nullptr};
     poise_model*& model = slot(models_);
     if (model != nullptr) return;
     poise_open_options options = POISE_OPEN_OPTIONS_INIT;
     options.io = static_cast<poise_io>(byte() % 16 == 0 ? 2 : byte() % 2);
     poise_error* const to = error();
-    good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()], byte() % 2 == 0 ? nullptr : &options, &model, to), to);
+    good(poise_open_memory(file_.data(), file_.size(), kNames[byte() % kNames.size()],
+                           byte() % 2 == 0 ? nullptr : &options, &model, to),
+         to);
   }
 
   void describe() {
@@ -205,7 +214,8 @@ class Program {
     const poise_part* part = nullptr;
     poise_part_info info = POISE_PART_INFO_INIT;
     poise_bytes bytes{nullptr, 0};
-    if (!good(poise_tensor_part(tensor_, text(), &part, to), to)) good(poise_tensor_part_at(tensor_, number(), &part, to), to);
+    if (!good(poise_tensor_part(tensor_, text(), &part, to), to))
+      good(poise_tensor_part_at(tensor_, number(), &part, to), to);
     good(poise_part_describe(part, &info, to), to);
     if (good(poise_part_map(part, &bytes, to), to) && bytes.size > 0) touch(bytes);
     const std::size_t size = number() % 4096;
@@ -225,8 +235,8 @@ class Program {
     if (tensor_ == nullptr) take_tensor();
     const auto dtype = static_cast<poise_dtype>(byte() % 32);
     const std::uint64_t count = number();
-    const std::size_t size =
-        byte() % 4 == 0 ? static_cast<std::size_t>(number() % 4096) : static_cast<std::size_t>(count % 1024) * (dtype == POISE_F32 ? 4 : 2);
+    const std::size_t size = byte() % 4 == 0 ? static_cast<std::size_t>(number() % 4096)
+                                             : static_cast<std::size_t>(count % 1024) * (dtype == POISE_F32 ? 4 : 2);
     std::vector<char> out(size);
     good(poise_tensor_decode(tensor_, dtype, number(), count, out.data(), size, to), to);
   }
@@ -241,7 +251,9 @@ class Program {
     good(poise_hash(model, byte() % 2 == 0 ? nullptr : &options, nullptr, nullptr, &hash, to), to);
   }
 
-  static int stop_sometimes(void* user, const poise_progress_event*) { return static_cast<Program*>(user)->byte() % 4 == 0; }
+  static int stop_sometimes(void* user, const poise_progress_event*) {
+    return static_cast<Program*>(user)->byte() % 4 == 0;
+  }
 
   // Does it decode to few enough bytes to read all of them?
   bool small(const poise_model* model) {
@@ -276,7 +288,8 @@ class Program {
         break;
       case 1: {
         const char* const words = text();
-        if (good(poise_tokenizer_encode(tokenizer_, words, words == nullptr ? 0 : std::strlen(words), &tokens, to), to)) {
+        if (good(poise_tokenizer_encode(tokenizer_, words, words == nullptr ? 0 : std::strlen(words), &tokens, to),
+                 to)) {
           good(poise_tokenizer_decode(tokenizer_, tokens.data, tokens.count, &decoded, to), to);
         }
         break;
@@ -401,7 +414,8 @@ class Program {
         break;
       }
       case 8:
-        if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || small(tensor_, left)) good(poise_writer_copy_tensor(writer_, tensor_, to), to);
+        if (std::uint64_t left = poise::fuzz::kMostBytes; tensor_ == nullptr || small(tensor_, left))
+          good(poise_writer_copy_tensor(writer_, tensor_, to), to);
         break;
       case 9: good(poise_writer_finish(writer_, to), to); break;
     }
@@ -447,7 +461,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const auto input = poise::fuzz::bytes_of(data + 1, size - 1);
   const std::size_t length = std::min<std::size_t>(data[0], input.size());
-  const std::vector<std::byte> file(input.begin() + static_cast<std::ptrdiff_t>(length), input.end());  // a block of exactly that size
+  const std::vector<std::byte> file(input.begin() + static_cast<std::ptrdiff_t>(length),
+                                    input.end());  // a block of exactly that size
   poise::fuzz::expect_sound(3 * size, [&] { Program(input.first(length), file).run(); });
   return 0;
 }

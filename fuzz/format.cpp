@@ -1,5 +1,5 @@
-// A file of any registered format, of the next one, too: the input is the name of a format, a line end, and the file, which is read as that
-// format whatever its first bytes are.
+// A file of any registered format, of the next one, too: the input is the name of a format, a line end, and the file,
+// which is read as that format whatever its first bytes are.
 #include <string_view>
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t end = input.substr(0, 64).find('\n');
   if (end == std::string_view::npos) return 0;
   for (const Format* format : all_formats()) {
-    const bool is_meant = format->info.name == input.substr(0, end) && format->read != nullptr && !format->info.extension.empty();
+    const bool is_meant =
+        format->info.name == input.substr(0, end) && format->read != nullptr && !format->info.extension.empty();
     if (is_meant) read_as(*format, fuzz::bytes_of(data + end + 1, size - end - 1));
   }
   return 0;

@@ -37,11 +37,14 @@ void write_weights(const std::filesystem::path& path, const Model& model) {
 }
 
 void add_weight(Model& model, const ExpectedTensor& expected) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(DType::bf16, *element_count(expected.shape))), std::byte{0x3c});
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(DType::bf16, *element_count(expected.shape))),
+                               std::byte{0x3c});
   model.add(make_dense(expected.name, expected.shape, DType::bf16, make_memory_blob(std::move(bytes), expected.name)));
 }
 
-std::string field(int number, const std::string& value) { return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())} + value; }
+std::string field(int number, const std::string& value) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())} + value;
+}
 std::string piece(const std::string& text, char type, float score) {
   std::string fixed(sizeof score, '\0');
   std::memcpy(fixed.data(), &score, sizeof score);
@@ -68,7 +71,8 @@ std::string huggingface_index() {
 }
 
 std::string sentencepiece_seed() {
-  const std::string pieces = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0) + piece("\xe2\x96\x81", 1, -1) + piece("a", 1, -2) +
+  const std::string pieces = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0) +
+                             piece("\xe2\x96\x81", 1, -1) + piece("a", 1, -2) +
                              piece(
                                  "\xe2\x96\x81"
                                  "a",

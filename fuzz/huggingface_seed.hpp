@@ -1,4 +1,5 @@
-// A Hugging Face model of a few numbers: the weights beside which the texts of a directory are fuzzed, and texts that fit them.
+// A Hugging Face model of a few numbers: the weights beside which the texts of a directory are fuzzed, and texts that
+// fit them.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Replaces the global operators new and delete, which is where the library's memory comes from. What C libraries ask malloc
-// for is bounded by their own limits and by libFuzzer's -malloc_limit_mb.
+// Replaces the global operators new and delete, which is where the library's memory comes from. What C libraries ask
+// malloc for is bounded by their own limits and by libFuzzer's -malloc_limit_mb.
 #include "memory_watch.hpp"
 
 #include <malloc.h>
@@ -22,7 +22,8 @@ void* count(void* block) {
   const std::int64_t now = held.fetch_add(size) + size;
   if (now > most.load()) {
     most = INT64_MAX;  // the report may allocate
-    std::fprintf(stderr, "FINDING: an allocation of %lld bytes is more than the input justifies\n", static_cast<long long>(size));
+    std::fprintf(stderr, "FINDING: an allocation of %lld bytes is more than the input justifies\n",
+                 static_cast<long long>(size));
     std::abort();
   }
   return block;
@@ -46,15 +47,21 @@ MemoryWatch::~MemoryWatch() { most = INT64_MAX; }
 
 }  // namespace poise::fuzz
 
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return poise::fuzz::count(std::malloc(size == 0 ? 1 : size)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return poise::fuzz::count(std::malloc(size == 0 ? 1 : size));
+}
 void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const auto to = static_cast<std::size_t>(alignment);
   return poise::fuzz::count(std::aligned_alloc(to, (size + to) / to * to));
 }
 void* operator new(std::size_t size) { return poise::fuzz::or_throw(operator new(size, std::nothrow)); }
-void* operator new(std::size_t size, std::align_val_t alignment) { return poise::fuzz::or_throw(operator new(size, alignment, std::nothrow)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return poise::fuzz::or_throw(operator new(size, alignment, std::nothrow));
+}
 void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return operator new(size, std::nothrow); }
-void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept { return operator new(size, alignment, std::nothrow); }
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return operator new(size, alignment, std::nothrow);
+}
 void* operator new[](std::size_t size) { return operator new(size); }
 void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
 void operator delete(void* block, const std::nothrow_t&) noexcept { poise::fuzz::release(block); }

@@ -44,7 +44,9 @@ Value random_value(Dice& dice, int depth) {
   }
 }
 
-Card random_card(Dice& dice) { return {"mistral", dice.text(), dice.text(), "2024-07-05", "2024-07-06", dice.text(), dice.text()}; }
+Card random_card(Dice& dice) {
+  return {"mistral", dice.text(), dice.text(), "2024-07-05", "2024-07-06", dice.text(), dice.text()};
+}
 
 Config random_config(Dice& dice) {
   const auto size = [&] { return static_cast<std::int64_t>(dice.number() % (std::uint64_t{INT32_MAX} + 1)); };
@@ -72,10 +74,12 @@ Vocabulary random_vocabulary(Dice& dice) {
   const std::uint64_t tokens = 1 + dice.below(5);
   vocabulary.unk_id = 0;
   vocabulary.add("<unk>", 0, TokenType::unknown);
-  static constexpr std::array kTypes = {TokenType::normal, TokenType::user_defined, TokenType::unused, TokenType::control};
+  static constexpr std::array kTypes = {TokenType::normal, TokenType::user_defined, TokenType::unused,
+                                        TokenType::control};
   for (std::uint64_t id = 1; id < tokens; ++id) {
     const float score = dice.chance() ? -static_cast<float>(id) : dice.real();
-    vocabulary.add(dice.chance() ? std::string(1, static_cast<char>(dice.byte() | 1)) : dice.text(), score, kTypes[dice.below(kTypes.size())]);
+    vocabulary.add(dice.chance() ? std::string(1, static_cast<char>(dice.byte() | 1)) : dice.text(), score,
+                   kTypes[dice.below(kTypes.size())]);
   }
   return vocabulary;
 }
@@ -107,8 +111,10 @@ Tensor affine(Dice& dice, const std::string& name) {
   const bool packed = dtype == DType::qint4 && dice.chance();
   const bool ranged = dice.chance();
   const Shape shape = random_shape(dice);
-  std::vector<std::byte> codes(static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
-  for (std::byte& code : codes) code = static_cast<std::byte>(dtype == DType::qint8 || packed ? dice.byte() : dice.below(8));
+  std::vector<std::byte> codes(
+      static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
+  for (std::byte& code : codes)
+    code = static_cast<std::byte>(dtype == DType::qint8 || packed ? dice.byte() : dice.below(8));
   Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(codes), name));
   tensor.layout = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
   return tensor;
@@ -144,7 +150,8 @@ Model random_tiny_llama(Dice& dice) {
                                     .positions = static_cast<std::int64_t>(1 + dice.below(4)),
                                     .vocabulary = static_cast<std::int64_t>(1 + dice.below(5)),
                                     .dropout = static_cast<float>(dice.below(101)) / 100});
-  for (const ExpectedTensor& expected : kTinyLlamaFamily.tensors.all(*model.config)) model.add(dense(dice, expected.name, expected.shape, DType::f32));
+  for (const ExpectedTensor& expected : kTinyLlamaFamily.tensors.all(*model.config))
+    model.add(dense(dice, expected.name, expected.shape, DType::f32));
   return model;
 }
 
@@ -177,7 +184,8 @@ float Dice::real() {
 }
 
 std::string Dice::text() {
-  static constexpr std::array kPieces = {"a", "Z9", "\xc3\xa9", "\xe2\x96\x81", "\xf0\x9f\x99\x82", "\"\\\n", "<0x41>", "\x7f", "e\xcc\x81"};
+  static constexpr std::array kPieces = {"a",      "Z9",     "\xc3\xa9", "\xe2\x96\x81", "\xf0\x9f\x99\x82",
+                                         "\"\\\n", "<0x41>", "\x7f",     "e\xcc\x81"};
   std::string text;
   for (std::uint64_t pieces = below(4); pieces > 0; --pieces) text += kPieces[below(kPieces.size())];
   if (below(32) == 31) text += '\0';
@@ -190,7 +198,8 @@ Model random_model(Dice& dice) {
   if (dice.chance()) model.card = random_card(dice);
   if (dice.chance()) model.config = random_config(dice);
   if (dice.chance()) model.vocabulary = random_vocabulary(dice);
-  for (std::uint64_t entries = dice.below(3); entries > 0; --entries) model.attributes.set(dice.text(), dice.chance() ? dice.text() : random_value(dice, 3));
+  for (std::uint64_t entries = dice.below(3); entries > 0; --entries)
+    model.attributes.set(dice.text(), dice.chance() ? dice.text() : random_value(dice, 3));
   for (const char* name : kNames) {
     if (!dice.chance()) continue;
     Tensor tensor = random_tensor(dice, name);

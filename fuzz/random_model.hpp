@@ -27,8 +27,8 @@ class Dice {
   Bytes bytes_;
 };
 
-// Tensors of every layout and element type, a card, a configuration, a vocabulary and attributes, each there or not. One in
-// eight is a whole Tiny Llama.
+// Tensors of every layout and element type, a card, a configuration, a vocabulary and attributes, each there or not.
+// One in eight is a whole Tiny Llama.
 Model random_model(Dice& dice);
 
 }  // namespace poise::fuzz

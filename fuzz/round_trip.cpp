@@ -1,5 +1,5 @@
-// A model made of the bytes, written in each format that can hold it, read again: it is the same model, and written again the
-// same file.
+// A model made of the bytes, written in each format that can hold it, read again: it is the same model, and written
+// again the same file.
 #include <string>
 
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ Options random_options(fuzz::Dice& dice, const Format& format) {
   Options options;
   if (format.options.zstd_level && dice.chance()) options.zstd_level = 1;
   if (format.options.align) options.align = 4096;
-  if (format.options.digest && dice.chance()) options.digest = dice.chance() ? DigestAlgorithm::sha256 : DigestAlgorithm::none;
+  if (format.options.digest && dice.chance())
+    options.digest = dice.chance() ? DigestAlgorithm::sha256 : DigestAlgorithm::none;
   return options;
 }
 
@@ -40,7 +41,8 @@ bool same(const Attributes& a, const Attributes& b) { return cbor::encode(a) == 
 
 // GGUF has vectors of a family that llama.cpp knows as float32, as it wants them.
 bool is_widened(const Tensor& tensor, const Part& before, const Part& after) {
-  return tensor.layout == Layout::dense && tensor.shape.size() < 2 && is_floating(before.dtype) && info(before.dtype).bits < 32 && after.dtype == DType::f32;
+  return tensor.layout == Layout::dense && tensor.shape.size() < 2 && is_floating(before.dtype) &&
+         info(before.dtype).bits < 32 && after.dtype == DType::f32;
 }
 
 // The parts, and everything else that every format that holds the layout keeps.
@@ -50,7 +52,8 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
   const Tensor b = with_packed_codes(unpacked_b);
   if (a.shape != b.shape) return "shape";
   if (a.layout != b.layout) return "layout";
-  if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) != (b.layout.affine() != nullptr ? b.layout.affine()->get() : Affine{}))
+  if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) !=
+      (b.layout.affine() != nullptr ? b.layout.affine()->get() : Affine{}))
     return "scale";
   // The two versions of zTensor describe groups in different words.
   if (lossless && a.layout != Layout::quantized_group && !same(a.attributes, b.attributes)) return "attributes";
@@ -78,7 +81,8 @@ std::string difference(const Model& a, const Model& b, bool lossless) {
   for (const Tensor& tensor : a.tensors()) {
     const Tensor* other = is_alone ? &b.tensors().front() : b.find(tensor.name);
     if (other == nullptr) return fmt::format("tensor {}: absent", tensor.name);
-    if (const std::string what = difference(tensor, *other, lossless); !what.empty()) return fmt::format("tensor {}: {}", tensor.name, what);
+    if (const std::string what = difference(tensor, *other, lossless); !what.empty())
+      return fmt::format("tensor {}: {}", tensor.name, what);
   }
   if (!lossless) return {};
   if (a.card != b.card) return "card";
@@ -93,14 +97,17 @@ void round_trip(const Model& model, const Format& format, const Options& options
   try {
     file = written(model, format, options);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) fuzz::report(fmt::format("{}: writing: {}", format.info.name, error.what()));
+    if (error.kind() != ErrorKind::unsupported)
+      fuzz::report(fmt::format("{}: writing: {}", format.info.name, error.what()));
     return;
   }
   const bool lossless = losses_of(model, format, options).empty();
   try {
     const Model again = open(fuzz::source(file, fmt::format("fuzz{}", format.info.extension)));
-    if (const std::string what = difference(model, again, lossless); !what.empty()) fuzz::report(fmt::format("{}: {} differs", format.info.name, what));
-    if (written(again, format, options) != file) fuzz::report(fmt::format("{}: written again, the file differs", format.info.name));
+    if (const std::string what = difference(model, again, lossless); !what.empty())
+      fuzz::report(fmt::format("{}: {} differs", format.info.name, what));
+    if (written(again, format, options) != file)
+      fuzz::report(fmt::format("{}: written again, the file differs", format.info.name));
   } catch (const Error& error) {
     fuzz::report(fmt::format("{}: its own file: {}", format.info.name, error.what()));
   }
@@ -113,7 +120,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::expect_sound(size, [&] {
     const Model model = fuzz::random_model(dice);
     for (const Format* format : all_formats()) {
-      const bool is_file = format->why_kept == nullptr;  // fuzz/huggingface.cpp has directories
+      const bool is_file = format->refusal_to_replace == nullptr;  // fuzz/huggingface.cpp has directories
       if (format->prepare != nullptr && is_file) round_trip(model, *format, random_options(dice, *format));
     }
   });

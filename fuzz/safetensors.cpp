@@ -1,5 +1,5 @@
-// safetensors. Mutations seldom leave the header's length right: each input is read unchanged, and with the length that ends
-// the header after its last brace.
+// safetensors. Mutations seldom leave the header's length right: each input is read unchanged, and with the length that
+// ends the header after its last brace.
 #include <string_view>
 
 #include <poise/format.hpp>
@@ -17,7 +17,8 @@ std::vector<std::byte> with_right_length(fuzz::Bytes input) {
   std::vector<std::byte> file(input.begin(), input.end());
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   const auto brace = text.rfind('}');
-  if (brace != std::string_view::npos && brace >= kLengthBytes) store_le<std::uint64_t>(file.data(), brace + 1 - kLengthBytes);
+  if (brace != std::string_view::npos && brace >= kLengthBytes)
+    store_le<std::uint64_t>(file.data(), brace + 1 - kLengthBytes);
   return file;
 }
 

@@ -46,9 +46,12 @@ class SeedWriter {
     fs::create_directories(directory_ / target);
     fuzz::write_file(directory_ / target / name, bytes);
   }
-  void seed(const std::string& target, const std::string& name, std::string_view text) { seed(target, name, fuzz::bytes_of(text)); }
+  void seed(const std::string& target, const std::string& name, std::string_view text) {
+    seed(target, name, fuzz::bytes_of(text));
+  }
 
-  // A file of a format: a seed of the format's own target, where it has one, and of those that take files of all formats.
+  // A file of a format: a seed of the format's own target, where it has one, and of those that take files of all
+  // formats.
   void file(std::string_view format, const std::string& name, fuzz::Bytes bytes) {
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string full_name = fmt::format("{}-{}", format, name);
@@ -63,7 +66,9 @@ class SeedWriter {
   void expect_all_formats() const {
     for (const Format* format : all_formats()) {
       if (format->info.extension.empty() || formats_.contains(format->info.name)) continue;
-      fuzz::report(fmt::format("{} has no seed: the seeds of formats that are read and not written are made by hand, in fuzz/seeds.cpp", format->info.name));
+      fuzz::report(fmt::format(
+          "{} has no seed: the seeds of formats that are read and not written are made by hand, in fuzz/seeds.cpp",
+          format->info.name));
     }
   }
 
@@ -87,8 +92,8 @@ class SeedWriter {
 
   // Most formats need none: the target `format` reads them all.
   static std::string own_target(std::string_view format) {
-    static const std::map<std::string_view, std::string> kTargets = {{"alt", "alt"}, {"alt1", "alt"},  {"zt", "zt"},
-                                                                     {"zt1", "zt"},  {"tllm", "tllm"}, {"safetensors", "safetensors"}};
+    static const std::map<std::string_view, std::string> kTargets = {
+        {"alt", "alt"}, {"alt1", "alt"}, {"zt", "zt"}, {"zt1", "zt"}, {"tllm", "tllm"}, {"safetensors", "safetensors"}};
     const auto found = kTargets.find(format);
     return found == kTargets.end() ? std::string() : found->second;
   }
@@ -135,15 +140,15 @@ void write_random_seeds(SeedWriter& seeds) {
     Model alone;  // what formats of one array hold
     if (model.size() > 0) alone.add(model.tensors().front());
     for (const Format* format : all_formats()) {
-      if (format->prepare == nullptr || format->why_kept != nullptr) continue;
+      if (format->prepare == nullptr || format->refusal_to_replace != nullptr) continue;
       write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
       write_model_seeds(seeds, alone, *format, fmt::format("{:02}-alone", number));
     }
   }
 }
 
-// A file of an older zTensor, which nothing writes any more: magic, a blob of four float32 at 64, its CBOR index, the size of
-// that, and the magic again from 1.1 on.
+// A file of an older zTensor, which nothing writes any more: magic, a blob of four float32 at 64, its CBOR index, the
+// size of that, and the magic again from 1.1 on.
 std::vector<std::byte> older_ztensor(std::string_view magic, const Value& index) {
   const std::string manifest = cbor::encode(index);
   ByteWriter file;
@@ -168,8 +173,12 @@ void write_older_ztensors(SeedWriter& seeds) {
                                                                      {"data_endianness", "big"},
                                                                      {"checksum", "crc32c:0x00000000"}}}));
   const Attributes data{{"offset", 64}, {"size", 16}};
-  const Attributes tensor{{"shape", shape}, {"dtype", "float32"}, {"format", "dense"}, {"components", Attributes{{"data", data}}}};
-  seeds.file("zt1", "1.0", older_ztensor(ztensor::kMagic1, Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
+  const Attributes tensor{
+      {"shape", shape}, {"dtype", "float32"}, {"format", "dense"}, {"components", Attributes{{"data", data}}}};
+  seeds.file(
+      "zt1", "1.0",
+      older_ztensor(ztensor::kMagic1,
+                    Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
 }
 
 void write_text_seeds(SeedWriter& seeds) {
@@ -179,8 +188,12 @@ void write_text_seeds(SeedWriter& seeds) {
   };
   constexpr std::string_view kBpe =
       R"("model":{"type":"BPE","unk_token":"u","byte_fallback":true,"vocab":{"u":0,"a":1,"b":2,"ab":3,"<0x0A>":4},"merges":["a b"]},"added_tokens":[{"id":5,"content":"<s>","special":true,"lstrip":true}])";
-  tokenizer_json("bpe", fmt::format(R"({},"normalizer":{{"type":"Sequence","normalizers":[{{"type":"NFKC"}},{{"type":"Prepend","prepend":"b"}}]}})", kBpe),
-                 "ab <s>");
+  tokenizer_json(
+      "bpe",
+      fmt::format(
+          R"({},"normalizer":{{"type":"Sequence","normalizers":[{{"type":"NFKC"}},{{"type":"Prepend","prepend":"b"}}]}})",
+          kBpe),
+      "ab <s>");
   tokenizer_json(
       "split",
       fmt::format(
@@ -198,13 +211,16 @@ void write_text_seeds(SeedWriter& seeds) {
   const std::string config = fuzz::huggingface_config();
   const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
   const auto directory = [&](const std::string& index) {
-    return fmt::format("{}{}{}{}{}{}{}", config, kSeparator, index, kSeparator, readme, kSeparator, fuzz::sentencepiece_seed());
+    return fmt::format("{}{}{}{}{}{}{}", config, kSeparator, index, kSeparator, readme, kSeparator,
+                       fuzz::sentencepiece_seed());
   };
   seeds.seed("huggingface", "single", directory({}));
   seeds.seed("huggingface", "sharded", directory(fuzz::huggingface_index()));
-  seeds.seed("huggingface", "defaults", R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
+  seeds.seed("huggingface", "defaults",
+             R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
  "num_key_value_heads": 1, "num_hidden_layers": 1, "rope_scaling": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": true})");
-  seeds.seed("tokenizer_files", "ids", fmt::format("a 4\nb 5\nab 6\n\t 7\n<eos> 3\n{}#version: 0.2\na b\nab a\n", kSeparator));
+  seeds.seed("tokenizer_files", "ids",
+             fmt::format("a 4\nb 5\nab 6\n\t 7\n<eos> 3\n{}#version: 0.2\na b\nab a\n", kSeparator));
   seeds.seed("tokenizer_files", "plain", fmt::format("a\nb\n \nab\n{}a b\n", kSeparator));
 }
 
@@ -219,12 +235,16 @@ void write_dictionaries(const SeedWriter& seeds) {
   for (const auto& row : kSafetensorsSpellings) words["safetensors"].insert(std::string(row.text));
   for (const auto& row : ztensor::kSpellings0) words["zt"].insert(std::string(row.text));
   for (const auto& row : ztensor::kSpellings1) words["zt"].insert(std::string(row.text));
-  for (const auto& row : ztensor::kSpellings2) words["zt"].insert({std::string(row.text.storage), std::string(row.text.logical)});
-  for (const auto& section : alt::kSections) words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
-  for (const std::int64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker}) words["alt"].insert(number_word(static_cast<std::uint64_t>(marker), 8));
-  words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4)});
-  words["safetensors"].insert({"\"dtype\":", "\"shape\":[", "\"data_offsets\":[0,", "\"__metadata__\":{", "poise.card", "poise.config", "poise.vocabulary",
-                               "18446744073709551615", "4294967296"});
+  for (const auto& row : ztensor::kSpellings2)
+    words["zt"].insert({std::string(row.text.storage), std::string(row.text.logical)});
+  for (const auto& section : alt::kSections)
+    words["alt"].insert(number_word(static_cast<std::uint64_t>(section.marker), 8));
+  for (const std::int64_t marker : {alt::kStartV2, alt::kStartAltc, alt::kEndMarker})
+    words["alt"].insert(number_word(static_cast<std::uint64_t>(marker), 8));
+  words["alt"].insert({"<0x00>", "<unk>", "model.layers.0.", "model.embed_tokens.weight", number_word(INT32_MAX, 4),
+                       number_word(UINT32_MAX, 4)});
+  words["safetensors"].insert({"\"dtype\":", "\"shape\":[", "\"data_offsets\":[0,", "\"__metadata__\":{", "poise.card",
+                               "poise.config", "poise.vocabulary", "18446744073709551615", "4294967296"});
   words["zt"].insert({"ZTEN1000",
                       "ZTEN0001",
                       "\x89ZT2\r\n\x1a\n",
@@ -292,14 +312,18 @@ void write_dictionaries(const SeedWriter& seeds) {
                       number_word(0x184d2a5e, 4),
                       number_word(0x8f92eab1, 4)});
   words["tllm"].insert({"MLLT", "TLLM", number_word(INT32_MAX, 4), number_word(1, 4), number_word(1, 8)});
-  words["sentencepiece"].insert({"\x0a", "\x12\x02\x18\x02", "\x1a", "\x2a", "\x15", "\x18\x06", "<0x00>", "<unk>", "<s>", "</s>", "<pad>", "identity",
-                                 "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"});
-  for (const auto& [key, value] : config_to_attributes(Config{}, "mistral")) words["huggingface"].insert(fmt::format("\"{}\":", key));
-  words["huggingface"].insert({"\x1e", "\"weight_map\":{", "\"rope_scaling\":{", "\"rope_parameters\":{", "\"type\":", "\"default\"", "\"llama\"",
-                               "\"mistral\"", "null", "true", "1e400", "-1", "2147483648", "model-00001-of-00002.safetensors", "---\n",
+  words["sentencepiece"].insert({"\x0a", "\x12\x02\x18\x02", "\x1a", "\x2a", "\x15", "\x18\x06", "<0x00>", "<unk>",
+                                 "<s>", "</s>", "<pad>", "identity", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"});
+  for (const auto& [key, value] : config_to_attributes(Config{}, "mistral"))
+    words["huggingface"].insert(fmt::format("\"{}\":", key));
+  words["huggingface"].insert({"\x1e", "\"weight_map\":{", "\"rope_scaling\":{", "\"rope_parameters\":{",
+                               "\"type\":", "\"default\"", "\"llama\"", "\"mistral\"", "null", "true", "1e400", "-1",
+                               "2147483648", "model-00001-of-00002.safetensors", "---\n",
                                "license: ", "base_model:\n- ", "config.json"});
-  words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"", "\"Digits\"", "\"Fuse\"", "\"CTC\"",
-                                  "\"TemplateProcessing\"", "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}", "(?i:", "\"normalized\":true"});
+  words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"",
+                                  "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
+                                  "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",
+                                  "(?i:", "\"normalized\":true"});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
   words["open_verify"] = words["zt"];
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
@@ -320,9 +344,11 @@ std::string from_hex(std::istream& lines, const fs::path& path) {
       if (std::isxdigit(static_cast<unsigned char>(c)) != 0) digits += c;
     }
   }
-  if (digits.empty() || digits.size() % 2 != 0) fuzz::report(fmt::format("{}: expected pairs of hexadecimal digits", path.string()));
+  if (digits.empty() || digits.size() % 2 != 0)
+    fuzz::report(fmt::format("{}: expected pairs of hexadecimal digits", path.string()));
   std::string bytes;
-  for (std::size_t i = 0; i < digits.size(); i += 2) bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
   return bytes;
 }
 

@@ -36,7 +36,8 @@ void read_part(const Part& part) {
   const auto stream = part.blob->stream();
   std::uint64_t left = std::min(kMostBytes, part.blob->size());
   while (left > 0) {
-    const std::size_t got = stream->read(std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()))));
+    const std::size_t got =
+        stream->read(std::span(piece).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()))));
     if (got == 0) report("a blob ends before its size");
     left -= got;
   }
@@ -81,14 +82,17 @@ void expect_sound(std::size_t input_bytes, const std::function<void()>& body) {
   answer(body);
 }
 
-SourcePtr source(Bytes bytes, std::string name) { return Source::from_memory(std::vector<std::byte>(bytes.begin(), bytes.end()), std::move(name)); }
+SourcePtr source(Bytes bytes, std::string name) {
+  return Source::from_memory(std::vector<std::byte>(bytes.begin(), bytes.end()), std::move(name));
+}
 
 void use(const Vocabulary& vocabulary) {
   answer([&] {
     const Tokenizer tokenizer(vocabulary);
     answer([&] { tokenizer.encode("Once upon a time\n<s> caf\xc3\xa9 \xf0\x9f\x99\x82 \xff"); });
     std::vector<TokenId> ids;
-    for (std::size_t id = 0; id < std::min<std::size_t>(vocabulary.size(), 64); ++id) ids.push_back(static_cast<TokenId>(id));
+    for (std::size_t id = 0; id < std::min<std::size_t>(vocabulary.size(), 64); ++id)
+      ids.push_back(static_cast<TokenId>(id));
     answer([&] { tokenizer.decode(ids); });
   });
 }

@@ -1,8 +1,8 @@
 // What the fuzz targets are made of.
 //
-// A target is one file with one function, LLVMFuzzerTestOneInput, that hands its bytes to the library. An Error is an answer
-// like any other. A finding - a crash, a report of a sanitizer, ErrorKind::internal, an exception that is no Error, or more
-// memory than 4 times the input and 64 MB - ends the program.
+// A target is one file with one function, LLVMFuzzerTestOneInput, that hands its bytes to the library. An Error is an
+// answer like any other. A finding - a crash, a report of a sanitizer, ErrorKind::internal, an exception that is no
+// Error, or more memory than 4 times the input and 64 MB - ends the program.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ void expect_sound(std::size_t input_bytes, const std::function<void()>& body);
 // A copy in a block of exactly that size, so that AddressSanitizer sees a step outside.
 SourcePtr source(Bytes bytes, std::string name);
 
-// Asks a model for everything it says: metadata as JSON, its faults, its vocabulary as a tokenizer, every part from front to
-// back as far as kMostBytes. A part that cannot be read is an answer.
+// Asks a model for everything it says: metadata as JSON, its faults, its vocabulary as a tokenizer, every part from
+// front to back as far as kMostBytes. A part that cannot be read is an answer.
 void use(const Model& model);
 void use(const Vocabulary& vocabulary);
 inline constexpr std::uint64_t kMostBytes = 4 << 20;

@@ -1,33 +1,40 @@
 // poise.h: Poise for C programs - model weight files opened, checked, converted, written and run.
 //
-//  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Calls that succeed write
-//     their outputs; calls that fail leave them alone. Only a buffer that was being filled may hold anything.
-//  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. Every call overwrites it: kind, message, path and
-//     offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere else. Any call can return
-//     POISE_OUT_OF_MEMORY and, where Poise has a bug, POISE_INTERNAL; calls that read or write files also POISE_IO.
-//  3. NULL. A pointer must not be NULL unless its call says what NULL means; POISE_BAD_ARGUMENT names the parameter. Free functions take
-//     NULL.
-//  4. Ownership. What a call makes through a pointer to a handle (poise_model **) belongs to the caller and has a free function. So do
-//     poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
-//  5. Lifetimes. What is borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *, poise_text, poise_bytes,
-//     dims) is valid until the model is freed; what a callback receives, until it returns; what a session or stream lends, until the
-//     next call with it that is not const. Sessions, tokenizers and writers keep what they need of a model and may outlive it.
-//  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the struct's name,
-//     which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where the caller's struct ends, and
-//     fields that an older library does not know become 0. What the caller fills in may be longer than the library knows, if the rest
-//     is 0. POISE_BAD_ARGUMENT for a size that no version has. In a callback, `size` says how much there is. All other structs stay as
-//     they are: poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep, poise_progress.
-//  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets a number it does
-//     not know treats it as the enum's UNKNOWN or OTHER.
-//  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may hold zeros, or as
-//     poise_string, which is owned and ends with a zero that `size` does not count. Paths are the system's bytes.
+//  1. Status. Every call that can fail returns a poise_status: POISE_OK, which is 0, or the kind of failure. Calls that
+//     succeed write their outputs; calls that fail leave them alone. Only a buffer that was being filled may hold
+//     anything.
+//  2. Errors. The last parameter of such a call is the caller's poise_error, or NULL. Every call overwrites it: kind,
+//     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere
+//     else. Any call can return POISE_OUT_OF_MEMORY and, where Poise has a bug, POISE_INTERNAL; calls that read or
+//     write files also POISE_IO.
+//  3. NULL. A pointer must not be NULL unless its call says what NULL means; POISE_BAD_ARGUMENT names the parameter.
+//     Free functions take NULL.
+//  4. Ownership. What a call makes through a pointer to a handle (poise_model **) belongs to the caller and has a free
+//     function. So do poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
+//  5. Lifetimes. What is borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
+//     poise_text, poise_bytes, dims) is valid until the model is freed; what a callback receives, until it returns;
+//     what a session or stream lends, until the next call with it that is not const. Sessions, tokenizers and writers
+//     keep what they need of a model and may outlive it.
+//  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
+//     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where
+//     the caller's struct ends, and fields that an older library does not know become 0. What the caller fills in may
+//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has. In a
+//     callback, `size` says how much there is. All other structs stay as they are: poise_error, poise_text,
+//     poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep, poise_progress.
+//  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
+//     a number it does not know treats it as the enum's UNKNOWN or OTHER.
+//  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may
+//     hold zeros, or as poise_string, which is owned and ends with a zero that `size` does not count. Paths are the
+//     system's bytes.
 //  9. Options. NULL means the usual ones.
-// 10. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says otherwise. Poise
-//     passes `user` on and does not look at it. A callback must not free or change what the call works with, and must not leave by longjmp.
-// 11. Threads. Many threads may use a const handle at once, one thread at a time any other handle. Different handles are independent.
-//     Calls may compute with several threads; callbacks run one at a time, but not always on the caller's thread.
-// 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program cuts one off
-//     meanwhile, touching its bytes raises SIGBUS. POISE_IO_READ avoids that.
+// 10. Callbacks. They return 0 to go on; with anything else the call stops and returns POISE_CANCELLED, unless it says
+//     otherwise. Poise passes `user` on and does not look at it. A callback must not free or change what the call works
+//     with, and must not leave by longjmp.
+// 11. Threads. Many threads may use a const handle at once, one thread at a time any other handle. Different handles
+//     are independent. Calls may compute with several threads; callbacks run one at a time, but not always on the
+//     caller's thread.
+// 12. Poise never prints, aborts or exits, and no C++ exception leaves it. Mapped files are memory: if another program
+//     cuts one off meanwhile, touching its bytes raises SIGBUS. POISE_IO_READ avoids that.
 #ifndef POISE_H
 #define POISE_H
 
@@ -46,7 +53,8 @@ extern "C" {
 #define POISE_VERSION_MINOR 2
 #define POISE_VERSION_PATCH 0
 
-// ---- Status and errors ------------------------------------------------------------------------------------------------------
+// ---- Status and errors
+// ------------------------------------------------------------------------------------------------------
 
 typedef enum poise_status POISE_ENUM {
   POISE_OK = 0,
@@ -75,7 +83,8 @@ const char* poise_version(void);
 // "invalid_file"; "unknown" for a number that is no status. Static.
 const char* poise_status_name(poise_status status);
 
-// ---- Text, bytes and tokens -------------------------------------------------------------------------------------------------
+// ---- Text, bytes and tokens
+// -------------------------------------------------------------------------------------------------
 
 // Borrowed. data is never NULL where Poise fills it in. printf("%.*s", POISE_TEXT(name))
 typedef struct poise_text {
@@ -106,7 +115,8 @@ typedef struct poise_tokens {
 // As poise_string_free.
 void poise_tokens_free(poise_tokens* tokens);
 
-// ---- Long work --------------------------------------------------------------------------------------------------------------
+// ---- Long work
+// --------------------------------------------------------------------------------------------------------------
 
 typedef struct poise_progress_event {
   size_t size;
@@ -140,7 +150,8 @@ typedef struct poise_finding {
 #define POISE_FINDING_INIT \
   { sizeof(poise_finding), {NULL, 0}, {NULL, 0}, POISE_NO_OFFSET, POISE_WARNING, 0 }
 
-// ---- Formats and element types ----------------------------------------------------------------------------------------------
+// ---- Formats and element types
+// ----------------------------------------------------------------------------------------------
 
 typedef struct poise_format {
   size_t size;
@@ -194,7 +205,8 @@ typedef struct poise_dtype_info {
 // The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are no element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
-// ---- Attributes: a map from text to values ----------------------------------------------------------------------------------
+// ---- Attributes: a map from text to values
+// ----------------------------------------------------------------------------------
 
 typedef struct poise_attributes poise_attributes;
 
@@ -211,20 +223,30 @@ typedef enum poise_value_type POISE_ENUM {
 
 poise_status poise_attributes_count(const poise_attributes* attributes, size_t* count, poise_error* error);
 // In the order of the file. POISE_NOT_FOUND past the last.
-poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key, poise_value_type* type, poise_error* error);
-// Each of these returns POISE_NOT_FOUND for a key that is absent and POISE_UNSUPPORTED, naming the type, for a value of another type or a
-// number that does not fit. get_real takes integers, too. Text and bytes are borrowed from what lends the attributes.
-poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value, poise_error* error);
-poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value, poise_error* error);
-poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value, poise_error* error);
-poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value, poise_error* error);
-poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value, poise_error* error);
-poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value, poise_error* error);
-// One value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free. POISE_NOT_FOUND for a key that is
-// absent.
-poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json, poise_error* error);
+poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
+                                 poise_value_type* type, poise_error* error);
+// Each of these returns POISE_NOT_FOUND for a key that is absent and POISE_UNSUPPORTED, naming the type, for a value of
+// another type or a number that does not fit. get_real takes integers, too. Text and bytes are borrowed from what lends
+// the attributes.
+poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
+                                          poise_error* error);
+poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
+                                          poise_error* error);
+poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
+                                           poise_error* error);
+poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
+                                       poise_error* error);
+poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,
+                                       poise_error* error);
+poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
+                                        poise_error* error);
+// One value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free. POISE_NOT_FOUND
+// for a key that is absent.
+poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
+                                       poise_error* error);
 
-// ---- Models -----------------------------------------------------------------------------------------------------------------
+// ---- Models
+// -----------------------------------------------------------------------------------------------------------------
 
 typedef struct poise_model poise_model;
 
@@ -243,12 +265,15 @@ typedef struct poise_open_options {
 #define POISE_OPEN_OPTIONS_INIT \
   { sizeof(poise_open_options), NULL, NULL, POISE_IO_MAP, 0 }
 
-// Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free. POISE_NOT_FOUND,
-// POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path to something that is neither file nor directory.
+// Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free.
+// POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path to something that is neither
+// file nor directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
-// The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are freed. `data` may be
-// NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the format.
-poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options, poise_model** model, poise_error* error);
+// The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are
+// freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the
+// format.
+poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
+                               poise_model** model, poise_error* error);
 void poise_model_free(poise_model* model);
 
 typedef struct poise_model_info {
@@ -265,11 +290,13 @@ typedef struct poise_model_info {
   { sizeof(poise_model_info), {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, 0 }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// What a reader accepted although the format's canonical form looks different, by index from 0. POISE_NOT_FOUND past the last.
+// What a reader accepted although the format's canonical form looks different, by index from 0. POISE_NOT_FOUND past
+// the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Three maps: who made the model ("author", "license", ...), its configuration with all keys of its config.json and the hyperparameters
-// that it leaves to defaults ("hidden_size", ...; empty when it has none), and what else the file attaches to it.
+// Three maps: who made the model ("author", "license", ...), its configuration with all keys of its config.json and the
+// hyperparameters that it leaves to defaults ("hidden_size", ...; empty when it has none), and what else the file
+// attaches to it.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error);
@@ -331,16 +358,19 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error);
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error);
 
-// ---- Tensors ----------------------------------------------------------------------------------------------------------------
+// ---- Tensors
+// ----------------------------------------------------------------------------------------------------------------
 
-// A tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the same pointer every time.
+// A tensor of a model, and a run of bytes that belongs to one. Both are borrowed, and the same call lends the same
+// pointer every time.
 typedef struct poise_tensor poise_tensor;
 typedef struct poise_part poise_part;
 
 // In the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
 // POISE_NOT_FOUND for a name that no tensor has.
-poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor, poise_error* error);
+poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
+                               poise_error* error);
 
 typedef enum poise_layout POISE_ENUM {
   POISE_DENSE = 0,            // data: row-major
@@ -373,24 +403,30 @@ typedef struct poise_tensor_info {
   const poise_attributes* attributes;
   poise_affine affine;  // of POISE_AFFINE, else zeros
 } poise_tensor_info;
-#define POISE_TENSOR_INFO_INIT                                                                                                         \
-  {                                                                                                                                    \
-    sizeof(poise_tensor_info), 0, {NULL, 0}, {NULL, 0}, POISE_DENSE, POISE_DTYPE_UNKNOWN, NULL, 0, 0, 0, NULL, { 0.0f, 0.0f, 0.0f, 0 } \
+#define POISE_TENSOR_INFO_INIT                                                                                   \
+  {                                                                                                              \
+    sizeof(poise_tensor_info), 0, {NULL, 0}, {NULL, 0}, POISE_DENSE, POISE_DTYPE_UNKNOWN, NULL, 0, 0, 0, NULL, { \
+      0.0f, 0.0f, 0.0f, 0                                                                                        \
+    }                                                                                                            \
   }
 
 // Reads no bytes of the tensor.
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
-// Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as POISE_F32, POISE_F16
-// or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the type's; `out` may be NULL when it is 0.
-// POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts that Poise does not decode; POISE_INVALID_FILE for stored
-// bytes that break a rule. A sparse tensor is read anew by each call: take as much at once as fits.
-poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size, poise_error* error);
+// Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as
+// POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
+// type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
+// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. A sparse tensor is read anew by
+// each call: take as much at once as fits.
+poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
+                                 void* out, size_t size, poise_error* error);
 
 // The parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
-poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part, poise_error* error);
+poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
+                                  poise_error* error);
 // The part with a role: "data", "values", "scales", ... POISE_NOT_FOUND where there is none.
-poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part, poise_error* error);
+poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
+                               poise_error* error);
 
 typedef enum poise_encoding POISE_ENUM {
   POISE_ENCODING_ABSENT = 0,  // the bytes are in no file that is there
@@ -422,23 +458,25 @@ typedef struct poise_part_info {
   poise_digest_algorithm digest_algorithm;
   int32_t reserved;
 } poise_part_info;
-#define POISE_PART_INFO_INIT                                                                                                                           \
-  {                                                                                                                                                    \
-    sizeof(poise_part_info), {NULL, 0}, POISE_DTYPE_UNKNOWN, POISE_ENCODING_ABSENT, {NULL, 0}, {NULL, 0}, 0, 0, {NULL, 0}, POISE_NO_OFFSET, {NULL, 0}, \
-        POISE_DIGEST_NONE, 0                                                                                                                           \
+#define POISE_PART_INFO_INIT                                                                                    \
+  {                                                                                                             \
+    sizeof(poise_part_info), {NULL, 0}, POISE_DTYPE_UNKNOWN, POISE_ENCODING_ABSENT, {NULL, 0}, {NULL, 0}, 0, 0, \
+        {NULL, 0}, POISE_NO_OFFSET, {NULL, 0}, POISE_DIGEST_NONE, 0                                             \
   }
 
-// Where a file does not tell the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which can fail as
-// poise_part_read can.
+// Where a file does not tell the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which
+// can fail as poise_part_read can.
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error);
-// Borrows all bytes of a part: what the file holds, copied nowhere, not aligned beyond what the format says. POISE_UNSUPPORTED when they
-// cannot be lent: compressed, absent, or opened with POISE_IO_READ.
+// Borrows all bytes of a part: what the file holds, copied nowhere, not aligned beyond what the format says.
+// POISE_UNSUPPORTED when they cannot be lent: compressed, absent, or opened with POISE_IO_READ.
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error);
-// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT outside of the part;
-// POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an encoding that Poise does not know.
+// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT outside of the
+// part; POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an encoding that Poise does not
+// know.
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
-// ---- Verify, hash, convert --------------------------------------------------------------------------------------------------
+// ---- Verify, hash, convert
+// --------------------------------------------------------------------------------------------------
 
 typedef struct poise_verify_options {
   size_t size;
@@ -461,9 +499,11 @@ typedef struct poise_verify_report {
 #define POISE_VERIFY_REPORT_INIT \
   { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
-// Checks structure, digests and every value. Faults of the file are no failure of the call: each goes to on_finding (may be NULL) with
-// `user`, in the order of the file, when all have been found. `report` may be NULL. POISE_NOT_FOUND and POISE_BAD_ARGUMENT for the path.
-poise_status poise_verify(const char* path, const poise_verify_options* options, int (*on_finding)(void* user, const poise_finding* finding), void* user,
+// Checks structure, digests and every value. Faults of the file are no failure of the call: each goes to on_finding
+// (may be NULL) with `user`, in the order of the file, when all have been found. `report` may be NULL. POISE_NOT_FOUND
+// and POISE_BAD_ARGUMENT for the path.
+poise_status poise_verify(const char* path, const poise_verify_options* options,
+                          int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error);
 
 typedef struct poise_hash_options {
@@ -488,10 +528,12 @@ typedef struct poise_model_hash {
 #define POISE_MODEL_HASH_INIT \
   { sizeof(poise_model_hash), "", "" }
 
-// SHA-256 of every part over decoded bytes, given to on_part (may be NULL) with `user`, sorted by tensor and role. `hash` may be NULL.
-// POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or does not have the digest that its file gives.
-poise_status poise_hash(const poise_model* model, const poise_hash_options* options, int (*on_part)(void* user, const poise_part_hash* part), void* user,
-                        poise_model_hash* hash, poise_error* error);
+// SHA-256 of every part over decoded bytes, given to on_part (may be NULL) with `user`, sorted by tensor and role.
+// `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or does not have the
+// digest that its file gives.
+poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
+                        int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
+                        poise_error* error);
 
 // How formats store parts. A format refuses what it does not have (POISE_BAD_ARGUMENT).
 typedef struct poise_storage {
@@ -525,12 +567,13 @@ typedef struct poise_card {
 #define POISE_CARD_INIT \
   { sizeof(poise_card), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-// What `poise convert` can be told. Patterns are those of a shell: * ? [a-z]. All that the pointers point to is read during the call.
+// What `poise convert` can be told. Patterns are those of a shell: * ? [a-z]. All that the pointers point to is read
+// during the call.
 typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
-  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0", "q4_k", ...) or a mix of
-                           // them ("q4_k_m", ...); excludes dtype; NULL: nothing
+  const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0",
+                           // "q4_k", ...) or a mix of them ("q4_k_m", ...); excludes dtype; NULL: nothing
   const poise_keep* keep;  // goes before dtype and quantize; the first that matches counts
   size_t keep_count;
   const char* const* only;
@@ -543,18 +586,19 @@ typedef struct poise_convert_options {
   const poise_storage* storage;  // NULL: the usual
   double min_sparsity;           // the part of the elements that has to be zero for `sparse`
   poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
-  poise_dtype dtype;             // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
+  poise_dtype dtype;  // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
   poise_io io;        // how the input is read
   int32_t overwrite;  // 1: replace an existing output
   int32_t verify;     // 1: compare the digests of the input with the bytes that are taken; 0: trust them
   int32_t reserved;
-  const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format); NULL: none
+  const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
+                        // NULL: none
 } poise_convert_options;
 // clang-format off
-#define POISE_CONVERT_OPTIONS_INIT                                                                                                        \
-  { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5, POISE_DENSE, POISE_DTYPE_UNKNOWN, \
-    POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL }
+#define POISE_CONVERT_OPTIONS_INIT                                                                          \
+  { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
+    POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL }
 // clang-format on
 
 typedef struct poise_convert_report {
@@ -565,23 +609,27 @@ typedef struct poise_convert_report {
   uint64_t bytes_in;
   uint64_t bytes_out;
   double seconds;
-  poise_string details;  // owned. JSON: {"outputs": [..], "warnings": [..], "losses": [..], "casts": [{..}], "quantized": [{..}]}
+  poise_string details;  // owned. JSON: {"outputs": [..], "warnings": [..], "losses": [..], "casts": [{..}],
+                         // "quantized": [{..}]}
 } poise_convert_report;
 #define POISE_CONVERT_REPORT_INIT                                  \
   {                                                                \
     sizeof(poise_convert_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
   }
 
-// Converts a file or directory into a file. The output appears whole or not at all: not when what is taken of the input does not have the
-// digest that the input says (POISE_INVALID_FILE). POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT for options that make no sense, an
-// output that exists without `overwrite`, and one that is an input; POISE_UNSUPPORTED for what the output's format cannot hold. `report`
-// may be NULL; otherwise free report->details with poise_string_free.
-poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error);
+// Converts a file or directory into a file. The output appears whole or not at all: not when what is taken of the input
+// does not have the digest that the input says (POISE_INVALID_FILE). POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT
+// for options that make no sense, an output that exists without `overwrite`, and one that is an input;
+// POISE_UNSUPPORTED for what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
+// poise_string_free.
+poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
+                           poise_convert_report* report, poise_error* error);
 
-// ---- Writing ----------------------------------------------------------------------------------------------------------------
+// ---- Writing
+// ----------------------------------------------------------------------------------------------------------------
 //
-// Plan the file, then finish it: poise_writer_finish asks for the tensors. A writer that is freed before that leaves nothing. After
-// poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
+// Plan the file, then finish it: poise_writer_finish asks for the tensors. A writer that is freed before that leaves
+// nothing. After poise_writer_finish every other call returns POISE_BAD_ARGUMENT.
 
 typedef struct poise_writer poise_writer;
 
@@ -600,8 +648,8 @@ typedef struct poise_tensor_plan {
   const char* name;
   const uint64_t* dims;  // rank of them; NULL when rank is 0
   size_t rank;
-  // Fills bytes [offset, offset + size) of the tensor. Asked for in any order, and for the same bytes more than once where a format has to
-  // see them before it writes them.
+  // Fills bytes [offset, offset + size) of the tensor. Asked for in any order, and for the same bytes more than once
+  // where a format has to see them before it writes them.
   int (*fill)(void* user, uint64_t offset, void* out, size_t size);
   void* user;
   poise_affine affine;  // of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
@@ -611,54 +659,66 @@ typedef struct poise_tensor_plan {
 #define POISE_TENSOR_PLAN_INIT \
   { sizeof(poise_tensor_plan), NULL, NULL, 0, NULL, NULL, {0.0f, 0.0f, 0.0f, 0}, POISE_DTYPE_UNKNOWN, 0 }
 
-// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that is not written, and for a file that
-// exists without options->overwrite; POISE_NOT_FOUND for a folder that is not there. *writer is freed with poise_writer_free.
-poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options, poise_writer** writer, poise_error* error);
+// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that is not written, and
+// for a file that exists without options->overwrite; POISE_NOT_FOUND for a folder that is not there. *writer is freed
+// with poise_writer_free.
+poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
+                                 poise_writer** writer, poise_error* error);
 // Card, hyperparameters, vocabulary and attributes of a model, in place of what was set before. Copied.
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
-// Fields that replace what was set before. Copied. POISE_BAD_ARGUMENT, naming the field, for one that breaks a rule of cards.
+// Fields that replace what was set before. Copied. POISE_BAD_ARGUMENT, naming the field, for one that breaks a rule of
+// cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// A JSON object: a config.json, which is kept whole, and which has to have the hyperparameters of its model_type where Poise knows it.
-// POISE_BAD_ARGUMENT for text that is no such object.
+// A JSON object: a config.json, which is kept whole, and which has to have the hyperparameters of its model_type where
+// Poise knows it. POISE_BAD_ARGUMENT for text that is no such object.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
-// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is no such object.
+// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is no such
+// object.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
-// Begins a vocabulary without tokens in place of the one before; ignores the counts in it. Tokens get ids in the order in which they are
-// added, merges ranks. Copied. POISE_BAD_ARGUMENT for a kind or a type of token that is none, and for tokens and merges without a vocabulary.
+// Begins a vocabulary without tokens in place of the one before; ignores the counts in it. Tokens get ids in the order
+// in which they are added, merges ranks. Copied. POISE_BAD_ARGUMENT for a kind or a type of token that is none, and for
+// tokens and merges without a vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
-// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that the file has, an unknown type, and
-// a shape whose elements overflow.
+// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that the file has, an
+// unknown type, and a shape whose elements overflow.
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error);
-// Adds another model's tensor unchanged, whatever its layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT for a name
-// that the file has.
+// Adds another model's tensor unchanged, whatever its layout. The writer keeps what it needs of the model.
+// POISE_BAD_ARGUMENT for a name that the file has.
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error);
-// Writes the file, which appears whole or not at all. Afterwards, done or failed, the writer can only be freed. POISE_CANCELLED when a
-// fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold; POISE_INVALID_FILE for a copied tensor that cannot be
-// read.
+// Writes the file, which appears whole or not at all. Afterwards, done or failed, the writer can only be freed.
+// POISE_CANCELLED when a fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold;
+// POISE_INVALID_FILE for a copied tensor that cannot be read.
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
-// ---- Text to tokens and back ------------------------------------------------------------------------------------------------
+// ---- Text to tokens and back
+// ------------------------------------------------------------------------------------------------
 
 typedef struct poise_tokenizer poise_tokenizer;
 
-// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for one that contradicts itself. *tokenizer is freed with poise_tokenizer_free.
+// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for one that contradicts itself. *tokenizer is
+// freed with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
-// The same from tokenizer files alone: one (tokenizer.json, tokenizer.model, ...), or a directory that holds some, whatever else there is. Also
-// POISE_NOT_FOUND where there are none, POISE_UNSUPPORTED for what Poise does not know, and POISE_IO.
+// The same from tokenizer files alone: one (tokenizer.json, tokenizer.model, ...), or a directory that holds some,
+// whatever else there is. Also POISE_NOT_FOUND where there are none, POISE_UNSUPPORTED for what Poise does not know,
+// and POISE_IO.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
-// Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD. *tokens is freed
-// with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with, and for a
-// character without a token.
-poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
-// The same with the special tokens that belong around a text: those of the vocabulary's post-processor, else BOS in front where there is one.
-poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
-// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the vocabulary does not
-// have.
-poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count, poise_string* text, poise_error* error);
+// Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD.
+// *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a kind of vocabulary that Poise does not encode with,
+// and for a character without a token.
+poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
+                                    poise_tokens* tokens, poise_error* error);
+// The same with the special tokens that belong around a text: those of the vocabulary's post-processor, else BOS in
+// front where there is one.
+poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
+                                                 poise_tokens* tokens, poise_error* error);
+// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the
+// vocabulary does not have.
+poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
+                                    poise_string* text, poise_error* error);
 
 // Decodes token by token. The pieces put together are the text of all tokens; each ends where a character ends.
 typedef struct poise_stream poise_stream;
@@ -666,12 +726,14 @@ typedef struct poise_stream poise_stream;
 // The tokenizer must stay until the stream is freed. *stream is freed with poise_stream_free.
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error);
 void poise_stream_free(poise_stream* stream);
-// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id that the vocabulary does not have.
+// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id that the vocabulary does not
+// have.
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error);
 // What was held back. The stream then starts anew. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
-// ---- Running ----------------------------------------------------------------------------------------------------------------
+// ---- Running
+// ----------------------------------------------------------------------------------------------------------------
 
 typedef struct poise_session poise_session;
 
@@ -679,15 +741,18 @@ typedef struct poise_session_options {
   size_t size;
   uint64_t threads;  // at most; 0: one per processor
   uint64_t context;  // positions at most; 0: as many as the model was made for
-  int32_t exact;     // not 0: products with weights are of float32 numbers, and nothing is rounded to integers: slower, for comparisons
+  int32_t exact;     // not 0: products with weights are of float32 numbers, and nothing is rounded to integers: slower,
+                     // for comparisons
   int32_t reserved;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
   { sizeof(poise_session_options), 0, 0, 0, 0 }
 
-// POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors disagree,
-// POISE_BAD_ARGUMENT for more threads or positions than there can be. *session is freed with poise_session_free.
-poise_status poise_session_create(const poise_model* model, const poise_session_options* options, poise_session** session, poise_error* error);
+// POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
+// disagree, POISE_BAD_ARGUMENT for more threads or positions than there can be. *session is freed with
+// poise_session_free.
+poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
+                                  poise_session** session, poise_error* error);
 void poise_session_free(poise_session* session);
 
 typedef struct poise_session_info {
@@ -702,16 +767,18 @@ typedef struct poise_session_info {
   { sizeof(poise_session_info), 0, 0, 0, 0, 0 }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
-// The tokens of a text after BOS, where the vocabulary has one. `text` has `size` bytes, and may be NULL when that is 0. *tokens is freed
-// with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
-poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens, poise_error* error);
+// The tokens of a text after BOS, where the vocabulary has one. `text` has `size` bytes, and may be NULL when that is
+// 0. *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
+poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
+                                  poise_error* error);
 // Forgets all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before anything is computed, for a token that the model does
-// not have or when they do not fit.
+// Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before anything is computed, for a token
+// that the model does not have or when they do not fit.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
-poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count, poise_error* error);
+poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
+                                  poise_error* error);
 
 typedef struct poise_generate_options {
   size_t size;
@@ -742,14 +809,16 @@ typedef struct poise_generation {
 #define POISE_GENERATION_INIT \
   { sizeof(poise_generation), 0, POISE_STOP_END_OF_TEXT, -1 }
 
-// Continues what has been fed, giving each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and the call returns
-// POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that make no sense; POISE_UNSUPPORTED for
-// weights whose scores are not finite.
-poise_status poise_session_generate(poise_session* session, const poise_generate_options* options, int (*on_token)(void* user, int32_t token), void* user,
+// Continues what has been fed, giving each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and
+// the call returns POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that
+// make no sense; POISE_UNSUPPORTED for weights whose scores are not finite.
+poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
+                                    int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
-// Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the first. `out` may
-// be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
-poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out, poise_error* error);
+// Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the
+// first. `out` may be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
+poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
+                                             poise_error* error);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,11 @@
-// The tokens that llama.cpp makes of a text, for scripts/compare_llama_cpp.py: "ids of the text | ids that follow greedily".
+// The tokens that llama.cpp makes of a text, for scripts/compare_llama_cpp.py: "ids of the text | ids that follow
+// greedily".
 //
 //   greedy_llama_cpp FILE.gguf TEXT COUNT
 //
-// LLAMA is the source of llama.cpp v0.5.0, LIB the folder of its libraries (npm pack @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64):
-//   g++ -std=c++20 -O1 scripts/greedy_llama_cpp.cpp -ILLAMA/include -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
+// LLAMA is the source of llama.cpp v0.5.0, LIB the folder of its libraries (npm pack
+//   @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64): g++ -std=c++20 -O1 scripts/greedy_llama_cpp.cpp -ILLAMA/include
+//   -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
 //       -l:libggml-base.so -Wl,-rpath,LIB -o greedy_llama_cpp
 // GGML_DIR=LIB in the environment finds the loops for this processor.
 #include <algorithm>
@@ -16,7 +18,9 @@
 
 int main(int count, char** arguments) {
   if (count != 4) return 2;
-  llama_log_set([](ggml_log_level level, const char* text, void*) { level >= GGML_LOG_LEVEL_ERROR ? (void)std::fputs(text, stderr) : void(); }, nullptr);
+  llama_log_set([](ggml_log_level level, const char* text,
+                   void*) { level >= GGML_LOG_LEVEL_ERROR ? (void)std::fputs(text, stderr) : void(); },
+                nullptr);
   ggml_backend_load_all_from_path(std::getenv("GGML_DIR"));
   llama_model_params of_model = llama_model_default_params();
   of_model.n_gpu_layers = 0;
@@ -32,14 +36,15 @@ int main(int count, char** arguments) {
   const llama_vocab* vocabulary = llama_model_get_vocab(model);
   const auto length = static_cast<int>(std::strlen(arguments[2]));
   std::vector<llama_token> tokens(static_cast<std::size_t>(length) + 8);
-  tokens.resize(
-      static_cast<std::size_t>(std::max(0, llama_tokenize(vocabulary, arguments[2], length, tokens.data(), static_cast<int>(tokens.size()), true, false))));
+  tokens.resize(static_cast<std::size_t>(std::max(0, llama_tokenize(vocabulary, arguments[2], length, tokens.data(),
+                                                                    static_cast<int>(tokens.size()), true, false))));
   for (const llama_token token : tokens) std::printf("%d ", token);
   std::printf("|");
   for (int i = 0; i < std::atoi(arguments[3]); ++i) {
     if (llama_decode(context, llama_batch_get_one(tokens.data(), static_cast<int>(tokens.size()))) != 0) return 1;
     const float* logits = llama_get_logits_ith(context, -1);
-    const auto best = static_cast<llama_token>(std::max_element(logits, logits + llama_vocab_n_tokens(vocabulary)) - logits);
+    const auto best =
+        static_cast<llama_token>(std::max_element(logits, logits + llama_vocab_n_tokens(vocabulary)) - logits);
     std::printf(" %d", best);
     tokens = {best};
   }

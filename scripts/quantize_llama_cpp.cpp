@@ -2,9 +2,10 @@
 //
 //   quantize_llama_cpp IN.gguf OUT.gguf FTYPE PURE [IMATRIX]
 //
-// FTYPE is a number of llama_ftype, PURE 0 or 1, IMATRIX a file of the older format. LLAMA is the source of llama.cpp v0.5.0, LIB the folder of its libraries
-// (npm pack @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64):
-//   g++ -std=c++20 -O1 scripts/quantize_llama_cpp.cpp -ILLAMA/include -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
+// FTYPE is a number of llama_ftype, PURE 0 or 1, IMATRIX a file of the older format. LLAMA is the source of llama.cpp
+// v0.5.0, LIB the folder of its libraries (npm pack @node-llama-cpp/linux-x64@3.22.1: bins/linux-x64): g++ -std=c++20
+// -O1 scripts/quantize_llama_cpp.cpp
+//   -ILLAMA/include -ILLAMA/ggml/include -LLIB -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so
 //       -l:libggml-base.so -Wl,-rpath,LIB -o quantize_llama_cpp
 #include <cstdint>
 #include <cstdio>
@@ -38,7 +39,8 @@ std::deque<Weights> read_weights(const char* path) {
     in.read(one.name.data(), static_cast<std::streamsize>(one.name.size()));
     const auto calls = static_cast<float>(number(in));
     one.values.resize(static_cast<std::size_t>(number(in)));
-    in.read(reinterpret_cast<char*>(one.values.data()), static_cast<std::streamsize>(one.values.size() * sizeof(float)));
+    in.read(reinterpret_cast<char*>(one.values.data()),
+            static_cast<std::streamsize>(one.values.size() * sizeof(float)));
     for (float& value : one.values) value /= calls;
   }
   return all;
@@ -48,7 +50,9 @@ std::deque<Weights> read_weights(const char* path) {
 
 int main(int count, char** arguments) {
   if (count != 5 && count != 6) return 2;
-  llama_log_set([](ggml_log_level level, const char* text, void*) { level >= GGML_LOG_LEVEL_WARN ? (void)std::fputs(text, stderr) : void(); }, nullptr);
+  llama_log_set([](ggml_log_level level, const char* text,
+                   void*) { level >= GGML_LOG_LEVEL_WARN ? (void)std::fputs(text, stderr) : void(); },
+                nullptr);
   llama_model_quantize_params params = llama_model_quantize_default_params();
   params.ftype = static_cast<llama_ftype>(std::atoi(arguments[3]));
   params.pure = std::atoi(arguments[4]) != 0;

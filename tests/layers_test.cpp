@@ -56,18 +56,25 @@ const std::map<std::string, std::set<std::string>> kAllowed = [] {
 
 // The room that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},     {"finding.hpp", "bytes"},   {"boxed.hpp", "bytes"},       {"small_vector.hpp", "bytes"},  {"source.hpp", "io"},
-    {"blob.hpp", "io"},         {"progress.hpp", "io"},     {"dtype.hpp", "numeric"},     {"dtype.def", "numeric"},       {"value.hpp", "syntax"},
-    {"digest.hpp", "pack"},     {"affine.hpp", "codec"},    {"stored_type.hpp", "codec"}, {"name.hpp", "tensor"},         {"tensor.hpp", "tensor"},
-    {"values.hpp", "views"},    {"model.hpp", "model"},     {"format.hpp", "formats"},    {"edit.hpp", "formats"},        {"convert.hpp", "ops"},
-    {"verify.hpp", "ops"},      {"hash.hpp", "ops"},        {"diff.hpp", "ops"},          {"tokenizer.hpp", "tokenizer"}, {"weights.hpp", "runtime"},
-    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"}, {"tiny_llama.hpp", "api"},
+    {"error.hpp", "bytes"},        {"finding.hpp", "bytes"},   {"boxed.hpp", "bytes"},
+    {"small_vector.hpp", "bytes"}, {"source.hpp", "io"},       {"blob.hpp", "io"},
+    {"progress.hpp", "io"},        {"dtype.hpp", "numeric"},   {"dtype.def", "numeric"},
+    {"value.hpp", "syntax"},       {"digest.hpp", "pack"},     {"affine.hpp", "codec"},
+    {"stored_type.hpp", "codec"},  {"name.hpp", "tensor"},     {"tensor.hpp", "tensor"},
+    {"values.hpp", "views"},       {"model.hpp", "model"},     {"format.hpp", "formats"},
+    {"edit.hpp", "formats"},       {"convert.hpp", "ops"},     {"verify.hpp", "ops"},
+    {"hash.hpp", "ops"},           {"diff.hpp", "ops"},        {"tokenizer.hpp", "tokenizer"},
+    {"weights.hpp", "runtime"},    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
+    {"tiny_llama.hpp", "api"},
 };
 
 fs::path root() { return poise::source_directory(); }
 
-// The extension of the Python package is built by itself, beside that package; all other rooms are the library's and the command's.
-fs::path folder_of(const std::string& room) { return room == "python" ? root() / "python" / "src" : root() / "src" / room; }
+// The extension of the Python package is built by itself, beside that package; all other rooms are the library's and
+// the command's.
+fs::path folder_of(const std::string& room) {
+  return room == "python" ? root() / "python" / "src" : root() / "src" / room;
+}
 
 // The layer of an included name: "io/sink.hpp" or "poise/blob.hpp". Empty for what is not ours.
 std::string layer_of_include(const std::string& name) {
@@ -96,7 +103,8 @@ void expect_layer_respected(const fs::path& file, const std::string& layer) {
   for (const std::string& name : includes_of(file)) {
     const std::string other = layer_of_include(name);
     if (other.empty() || other == layer) continue;
-    EXPECT_TRUE(kAllowed.at(layer).contains(other)) << fs::relative(file, root()) << " (" << layer << ") includes " << name << " (" << other << ")";
+    EXPECT_TRUE(kAllowed.at(layer).contains(other))
+        << fs::relative(file, root()) << " (" << layer << ") includes " << name << " (" << other << ")";
   }
 }
 
@@ -121,11 +129,12 @@ TEST(Layers, PublicHeadersIncludeOnlyLowerLayers) {
 }
 
 TEST(Layers, EverySourceFolderIsALayer) {
-  for (const auto& entry : fs::directory_iterator(root() / "src")) EXPECT_TRUE(kAllowed.contains(entry.path().filename().string())) << entry.path();
+  for (const auto& entry : fs::directory_iterator(root() / "src"))
+    EXPECT_TRUE(kAllowed.contains(entry.path().filename().string())) << entry.path();
 }
 
-// Formats meet in the Model: none includes another's folder. A Hugging Face directory is made of safetensors files, and is
-// the one exception.
+// Formats meet in the Model: none includes another's folder. A Hugging Face directory is made of safetensors files, and
+// is the one exception.
 TEST(Layers, FormatsDoNotKnowEachOther) {
   for (const auto& folder : fs::directory_iterator(root() / "src" / "formats")) {
     if (!folder.is_directory()) continue;

@@ -1,10 +1,10 @@
-// A Mistral executor in plain C. Poise opens the file, checks it and lends its bytes; everything else is here: the tokenizer, the
-// transformer and the loop that always takes the best token.
+// A Mistral executor in plain C. Poise opens the file, checks it and lends its bytes; everything else is here: the
+// tokenizer, the transformer and the loop that always takes the best token.
 //
 //   executor MODEL PROMPT [TOKENS]
 //
-// MODEL is an .alt file (or any other that Poise opens) with weights in f32, f16, or qint8. The weights stay where they are, in the
-// mapped file; memory is used for the keys and values of the positions so far and a few vectors.
+// MODEL is an .alt file (or any other that Poise opens) with weights in f32, f16, or qint8. The weights stay where they
+// are, in the mapped file; memory is used for the keys and values of the positions so far and a few vectors.
 #include <math.h>
 #include <poise.h>
 #include <stdarg.h>
@@ -35,7 +35,8 @@ static void* allocate(size_t count, size_t size) {
   return memory;
 }
 
-// ---- Weights ----------------------------------------------------------------------------------------------------------------
+// ---- Weights
+// ----------------------------------------------------------------------------------------------------------------
 
 typedef struct matrix {
   size_t rows;
@@ -93,11 +94,13 @@ static matrix load(const poise_model* model, size_t rows, size_t columns, const 
   if (!is_matrix && !is_vector) die("%s: the shape is not [%zu, %zu]", name, rows, columns);
   const int is_float = tensor.layout == POISE_DENSE && (tensor.dtype == POISE_F32 || tensor.dtype == POISE_F16);
   const int is_code = tensor.layout == POISE_AFFINE && tensor.dtype == POISE_QINT8;
-  if (!is_float && !is_code) die("%s: this program knows f32, f16 and qint8, not %.*s", name, POISE_TEXT(data.dtype_name));
+  if (!is_float && !is_code)
+    die("%s: this program knows f32, f16 and qint8, not %.*s", name, POISE_TEXT(data.dtype_name));
 
   poise_bytes bytes;
   must(poise_part_map(part, &bytes, &error));
-  if (bytes.size != rows * columns * bytes_each(tensor.dtype)) die("%s: %zu bytes do not make this shape", name, bytes.size);
+  if (bytes.size != rows * columns * bytes_each(tensor.dtype))
+    die("%s: %zu bytes do not make this shape", name, bytes.size);
   return (matrix){rows, columns, tensor.dtype, bytes.data, tensor.affine};
 }
 
@@ -109,7 +112,9 @@ static void decode_row(const matrix* m, size_t row, float* out) {
     switch (m->dtype) {
       case POISE_F32: out[i] = f32_at(bytes, i); break;
       case POISE_F16: out[i] = half_table[bytes[2 * i] | bytes[2 * i + 1] << 8]; break;
-      default: out[i] = ranged ? m->scale.min + (float)bytes[i] * m->scale.delta : (float)(signed char)bytes[i] * m->scale.delta;
+      default:
+        out[i] =
+            ranged ? m->scale.min + (float)bytes[i] * m->scale.delta : (float)(signed char)bytes[i] * m->scale.delta;
     }
   }
 }
@@ -126,7 +131,8 @@ static void multiply(const matrix* m, const float* x, float* out) {
   free(row);
 }
 
-// ---- The transformer --------------------------------------------------------------------------------------------------------
+// ---- The transformer
+// --------------------------------------------------------------------------------------------------------
 
 typedef struct layer {
   matrix input_norm, q, k, v, o;
@@ -169,7 +175,8 @@ static transformer open_transformer(const poise_model* model, size_t positions) 
   must(poise_model_config(model, &config, &error));
   must(poise_attributes_get_boolean(config, "tie_word_embeddings", &tied, &error));
   must(poise_attributes_get_text(config, "hidden_act", &activation, &error));
-  if (activation.size != 4 || memcmp(activation.data, "silu", 4) != 0) die("this program knows silu, not %.*s", POISE_TEXT(activation));
+  if (activation.size != 4 || memcmp(activation.data, "silu", 4) != 0)
+    die("this program knows silu, not %.*s", POISE_TEXT(activation));
   t.hidden = number(config, "hidden_size");
   t.inner = number(config, "intermediate_size");
   t.layer_count = number(config, "num_hidden_layers");
@@ -180,7 +187,9 @@ static transformer open_transformer(const poise_model* model, size_t positions) 
   t.context = number(config, "max_position_embeddings");
   if (positions < t.context) t.context = positions;
   int64_t window;  // null where every position sees all before it
-  t.window = poise_attributes_get_integer(config, "sliding_window", &window, NULL) == POISE_OK && window > 0 ? (size_t)window : t.context;
+  t.window = poise_attributes_get_integer(config, "sliding_window", &window, NULL) == POISE_OK && window > 0
+                 ? (size_t)window
+                 : t.context;
   t.eps = real(config, "rms_norm_eps");
   t.theta = real(config, "rope_theta");
   if (t.heads % t.kv_heads != 0 || t.head_size % 2 != 0) die("the heads do not divide");
@@ -256,7 +265,8 @@ static void rotate(const transformer* t, float* x, size_t heads, size_t position
 static void attend(const transformer* t, const layer* at, size_t position, size_t head) {
   const size_t first = position < t->window ? 0 : position + 1 - t->window;
   const size_t width = t->kv_heads * t->head_size;
-  const size_t offset = head / (t->heads / t->kv_heads) * t->head_size;  // several query heads share one of keys and values
+  const size_t offset =
+      head / (t->heads / t->kv_heads) * t->head_size;  // several query heads share one of keys and values
   const float* query = t->query + head * t->head_size;
   float* out = t->attended + head * t->head_size;
   float best = -INFINITY;
@@ -308,7 +318,8 @@ static void forward(transformer* t, int32_t token, size_t position) {
   multiply(&t->head, t->normed, t->logits);
 }
 
-// ---- The tokenizer ----------------------------------------------------------------------------------------------------------
+// ---- The tokenizer
+// ----------------------------------------------------------------------------------------------------------
 
 static const char kSpace[] = "\xe2\x96\x81";  // U+2581, a space in tokens
 
@@ -327,14 +338,17 @@ static int compare(poise_text a, poise_text b) {
   return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-static int compare_ids(const void* a, const void* b) { return compare(compared[*(const int32_t*)a].text, compared[*(const int32_t*)b].text); }
+static int compare_ids(const void* a, const void* b) {
+  return compare(compared[*(const int32_t*)a].text, compared[*(const int32_t*)b].text);
+}
 
 static tokenizer open_tokenizer(const poise_model* model) {
   tokenizer t;
   memset(&t, 0, sizeof t);
   t.about.size = sizeof t.about;
   must(poise_model_vocabulary(model, &t.about, &error));
-  if (t.about.kind != POISE_SENTENCEPIECE_BPE || t.about.remove_extra_whitespaces) die("this program does not know this kind of vocabulary");
+  if (t.about.kind != POISE_SENTENCEPIECE_BPE || t.about.remove_extra_whitespaces)
+    die("this program does not know this kind of vocabulary");
   t.tokens = allocate(t.about.tokens, sizeof(poise_token));
   t.sorted = allocate(t.about.tokens, sizeof(int32_t));
   for (size_t i = 0; i < 256; ++i) t.bytes[i] = -1;
@@ -342,8 +356,10 @@ static tokenizer open_tokenizer(const poise_model* model) {
     poise_token* token = &t.tokens[id];
     token->size = sizeof *token;
     must(poise_vocabulary_token(model, id, token, &error));
-    if (token->type == POISE_TOKEN_USER_DEFINED || token->type == POISE_TOKEN_UNUSED) die("this program does not know user-defined and unused tokens");
-    if (token->type == POISE_TOKEN_BYTE && token->text.size == 6) t.bytes[strtoul(token->text.data + 3, NULL, 16) & 255] = (int32_t)id;  // <0x0A>
+    if (token->type == POISE_TOKEN_USER_DEFINED || token->type == POISE_TOKEN_UNUSED)
+      die("this program does not know user-defined and unused tokens");
+    if (token->type == POISE_TOKEN_BYTE && token->text.size == 6)
+      t.bytes[strtoul(token->text.data + 3, NULL, 16) & 255] = (int32_t)id;  // <0x0A>
     if (token->type == POISE_TOKEN_NORMAL) t.sorted[t.sorted_count++] = (int32_t)id;
   }
   compared = t.tokens;
@@ -389,8 +405,9 @@ static char* with_space_symbols(const tokenizer* t, const char* text, size_t* si
 
 static size_t character_size(unsigned char lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
 
-// Byte pair encoding: the text falls into characters, and the two neighbours whose concatenation is the token with the highest score
-// become one, until no neighbours make a token. Returns the number of ids in `out`, which has room for one per byte and BOS.
+// Byte pair encoding: the text falls into characters, and the two neighbours whose concatenation is the token with the
+// highest score become one, until no neighbours make a token. Returns the number of ids in `out`, which has room for
+// one per byte and BOS.
 static size_t encode(const tokenizer* t, const char* prompt, int32_t* out) {
   size_t size;
   char* text = with_space_symbols(t, prompt, &size);
@@ -448,7 +465,8 @@ static void print_token(const tokenizer* t, int32_t id, int* anything) {
   fflush(stdout);
 }
 
-// ---- The program ------------------------------------------------------------------------------------------------------------
+// ---- The program
+// ------------------------------------------------------------------------------------------------------------
 
 static int32_t best_token(const transformer* model, const tokenizer* text) {
   const size_t choices = text->about.tokens < model->vocabulary ? text->about.tokens : model->vocabulary;
@@ -468,7 +486,8 @@ int main(int argc, char** argv) {
   int32_t* prompt = allocate(3 * strlen(argv[2]) + 8, sizeof(int32_t));
   const size_t count = encode(&text, argv[2], prompt);
   transformer model = open_transformer(file, count + wanted);
-  if (count == 0 || count > model.context) die("the prompt has %zu tokens, the model takes 1 to %zu", count, model.context);
+  if (count == 0 || count > model.context)
+    die("the prompt has %zu tokens, the model takes 1 to %zu", count, model.context);
 
   int anything = 0;  // has been printed
   size_t position = 0;

@@ -67,10 +67,12 @@ class Blob {
   // Bytes that are made together: reads that begin and end at multiples of it make nothing twice.
   virtual std::uint64_t grain() const { return 1; }
 
-  // Where a source holds the very bytes, one after the other, so that the kernel can copy them. Nothing for bytes that are decoded or computed.
+  // Where a source holds the very bytes, one after the other, so that the kernel can copy them. Nothing for bytes that
+  // are decoded or computed.
   virtual std::optional<StoredRange> raw() const { return std::nullopt; }
 
-  // What a file holds for this blob: its place for messages, its identity for what reads shared bytes once. Nothing for computed bytes.
+  // What a file holds for this blob: its place for messages, its identity for what reads shared bytes once. Nothing for
+  // computed bytes.
   virtual std::optional<Stored> stored() const;  // by default what raw() says
 
   // False when no version of the bytes can be had: size() is what a file claims of an encoding that is not known.
@@ -90,7 +92,8 @@ BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t l
 // Owned bytes.
 BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 
-// Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the reason
+// Stored bytes that cannot be decoded: they have a size and a place, and reading them throws unsupported with the
+// reason
 // ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
@@ -122,8 +125,8 @@ class SourceBlob final : public Blob {
   StoredRange place_;
 };
 
-// A blob where it belongs: bytes of a source in place, any other blob by pointer. What it points to is valid while this lives and is not
-// assigned to; a BlobPtr made of it may outlive it.
+// A blob where it belongs: bytes of a source in place, any other blob by pointer. What it points to is valid while this
+// lives and is not assigned to; a BlobPtr made of it may outlive it.
 class HeldBlob final : private Blob {
  public:
   HeldBlob() = default;  // holds none
@@ -132,7 +135,11 @@ class HeldBlob final : private Blob {
   template <typename Kind>
   requires std::is_base_of_v<Blob, Kind> HeldBlob(std::shared_ptr<Kind> blob) : HeldBlob(BlobPtr(std::move(blob))) {}
   HeldBlob(const HeldBlob& other) : Blob(), owner_(other.owner_), offset_(other.offset_), length_(other.length_) {}
-  HeldBlob(HeldBlob&& other) noexcept : Blob(), owner_(std::move(other.owner_)), offset_(other.offset_), length_(std::exchange(other.length_, kByPointer)) {}
+  HeldBlob(HeldBlob&& other) noexcept
+      : Blob(),
+        owner_(std::move(other.owner_)),
+        offset_(other.offset_),
+        length_(std::exchange(other.length_, kByPointer)) {}
   HeldBlob& operator=(const HeldBlob& other) { return *this = HeldBlob(other); }
   HeldBlob& operator=(HeldBlob&& other) noexcept {
     owner_ = std::move(other.owner_);

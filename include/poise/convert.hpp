@@ -1,7 +1,7 @@
 // convert: a file in one format becomes a file in another; tensors are selected and cast on the way.
 //
-// Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format cannot hold
-// become dense: sparse ones with the type of their values, quantized ones f32.
+// Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format
+// cannot hold become dense: sparse ones with the type of their values, quantized ones f32.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct ConvertOptions {
 
   // Floating-point tensors become codes; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize = {};
-  // Or each matrix becomes the type that a recipe of llama-quantize's gives it: "q4_k_m", ... (docs/quantization.md). Excludes both.
+  // Or each matrix becomes the type that a recipe of llama-quantize's gives it: "q4_k_m", ... (docs/quantization.md).
+  // Excludes both.
   std::string recipe = {};
   // Weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
@@ -35,8 +36,8 @@ struct ConvertOptions {
   std::optional<Layout> sparse = {};
   double min_sparsity = 0.5;
 
-  // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say; the
-  // first pattern that matches counts. Tensors of fewer than two dimensions become f32 where the type is quantized.
+  // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say;
+  // the first pattern that matches counts. Tensors of fewer than two dimensions become f32 where the type is quantized.
   struct Keep {
     std::string pattern;
     StoredType type;
@@ -47,14 +48,16 @@ struct ConvertOptions {
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
 
-  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both, or none of them (empty). They are inputs, too.
+  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both, or none of them (empty). They are
+  // inputs, too.
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
 
   // Fields of the card that replace the input's; those left empty stay.
   Card card = {};
 
-  // Every digest that the input has for what is taken of it is compared with the bytes, while they are written; false: they are trusted.
+  // Every digest that the input has for what is taken of it is compared with the bytes, while they are written; false:
+  // they are trusted.
   bool verify = true;
 
   ReadOptions read = {};
@@ -65,8 +68,8 @@ struct ConvertOptions {
 struct PlannedTensor {
   std::string name;
   Shape shape;
-  // How its elements are stored: "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1". Where ConvertOptions::sparse may
-  // make it sparse, `to` is how it is stored if it stays dense.
+  // How its elements are stored: "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1". Where
+  // ConvertOptions::sparse may make it sparse, `to` is how it is stored if it stays dense.
   std::string from;
   std::string to;
   std::uint64_t bytes_in = 0;              // of its parts, decoded
@@ -88,8 +91,8 @@ struct Plan {
   std::shared_ptr<Work> work;  // what write() goes on with
 };
 
-// Plans to write `model` as `format` with `changes`, which name no other format. Throws bad_argument and unsupported as convert() does, for
-// everything that can be known without the tensors' bytes. Requires: the model outlives the plan.
+// Plans to write `model` as `format` with `changes`, which name no other format. Throws bad_argument and unsupported as
+// convert() does, for everything that can be known without the tensors' bytes. Requires: the model outlives the plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
 // Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
@@ -102,14 +105,16 @@ ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
   std::string format;  // that was written
-  // What was written: first the file that opens the model, by the name that it got, then the others of its model. Or the directory.
+  // What was written: first the file that opens the model, by the name that it got, then the others of its model. Or
+  // the directory.
   std::vector<std::filesystem::path> outputs;
-  std::size_t tensors = 0;          // written
-  std::size_t skipped = 0;          // by only and skip
-  std::uint64_t bytes_in = 0;       // files read
-  std::uint64_t bytes_out = 0;      // files written
-  std::uint64_t bytes_padding = 0;  // zero bytes of these that only align what follows; holes where the file system has them
-  double seconds = 0;               // of wall time
+  std::size_t tensors = 0;      // written
+  std::size_t skipped = 0;      // by only and skip
+  std::uint64_t bytes_in = 0;   // files read
+  std::uint64_t bytes_out = 0;  // files written
+  std::uint64_t bytes_padding =
+      0;               // zero bytes of these that only align what follows; holes where the file system has them
+  double seconds = 0;  // of wall time
   std::vector<Finding> warnings;    // about the input
   std::vector<std::string> losses;  // what the output's format cannot hold
 
@@ -135,10 +140,11 @@ struct ConvertReport {
   std::vector<Quantized> quantized;
 };
 
-// plan() and write() in one. Throws what open() and save() throw; bad_argument when the output is one of the input's files, exists without
-// options.write.overwrite, a pattern matches no tensor, or options contradict each other; invalid_file,
-// naming the tensor, when its bytes do not have the digest that the input says, and io when a file with digests changes meanwhile. Then
-// there is no output.
-ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options = {});
+// plan() and write() in one. Throws what open() and save() throw; bad_argument when the output is one of the input's
+// files, exists without options.write.overwrite, a pattern matches no tensor, or options contradict each other;
+// invalid_file, naming the tensor, when its bytes do not have the digest that the input says, and io when a file with
+// digests changes meanwhile. Then there is no output.
+ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
+                      const ConvertOptions& options = {});
 
 }  // namespace poise

@@ -23,8 +23,8 @@ struct TensorDifference {
   std::string name;
   std::string a;  // "f16 [4096, 4096]"; "-" when absent
   std::string b;
-  // Over elements, where both have the same shape and real numbers, complex ones or integers. Floating-point numbers are compared
-  // in the precision of the wider type, integers exactly.
+  // Over elements, where both have the same shape and real numbers, complex ones or integers. Floating-point numbers
+  // are compared in the precision of the wider type, integers exactly.
   struct Values {
     std::uint64_t different = 0;  // elements
     double max_absolute = 0;
@@ -42,10 +42,11 @@ struct DiffReport {
   bool same() const { return fields.empty() && tensors.empty(); }
 };
 
-// Tensors are equal when name, shape, layout, element type and elements are. Of a layout the meaning counts, not the attributes and
-// index types that spell it. NaN equals NaN. Maps are equal when they have equal values under the same keys, in any order. Of two
-// sparse tensors only stored elements are compared. With `verify`, the digests that the models' files have for what is compared are
-// checked: invalid_file, naming the tensor, when one is wrong. Throws what reading the blobs throws, and cancelled.
+// Tensors are equal when name, shape, layout, element type and elements are. Of a layout the meaning counts, not the
+// attributes and index types that spell it. NaN equals NaN. Maps are equal when they have equal values under the same
+// keys, in any order. Of two sparse tensors only stored elements are compared. With `verify`, the digests that the
+// models' files have for what is compared are checked: invalid_file, naming the tensor, when one is wrong. Throws what
+// reading the blobs throws, and cancelled.
 DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true);
 
 }  // namespace poise

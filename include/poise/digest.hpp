@@ -19,7 +19,8 @@ struct Digest {
   bool over_stored = false;  // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
 };
 
-// A digest, or none, in the room of a pointer: a large model has a hundred thousand. Copies share what they hold, whatever thread they are in.
+// A digest, or none, in the room of a pointer: a large model has a hundred thousand. Copies share what they hold,
+// whatever thread they are in.
 class HeldDigest {
  public:
   HeldDigest() noexcept = default;  // holds none

@@ -15,18 +15,20 @@ struct AttributeChanges {
 };
 
 struct EditReport {
-  // zTensor 2: a new manifest was appended; the old one stays in the file as bytes that nothing refers to. At every moment of that
-  // the file is either what it was or what it will be, and when it fails it is cut back to what it was.
-  // GGUF whose tensors can stay at their place, because the new header ends in the old one's padding: the bytes that differ were written over
-  // the old ones. Should the process or the machine die meanwhile, readers refuse the file until the next edit gives it its old bytes again.
-  // zTensor 1.1 and 1.2, and other GGUF: the file was written anew and replaced at once; the blobs are copied by the kernel.
+  // zTensor 2: a new manifest was appended; the old one stays in the file as bytes that nothing refers to. At every
+  // moment of that the file is either what it was or what it will be, and when it fails it is cut back to what it was.
+  // GGUF whose tensors can stay at their place, because the new header ends in the old one's padding: the bytes that
+  // differ were written over the old ones. Should the process or the machine die meanwhile, readers refuse the file
+  // until the next edit gives it its old bytes again. zTensor 1.1 and 1.2, and other GGUF: the file was written anew
+  // and replaced at once; the blobs are copied by the kernel.
   enum class Way { appended, in_place, rewritten } way = Way::appended;
   std::uint64_t bytes = 0;  // appended, replaced, or of the new file
 };
 
 // `set` gives a key of GGUF a value of the type that it has, from text; a new key is text. Arrays are not edited.
-// Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for formats
-// without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not there; io.
+// Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for
+// formats without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not
+// there; io.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 }  // namespace poise

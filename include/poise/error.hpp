@@ -25,7 +25,8 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
-// What its caller may do about a failure, where the library knows. Messages do not say it: each program has its own words for it.
+// What its caller may do about a failure, where the library knows. Messages do not say it: each program has its own
+// words for it.
 struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite

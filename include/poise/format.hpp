@@ -47,9 +47,11 @@ struct SaveReport {
 // refused unless options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io, cancelled,
 // and whatever reading the model's blobs throws.
 // plan() in <poise/convert.hpp> tells the losses before anything is written.
-SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options = {});
+SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
+                const WriteOptions& options = {});
 
-// The same in the format of the path's extension, or of directories where it ends in a slash or is one. Throws bad_argument, too, when no format has it.
+// The same in the format of the path's extension, or of directories where it ends in a slash or is one. Throws
+// bad_argument, too, when no format has it.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
 // Every format: what `poise --help` and the README's table are made of.

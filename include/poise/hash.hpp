@@ -17,10 +17,11 @@ struct PartHash {
 
 struct ModelHash {
   std::vector<PartHash> parts;  // sorted by tensor, then role, bytewise
-  // SHA-256 of the lines "sha256  tensor/part\n" in that order: the same for the same parts in any format and any order.
+  // SHA-256 of the lines "sha256  tensor/part\n" in that order: the same for the same parts in any format and any
+  // order.
   std::string model;
-  // Of a zTensor 2 file: its content digest ("xxh3:..." or "sha256:..."), which depends on neither offsets nor compression
-  // nor shards. Empty for other formats.
+  // Of a zTensor 2 file: its content digest ("xxh3:..." or "sha256:..."), which depends on neither offsets nor
+  // compression nor shards. Empty for other formats.
   std::string content;
 };
 

@@ -1,8 +1,8 @@
 // Model: what every format is read into and written from.
 //
-// A Model is small and lazy: names, shapes and blobs that know where their bytes are. A Model that exists is structurally
-// valid; what needs a pass over the data (digests, indices, finite values) is verify() in <poise/verify.hpp>.
-// A const Model is safe to read from many threads.
+// A Model is small and lazy: names, shapes and blobs that know where their bytes are. A Model that exists is
+// structurally valid; what needs a pass over the data (digests, indices, finite values) is verify() in
+// <poise/verify.hpp>. A const Model is safe to read from many threads.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +64,17 @@ struct Config {
 };
 
 // The attribute poise.vocabulary (docs/formats/ztensor.md) and POISE_TOKEN_... of <poise.h> have the same numbers.
-enum class TokenType : std::uint8_t { normal = 0, byte = 1, control = 2, unknown = 3, unused = 4, bos = 5, eos = 6, pad = 7, user_defined = 8 };
+enum class TokenType : std::uint8_t {
+  normal = 0,
+  byte = 1,
+  control = 2,
+  unknown = 3,
+  unused = 4,
+  bos = 5,
+  eos = 6,
+  pad = 7,
+  user_defined = 8
+};
 
 std::string_view to_string(TokenType type);
 
@@ -126,7 +136,9 @@ class MergeList {
     return {both.substr(0, left), both.substr(left)};
   }
   // Left and right as one text. Requires: rank < size().
-  std::string_view joined(std::size_t rank) const { return std::string_view(arena_).substr(begin_of(rank), ends_[rank].right - begin_of(rank)); }
+  std::string_view joined(std::size_t rank) const {
+    return std::string_view(arena_).substr(begin_of(rank), ends_[rank].right - begin_of(rank));
+  }
   const_iterator begin() const { return {*this, 0}; }
   const_iterator end() const { return {*this, size()}; }
 
@@ -162,8 +174,9 @@ class Vocabulary {
   // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
   MergeList merges;
 
-  // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md): "normalizer",
-  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of SentencePiece: "normalizer", "added_tokens".
+  // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md):
+  // "normalizer", "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of
+  // SentencePiece: "normalizer", "added_tokens".
   Attributes pipeline;
   // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
   Value chat_template;
@@ -177,8 +190,8 @@ class Vocabulary {
   float score(std::size_t id) const { return tokens_[id].score; }
   TokenType type(std::size_t id) const { return tokens_[id].type; }
 
-  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: none did. Adding a token
-  // takes it away; copies share it.
+  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: none
+  // did. Adding a token takes it away; copies share it.
   const std::shared_ptr<const TokenTexts>& texts() const { return texts_.table; }
   void share_texts(std::shared_ptr<const TokenTexts> texts) { texts_.table = std::move(texts); }
 
@@ -212,12 +225,13 @@ struct FileDigest {
 // Where a model was read from.
 struct Origin {
   std::filesystem::path path;
-  std::string format;                         // "alt-v2", "safetensors", "huggingface", ...
-  std::uint64_t size = 0;                     // bytes of all files
-  std::vector<std::filesystem::path> files;   // every file that was opened
-  std::string recipe = {};                    // by which its tensors got their types, where a GGUF file says one: "q4_k_m"
+  std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
+  std::uint64_t size = 0;                    // bytes of all files
+  std::vector<std::filesystem::path> files;  // every file that was opened
+  std::string recipe = {};  // by which its tensors got their types, where a GGUF file says one: "q4_k_m"
   std::vector<FileDigest> file_digests = {};  // of those of them that have one as a whole
-  // By key, the types of attributes that the format has several types for where their values do not tell: "u8", "[i16]". Its own writer keeps them.
+  // By key, the types of attributes that the format has several types for where their values do not tell: "u8",
+  // "[i16]". Its own writer keeps them.
   std::map<std::string, std::string> attribute_types = {};
 };
 
@@ -237,8 +251,8 @@ class Model {
   Model(Model&&) = default;
   Model& operator=(Model&&) = default;
 
-  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 4,000,000 parts in all or a
-  // rank of 64.
+  // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 4,000,000
+  // parts in all or a rank of 64.
   const Tensor& add(Tensor tensor);
 
   // Makes room for that many tensors, so that adding them is quick.
@@ -262,8 +276,8 @@ class Model {
 
 // The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
-// Everything that is known of a model's configuration: config.json with all its keys, then the hyperparameters that it leaves to
-// defaults. Empty when the model has neither.
+// Everything that is known of a model's configuration: config.json with all its keys, then the hyperparameters that it
+// leaves to defaults. Empty when the model has neither.
 Attributes whole_config(const Model& model);
 Attributes card_to_attributes(const Card& card);
 

@@ -8,8 +8,9 @@
 
 namespace poise {
 
-// A text that owns its bytes, with a zero byte after them. It reads as a std::string_view, and as a std::string where one is asked for; a text changes
-// only as a whole. A large model has a hundred thousand, so those that every model has ("data", "scales", ...) take no memory of their own.
+// A text that owns its bytes, with a zero byte after them. It reads as a std::string_view, and as a std::string where
+// one is asked for; a text changes only as a whole. A large model has a hundred thousand, so those that every model has
+// ("data", "scales", ...) take no memory of their own.
 class Name : public std::string_view {
  public:
   Name() noexcept;

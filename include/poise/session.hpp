@@ -1,15 +1,16 @@
 // Session: a model that runs. Feed it tokens, read the scores of the next one, or let it generate.
 //
 //   poise::Session session(poise::open("model.alt"));
-//   session.generate("Once upon a time", {.max_tokens = 100}, [](std::string_view text) { std::cout << text << std::flush; return true; });
+//   session.generate("Once upon a time", {.max_tokens = 100}, [](std::string_view text) { std::cout << text <<
+//   std::flush; return true; });
 //
 // or token by token:
 //
 //   session.feed(session.prompt("Once upon a time"));
 //   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
 //
-// A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may go. It is used from
-// one thread at a time and computes with several. Several sessions may share one model's weights: see weights.hpp.
+// A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may go. It is used
+// from one thread at a time and computes with several. Several sessions may share one model's weights: see weights.hpp.
 #pragma once
 
 #include <concepts>
@@ -33,15 +34,17 @@ namespace poise {
 struct SessionOptions {
   unsigned threads = 0;     // at most; 0: one per processor
   std::size_t context = 0;  // positions at most; 0: max_position_embeddings
-  // Products with weights are of float32 numbers, however weights are stored: otherwise what they are multiplied with is rounded to integers for
-  // quantized ones (docs/quantization.md), and to parts of bfloat16 where the processor has a matrix unit. Slower; for comparisons.
+  // Products with weights are of float32 numbers, however weights are stored: otherwise what they are multiplied with
+  // is rounded to integers for quantized ones (docs/quantization.md), and to parts of bfloat16 where the processor has
+  // a matrix unit. Slower; for comparisons.
   bool exact = false;
 };
 
 struct GenerateOptions {
   std::size_t max_tokens = 128;
   SamplingOptions sampling = {};
-  std::optional<TokenId> stop_id = {};  // ends the text; without it each token that the files name (docs/tokenizers.md), for a Tiny Llama without vocabulary 3
+  std::optional<TokenId> stop_id = {};  // ends the text; without it each token that the files name
+                                        // (docs/tokenizers.md), for a Tiny Llama without vocabulary 3
 };
 
 enum class StopReason { end_of_text, max_tokens, context_full, callback };
@@ -79,30 +82,35 @@ class Session {
   // not fit the context.
   void feed(std::span<const TokenId> tokens);
 
-  // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first token.
+  // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first
+  // token.
   std::span<const float> logits() const;
 
   // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops after the
-  // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to go
-  // on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and `on_token` throw.
+  // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to
+  // go on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and
+  // `on_token` throw.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
-  // Feeds prompt(text) and generates: the text of the continuation alone. After the first token of a session it feeds the text without BOS, and before
-  // it the last token that was generated, unless something was fed since: the text goes on, and may be empty. `on_text` gets each piece of the
-  // continuation as soon as it is certain: pieces end where a character ends. It may return false to stop. Throws unsupported without a vocabulary, and
-  // what feed() and generate() throw. (A template, so that generate({}) means the options.)
+  // Feeds prompt(text) and generates: the text of the continuation alone. After the first token of a session it feeds
+  // the text without BOS, and before it the last token that was generated, unless something was fed since: the text
+  // goes on, and may be empty. `on_text` gets each piece of the continuation as soon as it is certain: pieces end where
+  // a character ends. It may return false to stop. Throws unsupported without a vocabulary, and what feed() and
+  // generate() throw. (A template, so that generate({}) means the options.)
   template <typename Text>
-  requires std::convertible_to<const Text&, std::string_view> std::string generate(const Text& text, const GenerateOptions& options = {},
-                                                                                   const std::function<bool(std::string_view)>& on_text = {}) {
+  requires std::convertible_to<const Text&, std::string_view> std::string generate(
+      const Text& text, const GenerateOptions& options = {},
+      const std::function<bool(std::string_view)>& on_text = {}) {
     return continue_text(text, options, on_text);
   }
 
-  // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given those
-  // before it. The perplexity of the sequence is exp(-mean).
+  // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given
+  // those before it. The perplexity of the sequence is exp(-mean).
   std::vector<double> log_probabilities(std::span<const TokenId> tokens);
 
  private:
-  std::string continue_text(std::string_view text, const GenerateOptions& options, const std::function<bool(std::string_view)>& on_text);
+  std::string continue_text(std::string_view text, const GenerateOptions& options,
+                            const std::function<bool(std::string_view)>& on_text);
 
   class State;
   std::unique_ptr<State> state_;

@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// The part of std::vector's interface that shapes and parts need, with the same meaning and the same guarantees; only moving invalidates
-// iterators and references into a vector of at most `kInside` elements. At most 2^32 - 1 elements.
+// The part of std::vector's interface that shapes and parts need, with the same meaning and the same guarantees; only
+// moving invalidates iterators and references into a vector of at most `kInside` elements. At most 2^32 - 1 elements.
 template <typename T, std::size_t kInside>
 class SmallVector {
  public:
@@ -91,7 +91,8 @@ class SmallVector {
 
   template <std::input_iterator Iterator>
   void append(Iterator first, Iterator last) {
-    if constexpr (std::forward_iterator<Iterator>) reserve(size_ + static_cast<std::size_t>(std::distance(first, last)));
+    if constexpr (std::forward_iterator<Iterator>)
+      reserve(size_ + static_cast<std::size_t>(std::distance(first, last)));
     for (; first != last; ++first) emplace_back(*first);
   }
 
@@ -103,8 +104,12 @@ class SmallVector {
     while (size_ < count) emplace_back(item);
   }
 
-  friend bool operator==(const SmallVector& a, const SmallVector& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
-  friend auto operator<=>(const SmallVector& a, const SmallVector& b) { return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end()); }
+  friend bool operator==(const SmallVector& a, const SmallVector& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+  friend auto operator<=>(const SmallVector& a, const SmallVector& b) {
+    return std::lexicographical_compare_three_way(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   bool is_inside() const { return capacity_ == kInside; }

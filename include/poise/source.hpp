@@ -1,6 +1,7 @@
 // Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
 //
-// Sources are safe to use from many threads. They are shared: everything that refers into a file keeps its Source alive.
+// Sources are safe to use from many threads. They are shared: everything that refers into a file keeps its Source
+// alive.
 #pragma once
 
 #include <cstddef>

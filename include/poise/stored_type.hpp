@@ -1,5 +1,5 @@
-// StoredType: how a tensor's elements are to be stored - as floating-point numbers, as codes with one scale per tensor, or as
-// codes with a scale and a zero point per group, or as ggml's blocks.
+// StoredType: how a tensor's elements are to be stored - as floating-point numbers, as codes with one scale per tensor,
+// or as codes with a scale and a zero point per group, or as ggml's blocks.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ enum class ScaleRule : std::uint8_t {
   least_squares,  // symmetric, clipped where the squared error is least
 };
 
-// Groups of a row's neighbours share a scale and a zero point: value = (code - zero) * scale, both float16, codes unsigned
-// (zTensor 1.1's quantized_group).
+// Groups of a row's neighbours share a scale and a zero point: value = (code - zero) * scale, both float16, codes
+// unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
   // Codes in a group. Rows that are no multiple of it take the half, or the half of that, and so on.
@@ -33,7 +33,7 @@ bool is_group_size(const Groups& groups);
 struct BlockType;  // the library's own: codec/block_type.hpp
 
 struct StoredType {
-  DType dtype = DType::f32;              // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are; u8 for blocks
+  DType dtype = DType::f32;  // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are; u8 for blocks
   ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
   Groups groups = {};
   const BlockType* blocks = nullptr;  // ggml's ("q4_k"); null: none

@@ -79,8 +79,8 @@ struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
 struct MxScheme;     // tensor/mx_scheme.hpp
 struct BlockType;    // codec/block_type.hpp
 
-// Which way ggml's blocks run: along the rows of a tensor, or along the columns of a matrix, of which the transposed one is stored (so llama.cpp has the
-// matrices of a GPT-2).
+// Which way ggml's blocks run: along the rows of a tensor, or along the columns of a matrix, of which the transposed
+// one is stored (so llama.cpp has the matrices of a GPT-2).
 enum class BlocksAlong : std::uint8_t { rows, columns };
 
 // How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
@@ -100,7 +100,8 @@ class TensorLayout {
   TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(Scheme(std::move(groups))) {}
   TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(Scheme(std::move(mx))) {}
   // Blocks of ggml's. Requires: a row of block_types().
-  explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows) : scheme_(Scheme(Blocks{&blocks, along})) {}
+  explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows)
+      : scheme_(Scheme(Blocks{&blocks, along})) {}
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -124,7 +125,8 @@ class TensorLayout {
     BlocksAlong along;
   };
   using Other = std::shared_ptr<const std::string>;
-  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, std::shared_ptr<const MxScheme>, Blocks, Other>;
+  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>,
+                              std::shared_ptr<const MxScheme>, Blocks, Other>;
   template <typename Kind>
   const Kind* get_if() const {
     return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;
@@ -150,9 +152,9 @@ struct Tensor {
   std::uint64_t size_bytes() const;
 };
 
-// What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo", "quantized_group" (in the words of
-// zTensor 1.1 or of zt.quant_group/1), "zt.mx/1",
-// "gguf.<type>/1", "poise.<type>.columns/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
+// What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
+// "quantized_group" (in the words of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
+// "poise.<type>.columns/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
 // attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 

@@ -1,5 +1,5 @@
-// Tiny Llama: a small GPT-like model with the interface of its file format's document (specification "Tiny Llama Weight File
-// Format").
+// Tiny Llama: a small GPT-like model with the interface of its file format's document (specification "Tiny Llama Weight
+// File Format").
 //
 //   poise::TinyLlamaModel model;                       // 512 dimensions, 6 layers, random weights
 //   model.save_model_weights("model_weights.bin");
@@ -36,9 +36,9 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// What the document's loader throws for a file that is not found, that has another magic number, version, configuration or
-// dimensions, that is cut off or has more than it should, or that cannot be read. kind(), path() and offset() say which
-// and where; the message names layer, matrix, what was expected and what was found.
+// What the document's loader throws for a file that is not found, that has another magic number, version, configuration
+// or dimensions, that is cut off or has more than it should, or that cannot be read. kind(), path() and offset() say
+// which and where; the message names layer, matrix, what was expected and what was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
@@ -46,8 +46,9 @@ class FileIOException : public Error {
 
 class TinyLlamaModel {
  public:
-  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), always the same ones. Throws
-  // bad_argument for a configuration that makes no sense: a size below 1, heads that do not divide the dimension.
+  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), always the same ones.
+  // Throws bad_argument for a configuration that makes no sense: a size below 1, heads that do not divide the
+  // dimension.
   explicit TinyLlamaModel(const ModelConfig& config = {});
   // The model in a file, whatever its configuration. Throws FileIOException.
   static TinyLlamaModel from_file(const std::filesystem::path& path);
@@ -59,22 +60,23 @@ class TinyLlamaModel {
 
   // Writes header and weights; an existing file is replaced, whole or not at all. Throws FileIOException.
   void save_model_weights(const std::filesystem::path& path) const;
-  // Takes over the weights of a file whose seven numbers are those of config(). They stay where they are, in the mapped file.
-  // Throws FileIOException, and then this model is what it was before.
+  // Takes over the weights of a file whose seven numbers are those of config(). They stay where they are, in the mapped
+  // file. Throws FileIOException, and then this model is what it was before.
   void load_model_weights(const std::filesystem::path& path);
 
   // vocab.txt and merges.txt. Throws FileIOException, for more tokens than vocab_size as well.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
-  // Logits [tokens, vocab_size], row t those of what follows token t. Throws bad_argument for no tokens, for one out of range,
-  // and for more than max_seq_length.
+  // Logits [tokens, vocab_size], row t those of what follows token t. Throws bad_argument for no tokens, for one out of
+  // range, and for more than max_seq_length.
   std::vector<float> forward(std::span<const TokenId> tokens);
 
-  // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions: the continuation alone. Throws
-  // unsupported without a tokenizer.
+  // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions: the continuation alone.
+  // Throws unsupported without a tokenizer.
   std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
   // The same with token ids, to which nothing is added.
-  std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
+  std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100,
+                                const SamplingOptions& sampling = {});
 
   // The weights as any other model.
   const Model& model() const;
@@ -85,7 +87,8 @@ class TinyLlamaModel {
   std::unique_ptr<State> state_;
 };
 
-// vocab.txt and merges.txt as a vocabulary that any Model may hold. Throws not_found, io, and invalid_file naming the line.
+// vocab.txt and merges.txt as a vocabulary that any Model may hold. Throws not_found, io, and invalid_file naming the
+// line.
 Vocabulary read_tiny_llama_vocabulary(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
 }  // namespace poise

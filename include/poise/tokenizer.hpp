@@ -2,8 +2,9 @@
 //
 // For SentencePiece vocabularies the ids and the text are those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
-// ("<s>") is matched in a prompt only where added tokens are listed. For vocabularies of tokenizer.json they are those of Hugging Face's library, which
-// does find the texts of added tokens in a prompt (docs/tokenizers.md). A const Tokenizer is safe to use from many threads.
+// ("<s>") is matched in a prompt only where added tokens are listed. For vocabularies of tokenizer.json they are those
+// of Hugging Face's library, which does find the texts of added tokens in a prompt (docs/tokenizers.md). A const
+// Tokenizer is safe to use from many threads.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ namespace poise {
 
 class TextDecoder;
 
-// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory that holds some. Nothing where there is
-// none of them, whatever else there is. Throws io, and invalid_file and unsupported for a file that is none or holds what Poise does not know.
+// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory that holds some.
+// Nothing where there is none of them, whatever else there is. Throws io, and invalid_file and unsupported for a file
+// that is none or holds what Poise does not know.
 std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
 
 using TokenId = std::int32_t;
@@ -62,8 +64,8 @@ class Tokenizer {
   std::unique_ptr<const Tables> tables_;
 };
 
-// Decodes token by token. The pieces it returns, put together, are what decode() returns for all tokens, and each of them
-// ends where a character ends. Requires: the tokenizer outlives the stream.
+// Decodes token by token. The pieces it returns, put together, are what decode() returns for all tokens, and each of
+// them ends where a character ends. Requires: the tokenizer outlives the stream.
 class TextStream {
  public:
   explicit TextStream(const Tokenizer& tokenizer, SpecialTokens special = SpecialTokens::hidden);

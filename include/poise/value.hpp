@@ -56,7 +56,8 @@ class Value {
   using Array = std::vector<Value>;
   // A map some of whose keys are no text, which CBOR allows inside attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
-  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array, Attributes, Pairs>;
+  using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
+                               Attributes, Pairs>;
 
   Value() : storage_(nullptr) {}
   Value(std::nullptr_t) : storage_(nullptr) {}
@@ -102,8 +103,8 @@ inline std::size_t Attributes::size() const { return entries().size(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries().begin(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries().end(); }
 
-// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex, Pairs
-// arrays of [key, value].
+// JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex,
+// Pairs arrays of [key, value].
 std::string to_json(const Value& value, int indent = -1);
 
 // Parses strict JSON; throws invalid_file on a syntax error, a duplicate key or nesting deeper than 64.

@@ -17,16 +17,17 @@
 
 namespace poise {
 
-// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors alike. Throws unsupported, naming the tensor and how
-// it is stored, for integers, booleans, complex numbers and layouts that are not decoded, and for a finite number that float32 cannot hold;
-// and what reading the blobs throws.
+// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors alike. Throws unsupported,
+// naming the tensor and how it is stored, for integers, booleans, complex numbers and layouts that are not decoded, and
+// for a finite number that float32 cannot hold; and what reading the blobs throws.
 std::vector<float> values(const Tensor& tensor);
 
-// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. A sparse tensor is read anew by
-// each call: take as many at once as fit.
+// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. A sparse
+// tensor is read anew by each call: take as many at once as fit.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
-// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another number of them.
+// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another
+// number of them.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
 
 }  // namespace poise

@@ -14,17 +14,18 @@ namespace poise {
 struct VerifyReport {
   std::string format;  // "alt-v2"; empty when the file could not be opened
   std::size_t tensors = 0;
-  std::uint64_t bytes = 0;      // decoded bytes that were looked at
-  std::size_t digests = 0;      // that were checked
-  std::vector<Finding> faults;  // errors and warnings in file order: all of them, of bytes that tensors share at the first of these
+  std::uint64_t bytes = 0;  // decoded bytes that were looked at
+  std::size_t digests = 0;  // that were checked
+  std::vector<Finding>
+      faults;  // errors and warnings in file order: all of them, of bytes that tensors share at the first of these
 
   std::size_t errors() const;
   std::size_t warnings() const;
 };
 
-// Structure, agreement of configuration, vocabulary and shapes, digests, and every value: booleans are 0 or 1; floating-point values
-// that are not finite, which every format allows, are warnings. What is wrong with the file becomes a finding; not_found, io,
-// bad_argument (the path is no file) and cancelled are thrown.
+// Structure, agreement of configuration, vocabulary and shapes, digests, and every value: booleans are 0 or 1;
+// floating-point values that are not finite, which every format allows, are warnings. What is wrong with the file
+// becomes a finding; not_found, io, bad_argument (the path is no file) and cancelled are thrown.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

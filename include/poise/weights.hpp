@@ -4,8 +4,8 @@
 //   poise::Session one(weights);
 //   poise::Session another(weights);    // of another thread, perhaps; only its cache takes memory
 //
-// Weights borrow the mapped bytes of the model's blobs and keep them alive; the Model itself may go. A const Weights is safe to use from
-// many threads, and so are sessions on it, each from one thread at a time.
+// Weights borrow the mapped bytes of the model's blobs and keep them alive; the Model itself may go. A const Weights is
+// safe to use from many threads, and so are sessions on it, each from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,9 @@ class Weights {
   std::unique_ptr<const Parts> parts_;
 };
 
-// Checks the model and gets its weights ready; what Poise multiplies as stored stays where it is. Throws unsupported, saying what the model
-// lacks or what it has that Poise does not run; invalid_file, listing every disagreement between configuration, vocabulary and tensors;
-// and what reading its blobs throws.
+// Checks the model and gets its weights ready; what Poise multiplies as stored stays where it is. Throws unsupported,
+// saying what the model lacks or what it has that Poise does not run; invalid_file, listing every disagreement between
+// configuration, vocabulary and tensors; and what reading its blobs throws.
 std::shared_ptr<const Weights> load_weights(const Model& model);
 
 }  // namespace poise

@@ -1,4 +1,5 @@
-// DLPack (https://dmlc.github.io/dlpack): arrays of other libraries, in and out. The structs are those of its version 0.8, which every consumer takes.
+// DLPack (https://dmlc.github.io/dlpack): arrays of other libraries, in and out. The structs are those of its version
+// 0.8, which every consumer takes.
 #include <array>
 #include <cstring>
 
@@ -56,7 +57,8 @@ constexpr std::array kTypes = {
     Row{DType::f8_e5m2fnuz, {13, 8, 1}},      Row{DType::f8_e8m0, {14, 8, 1}},
 };
 
-// What the elements are for consumers that know numbers only by their width: torch 1.13 knows no unsigned ones but u8, no 8-bit floats and no bool here.
+// What the elements are for consumers that know numbers only by their width: torch 1.13 knows no unsigned ones but u8,
+// no 8-bit floats and no bool here.
 DLDataType as_bits(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(info(dtype).bits);
   return bits == 8 ? DLDataType{kUInt, 8, 1} : DLDataType{kInt, bits, 1};
@@ -97,11 +99,13 @@ DType dtype_of(const DLDataType& type) {
   for (const Row& row : kTypes) {
     if (row.dlpack.code == type.code && row.dlpack.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw py::buffer_error(fmt::format("DLPack's type (code {}, {} bits, {} lanes) is none that files hold", type.code, type.bits, type.lanes));
+  throw py::buffer_error(fmt::format("DLPack's type (code {}, {} bits, {} lanes) is none that files hold", type.code,
+                                     type.bits, type.lanes));
 }
 
 // Copies elements that may be in any order, row by row.
-void copy_strided(const DLTensor& from, std::size_t dimension, const std::byte* in, std::size_t width, std::byte*& out) {
+void copy_strided(const DLTensor& from, std::size_t dimension, const std::byte* in, std::size_t width,
+                  std::byte*& out) {
   if (dimension == static_cast<std::size_t>(from.ndim)) {
     std::memcpy(out, in, width);
     out += width;
@@ -122,12 +126,15 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// (dtype, shape, Memory) of a capsule, which is used up: its memory, or a copy where the elements are not in row-major order.
+// (dtype, shape, Memory) of a capsule, which is used up: its memory, or a copy where the elements are not in row-major
+// order.
 py::tuple consume(const py::object& object) {
-  if (PyCapsule_IsValid(object.ptr(), kFresh) == 0) throw py::buffer_error("this is no DLPack capsule, or it has been used already");
+  if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
+    throw py::buffer_error("this is no DLPack capsule, or it has been used already");
   auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object.ptr(), kFresh));
   const DLTensor& tensor = managed->dl_tensor;
-  if (tensor.device.device_type != kCpu) throw py::buffer_error("the array is not in the processor's memory; move it there first");
+  if (tensor.device.device_type != kCpu)
+    throw py::buffer_error("the array is not in the processor's memory; move it there first");
   const DType dtype = dtype_of(tensor.dtype);
   const std::uint64_t width = info(dtype).bits / 8;
   std::uint64_t count = 1;
@@ -191,7 +198,8 @@ py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, boo
 }
 
 void declare_dlpack(py::module_& module) {
-  module.def("from_dlpack", &consume, py::arg("capsule"), "(dtype, shape, Memory) of a DLPack capsule, which is used up.");
+  module.def("from_dlpack", &consume, py::arg("capsule"),
+             "(dtype, shape, Memory) of a DLPack capsule, which is used up.");
 }
 
 }  // namespace poise::python

@@ -38,7 +38,8 @@ Memory read_halves(const Blob& blob, const Strided& place) {
   for (std::uint64_t i = 0; i < extent; ++i) {
     const std::uint64_t half = place.first + i - 2 * begin;
     whole[static_cast<std::size_t>(i)] =
-        (half % 2 == 0 ? bytes[static_cast<std::size_t>(half / 2)] : bytes[static_cast<std::size_t>(half / 2)] >> 4) & std::byte{15};
+        (half % 2 == 0 ? bytes[static_cast<std::size_t>(half / 2)] : bytes[static_cast<std::size_t>(half / 2)] >> 4) &
+        std::byte{15};
   }
   Strided inside = place;
   inside.first = 0;
@@ -49,8 +50,8 @@ Memory read_halves(const Blob& blob, const Strided& place) {
 }  // namespace
 
 std::optional<DType> HeldElements::dtype() const {
-  const bool has_numbers =
-      has_float_elements(*tensor) || tensor->layout == Layout::dense || tensor->layout == Layout::sparse_csr || tensor->layout == Layout::sparse_coo;
+  const bool has_numbers = has_float_elements(*tensor) || tensor->layout == Layout::dense ||
+                           tensor->layout == Layout::sparse_csr || tensor->layout == Layout::sparse_coo;
   if (!has_numbers) return std::nullopt;
   const DType type = element_type(*tensor);
   return is_known(type) ? std::optional(type) : std::nullopt;
@@ -59,7 +60,8 @@ std::optional<DType> HeldElements::dtype() const {
 DType HeldElements::require_dtype() const {
   if (const auto type = dtype()) return *type;
   throw Error(ErrorKind::unsupported,
-              fmt::format("tensor {}: its elements, stored as {}, are not read as numbers; its parts have the bytes", tensor->name, storage_name(*tensor)),
+              fmt::format("tensor {}: its elements, stored as {}, are not read as numbers; its parts have the bytes",
+                          tensor->name, storage_name(*tensor)),
               model->origin.path.string());
 }
 
@@ -73,7 +75,8 @@ std::optional<Placed> HeldElements::mapped() const {
   auto* first = const_cast<std::byte*>(bytes->data());  // NOLINT: Memory says that it is read-only
   const auto raw = data.blob->raw();
   std::optional<Placed> result(std::in_place);
-  result->memory = {first, bytes->size(), false, raw ? std::shared_ptr<const void>(raw->source) : std::shared_ptr<const void>(BlobPtr(data.blob))};
+  result->memory = {first, bytes->size(), false,
+                    raw ? std::shared_ptr<const void>(raw->source) : std::shared_ptr<const void>(BlobPtr(data.blob))};
   result->offset = place.first * width;
   result->strides = scaled(place.strides, width);
   return result;
@@ -85,7 +88,8 @@ std::optional<Placed> HeldElements::writable() const {
   const std::uint64_t width = info(require_dtype()).bits / 8;
   const std::uint64_t extent = place.extent() * width;
   const auto raw = tensor->require("data").blob->raw();
-  const bool aligned = reinterpret_cast<std::uintptr_t>(result->memory.data + result->offset) % std::min<std::uint64_t>(width, 8) == 0;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(result->memory.data + result->offset) % std::min<std::uint64_t>(width, 8) == 0;
   if (raw && raw->source->descriptor() >= 0 && extent >= kWorthMapping && aligned) {
     result->memory = map_privately(*raw->source, raw->offset + result->offset, extent);
   } else {
@@ -102,7 +106,8 @@ Memory HeldElements::read(std::optional<DType> as, const std::function<bool()>& 
   BlobPtr blob;
   if (as && *as != own) {
     if (!has_float_elements(*tensor) || (*as != DType::f32 && *as != DType::f16 && *as != DType::bf16)) {
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: its elements, of type {}, are not read as {}", tensor->name, to_string(own), to_string(*as)));
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: its elements, of type {}, are not read as {}",
+                                                      tensor->name, to_string(own), to_string(*as)));
     }
     blob = dense_blob(*tensor, *as);
   } else if (!has_bytes(own)) {

@@ -21,10 +21,12 @@ std::string_view name_of(Remedy::Kind kind) {
 
 void raise(const Error& error) {
   py::list remedies;
-  for (const Remedy& remedy : error.remedies()) remedies.append(py::make_tuple(text(name_of(remedy.kind)), text(remedy.value), text(remedy.tensor)));
+  for (const Remedy& remedy : error.remedies())
+    remedies.append(py::make_tuple(text(name_of(remedy.kind)), text(remedy.value), text(remedy.tensor)));
   const py::object path = error.path().empty() ? py::object(py::none()) : py::object(text(error.path()));
   const py::object made = py::module_::import("poise._errors")
-                              .attr("make_error")(text(to_string(error.kind())), text(error.message()), path, optional_number(error.offset()), remedies);
+                              .attr("make_error")(text(to_string(error.kind())), text(error.message()), path,
+                                                  optional_number(error.offset()), remedies);
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
 }
 

@@ -1,4 +1,5 @@
-// What the parts of the extension share: its namespace, text in and out of Python, and one function a part that declares it.
+// What the parts of the extension share: its namespace, text in and out of Python, and one function a part that
+// declares it.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ void declare_runtime(py::module_& module);
 
 [[noreturn]] void refuse(std::string message);  // bad_argument
 
-// Files may hold any bytes where text belongs: those that are no UTF-8 become lone surrogates, as in Python's own file names, and back.
+// Files may hold any bytes where text belongs: those that are no UTF-8 become lone surrogates, as in Python's own file
+// names, and back.
 py::str text(std::string_view utf8);
 std::string utf8(py::handle text);
 // The same for a name to look for: nothing for what is no text, or none that a file could hold.

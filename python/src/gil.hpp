@@ -7,14 +7,14 @@
 
 namespace poise::python {
 
-// A thread may want the lock when the interpreter has ended: a daemon thread that was in a call. It never gets it. Python before 3.14 ends that thread by
-// unwinding its stack, which neither pybind11's own guards nor the library survive, and the process with them; here it sleeps until the process is gone, as
-// since 3.14.
+// A thread may want the lock when the interpreter has ended: a daemon thread that was in a call. It never gets it.
+// Python before 3.14 ends that thread by unwinding its stack, which neither pybind11's own guards nor the library
+// survive, and the process with them; here it sleeps until the process is gone, as since 3.14.
 
 [[noreturn]] void sleep_for_ever();
 
-// Does what takes the lock, if only between two steps of a Python function that it calls. The work may own nothing of Python's: its own objects are destroyed
-// on the way here, without the lock.
+// Does what takes the lock, if only between two steps of a Python function that it calls. The work may own nothing of
+// Python's: its own objects are destroyed on the way here, without the lock.
 template <typename Work>
 auto surviving(Work&& work) {
 #ifdef __GLIBCXX__

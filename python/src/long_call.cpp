@@ -23,7 +23,8 @@ void LongCall::keep_error() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   stop_ = true;
-  py::object fetched[] = {py::reinterpret_steal<py::object>(type), py::reinterpret_steal<py::object>(value), py::reinterpret_steal<py::object>(trace)};
+  py::object fetched[] = {py::reinterpret_steal<py::object>(type), py::reinterpret_steal<py::object>(value),
+                          py::reinterpret_steal<py::object>(trace)};
   if (raised_[0]) return;
   for (std::size_t i = 0; i < 3; ++i) raised_[i] = std::move(fetched[i]);
 }
@@ -35,7 +36,8 @@ Progress LongCall::progress() {
     const Taken taken;
     try {
       const py::tuple arguments = py::make_tuple(event.done, event.total, text(event.item));
-      // Nothing of Python's may be destroyed where the stack is unwound: no object of C++ between the call and surviving().
+      // Nothing of Python's may be destroyed where the stack is unwound: no object of C++ between the call and
+      // surviving().
       PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);

@@ -1,4 +1,5 @@
-// LongCall: work that is done without the GIL, tells Python of its progress, and ends when Python says so or Ctrl-C is pressed.
+// LongCall: work that is done without the GIL, tells Python of its progress, and ends when Python says so or Ctrl-C is
+// pressed.
 #pragma once
 
 #include <atomic>
@@ -12,8 +13,8 @@
 
 namespace poise::python {
 
-// Python runs signal handlers on its main thread only, and the library reports progress from any. So, called on the main thread, the work is
-// done on another while the main one listens for signals.
+// Python runs signal handlers on its main thread only, and the library reports progress from any. So, called on the
+// main thread, the work is done on another while the main one listens for signals.
 class LongCall {
  public:
   // `progress` is None, or is called with (done, total, item): False stops the work, and so does what it raises.

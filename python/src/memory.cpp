@@ -56,7 +56,8 @@ Memory make_memory(std::uint64_t size) {
   const std::size_t room = (static_cast<std::size_t>(size) + kAlignment) / kAlignment * kAlignment;
   void* const data = std::aligned_alloc(kAlignment, room);
   if (data == nullptr) throw std::bad_alloc();
-  return {static_cast<std::byte*>(data), size, true, std::shared_ptr<const void>(data, [](void* bytes) { std::free(bytes); })};
+  return {static_cast<std::byte*>(data), size, true,
+          std::shared_ptr<const void>(data, [](void* bytes) { std::free(bytes); })};
 }
 
 Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t length) {
@@ -64,8 +65,11 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t begin = offset / page * page;
   const auto size = static_cast<std::size_t>(offset + length - begin);
-  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, source.descriptor(), static_cast<off_t>(begin));
-  if (address == MAP_FAILED) throw Error(ErrorKind::io, fmt::format("cannot map {} bytes: {}", size, std::strerror(errno)), source.name(), offset);
+  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, source.descriptor(),
+                               static_cast<off_t>(begin));
+  if (address == MAP_FAILED)
+    throw Error(ErrorKind::io, fmt::format("cannot map {} bytes: {}", size, std::strerror(errno)), source.name(),
+                offset);
   std::shared_ptr<const void> owner(address, [size](void* mapped) { ::munmap(mapped, size); });
   return {static_cast<std::byte*>(address) + (offset - begin), length, true, std::move(owner)};
 }
@@ -77,7 +81,8 @@ void declare_memory(py::module_& module) {
     type->ht_type.tp_as_buffer = &type->as_buffer;
     type->as_buffer.bf_getbuffer = &lend;
   });
-  py::class_<Memory>(module, "Memory", "Bytes for whatever takes buffers. They live as long as anything that was made of them.", buffers)
+  py::class_<Memory>(module, "Memory",
+                     "Bytes for whatever takes buffers. They live as long as anything that was made of them.", buffers)
       .def("__len__", [](const Memory& memory) { return memory.size; });
 }
 

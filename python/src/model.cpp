@@ -52,11 +52,13 @@ Tensor tensor_from(const std::string& name, const py::handle& given) {
   BlobPtr blob = borrow(buffer);
   const auto elements = element_count(shape);
   const auto bytes = elements ? packed_bytes(dtype, *elements) : std::nullopt;
-  if (bytes != blob->size()) refuse(fmt::format("tensor {}: {} bytes for {} {}", name, blob->size(), to_string(dtype), to_string(shape)));
+  if (bytes != blob->size())
+    refuse(fmt::format("tensor {}: {} bytes for {} {}", name, blob->size(), to_string(dtype), to_string(shape)));
   return make_dense(name, std::move(shape), dtype, std::move(blob));
 }
 
-// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` replace those.
+// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` replace
+// those.
 Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like) {
   Model model;
   if (like) {
@@ -85,8 +87,8 @@ py::list names(const OpenModel& owner) {
   return result;
 }
 
-// All tensors at once, for callers that want the whole file: (name, dtype, shape, (Memory, offset) or None). Of each file there is one Memory: the mapping, or
-// private pages of it. None: the tensor is to be read by itself.
+// All tensors at once, for callers that want the whole file: (name, dtype, shape, (Memory, offset) or None). Of each
+// file there is one Memory: the mapping, or private pages of it. None: the tensor is to be read by itself.
 py::list all_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.use();
   std::vector<std::pair<const Source*, py::object>> files;
@@ -119,7 +121,8 @@ py::list all_mapped(const OpenModel& owner, bool writable) {
     }
     py::tuple shape(tensor.shape.size());
     for (std::size_t dim = 0; dim < tensor.shape.size(); ++dim) shape[dim] = py::int_(tensor.shape[dim]);
-    result[i++] = py::make_tuple(text(tensor.name), type ? py::object(text(to_string(*type))) : py::object(py::none()), shape, place);
+    result[i++] = py::make_tuple(text(tensor.name), type ? py::object(text(to_string(*type))) : py::object(py::none()),
+                                 shape, place);
   }
   return result;
 }
@@ -128,7 +131,8 @@ py::object vocabulary(const OpenModel& owner) {
   const auto model = owner.use();
   if (!model->vocabulary) return py::none();
   return py::cast(
-      std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model), const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
+      std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model),
+                                  const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
 }
 
 std::string_view name_of(VocabularyKind kind) {
@@ -142,7 +146,8 @@ std::string_view name_of(VocabularyKind kind) {
 }
 
 py::object token(const Vocabulary& vocabulary, py::ssize_t id) {
-  if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size()) throw py::index_error(fmt::format("token {}: there are {}", id, vocabulary.size()));
+  if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size())
+    throw py::index_error(fmt::format("token {}: there are {}", id, vocabulary.size()));
   const auto at = static_cast<std::size_t>(id);
   return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
 }
@@ -150,7 +155,8 @@ py::object token(const Vocabulary& vocabulary, py::ssize_t id) {
 py::object optional_id(std::int32_t id) { return id < 0 ? py::object(py::none()) : py::object(py::int_(id)); }
 
 void declare_vocabulary(py::module_& module) {
-  py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary", "Tokens by id: vocabulary[id] is (text, score, type).")
+  py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary",
+                                                      "Tokens by id: vocabulary[id] is (text, score, type).")
       .def("__len__", &Vocabulary::size)
       .def("__getitem__", &token, py::arg("id"))
       .def_property_readonly("kind", [](const Vocabulary& v) { return text(name_of(v.kind)); })
@@ -188,7 +194,8 @@ void declare_model(py::module_& module) {
                                for (const auto& file : owner.use()->origin.files) files.append(text(file.string()));
                                return files;
                              })
-      .def_property_readonly("card", [](const OpenModel& owner) { return to_python(card_to_attributes(owner.use()->card)); })
+      .def_property_readonly("card",
+                             [](const OpenModel& owner) { return to_python(card_to_attributes(owner.use()->card)); })
       .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
       .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
       .def_property_readonly("vocabulary", &vocabulary)

@@ -1,4 +1,5 @@
-// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options come as a dict, whose keys Python's functions name; reports go as dicts.
+// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options come as a dict, whose keys Python's
+// functions name; reports go as dicts.
 #include <fmt/format.h>
 
 #include <poise/convert.hpp>
@@ -121,19 +122,23 @@ py::dict to_python(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
   for (const auto& cast : report.casts) {
-    casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)), "values"_a = cast.values, "to_zero"_a = cast.to_zero,
-                          "to_subnormal"_a = cast.to_subnormal, "worst_error"_a = cast.worst_error));
+    casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)),
+                          "values"_a = cast.values, "to_zero"_a = cast.to_zero, "to_subnormal"_a = cast.to_subnormal,
+                          "worst_error"_a = cast.worst_error));
   }
   py::list quantized;
   for (const auto& one : report.quantized) {
-    quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)), "bytes_in"_a = one.bytes_in, "bytes_out"_a = one.bytes_out,
-                              "worst"_a = one.error.worst, "rms"_a = one.error.rms(), "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
+    quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)),
+                              "bytes_in"_a = one.bytes_in, "bytes_out"_a = one.bytes_out, "worst"_a = one.error.worst,
+                              "rms"_a = one.error.rms(), "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
   }
   py::list outputs;
   for (const std::filesystem::path& path : report.outputs) outputs.append(text(path.string()));
-  return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors, "skipped"_a = report.skipped,
-                  "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out, "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
-                  "warnings"_a = findings(report.warnings), "losses"_a = texts(report.losses), "casts"_a = casts, "quantized"_a = quantized);
+  return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors,
+                  "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out,
+                  "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
+                  "warnings"_a = findings(report.warnings), "losses"_a = texts(report.losses), "casts"_a = casts,
+                  "quantized"_a = quantized);
 }
 
 py::dict to_python(const Plan& plan) {
@@ -142,19 +147,23 @@ py::dict to_python(const Plan& plan) {
   for (const PlannedTensor& tensor : plan.tensors) {
     py::tuple shape(tensor.shape.size());
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) shape[i] = py::int_(tensor.shape[i]);
-    tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = shape, "source"_a = text(tensor.from), "target"_a = text(tensor.to),
-                            "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = optional_number(tensor.bytes_out)));
+    tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = shape, "source"_a = text(tensor.from),
+                            "target"_a = text(tensor.to), "bytes_in"_a = tensor.bytes_in,
+                            "bytes_out"_a = optional_number(tensor.bytes_out)));
   }
-  return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = texts(plan.skipped), "warnings"_a = findings(plan.warnings),
-                  "losses"_a = texts(plan.losses), "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
+  return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = texts(plan.skipped),
+                  "warnings"_a = findings(plan.warnings), "losses"_a = texts(plan.losses),
+                  "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
 // The format of an output: the named one, or that of its extension.
 std::string format_of(const fs::path& output, const ConvertOptions& options) {
   if (!options.format.empty()) return options.format;
   if (const auto format = format_from_extension(output)) return std::string(*format);
-  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" is that of no format; format=... names one", output.extension().string()),
-              output.string());
+  throw Error(
+      ErrorKind::bad_argument,
+      fmt::format("the extension \"{}\" is that of no format; format=... names one", output.extension().string()),
+      output.string());
 }
 
 py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {
@@ -208,8 +217,8 @@ py::dict verify_file(const py::object& given, const std::string& io, const py::o
   const Progress watched = call.progress();
   const ReadOptions options{.io = io_from(io)};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
-  return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes, "digests"_a = report.digests,
-                  "findings"_a = findings(report.faults));
+  return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
+                  "digests"_a = report.digests, "findings"_a = findings(report.faults));
 }
 
 py::dict hash_model(const Owner& owner, const py::object& progress) {
@@ -219,8 +228,10 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
   const Progress watched = call.progress();
   const ModelHash result = call.run([&] { return hash(*model, watched); });
   py::dict parts;
-  for (const PartHash& part : result.parts) parts[py::make_tuple(text(part.tensor), text(part.role))] = text(part.sha256);
-  return py::dict("parts"_a = parts, "model"_a = text(result.model), "content"_a = result.content.empty() ? py::object(py::none()) : text(result.content));
+  for (const PartHash& part : result.parts)
+    parts[py::make_tuple(text(part.tensor), text(part.role))] = text(part.sha256);
+  return py::dict("parts"_a = parts, "model"_a = text(result.model),
+                  "content"_a = result.content.empty() ? py::object(py::none()) : text(result.content));
 }
 
 py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::object& progress) {
@@ -231,7 +242,8 @@ py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::obje
   const Progress watched = call.progress();
   const DiffReport report = call.run([&] { return diff(*left, *right, watched, verify); });
   py::list fields;
-  for (const FieldDifference& field : report.fields) fields.append(py::dict("field"_a = text(field.field), "a"_a = text(field.a), "b"_a = text(field.b)));
+  for (const FieldDifference& field : report.fields)
+    fields.append(py::dict("field"_a = text(field.field), "a"_a = text(field.a), "b"_a = text(field.b)));
   py::list tensors;
   for (const TensorDifference& tensor : report.tensors) {
     py::dict entry("name"_a = text(tensor.name), "a"_a = text(tensor.a), "b"_a = text(tensor.b));
@@ -254,7 +266,9 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
     const Released released;
     return edit(path, changes);
   }();
-  const char* way = report.way == EditReport::Way::appended ? "appended" : report.way == EditReport::Way::in_place ? "in place" : "rewritten";
+  const char* way = report.way == EditReport::Way::appended   ? "appended"
+                    : report.way == EditReport::Way::in_place ? "in place"
+                                                              : "rewritten";
   return py::dict("way"_a = way, "bytes"_a = report.bytes);
 }
 
@@ -262,8 +276,9 @@ py::list all_formats() {
   using namespace py::literals;
   py::list result;
   for (const FormatInfo& format : formats()) {
-    result.append(py::dict("name"_a = text(format.name), "description"_a = text(format.description), "extension"_a = text(format.extension),
-                           "readable"_a = format.readable, "writable"_a = format.writable));
+    result.append(py::dict("name"_a = text(format.name), "description"_a = text(format.description),
+                           "extension"_a = text(format.extension), "readable"_a = format.readable,
+                           "writable"_a = format.writable));
   }
   return result;
 }

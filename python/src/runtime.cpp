@@ -23,7 +23,8 @@ using Owner = std::shared_ptr<OpenModel>;
 using Tokens = std::vector<TokenId>;
 
 py::str shown(const std::string& utf8) {
-  return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
 }
 
 // ---- tokenizers ----
@@ -31,7 +32,8 @@ py::str shown(const std::string& utf8) {
 // Of a model, of the weights that have it, or of tokenizer files alone.
 class PyTokenizer {
  public:
-  explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)), ids_(std::make_shared<Ids>()) {}
+  explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)), ids_(std::make_shared<Ids>()) {}
   const Tokenizer& operator*() const { return *tokenizer_; }
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
@@ -41,7 +43,8 @@ class PyTokenizer {
     std::call_once(ids_->made, [&] {
       const std::size_t size = tokenizer_->vocabulary().size();
       ids_->by_piece.reserve(size);
-      for (std::size_t id = 0; id < size; ++id) ids_->by_piece.emplace(tokenizer_->piece(static_cast<TokenId>(id)), static_cast<TokenId>(id));
+      for (std::size_t id = 0; id < size; ++id)
+        ids_->by_piece.emplace(tokenizer_->piece(static_cast<TokenId>(id)), static_cast<TokenId>(id));
     });
     const auto found = ids_->by_piece.find(piece);
     return found == ids_->by_piece.end() ? std::nullopt : std::optional(found->second);
@@ -56,7 +59,8 @@ class PyTokenizer {
   std::shared_ptr<Ids> ids_;
 };
 
-PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking, const std::filesystem::path& path) {
+PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking,
+                         const std::filesystem::path& path) {
   if (!vocabulary) throw Error(ErrorKind::unsupported, std::string(lacking), path.string());
   return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
@@ -84,7 +88,8 @@ struct PyStream {
 };
 
 void declare_tokenizer(py::module_& module) {
-  py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
+  py::class_<PyTokenizer>(module, "Tokenizer",
+                          "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
       .def(py::init(&tokenizer_of_model), py::arg("model"))
       .def(
           "encode",
@@ -94,7 +99,8 @@ void declare_tokenizer(py::module_& module) {
             return special ? tokenizer->encode_with_special(prompt) : tokenizer->encode(prompt);
           },
           py::arg("text"), py::kw_only(), py::arg("special") = false,
-          "The ids of a text. special: with the special tokens around it: those of the tokenizer's template, else BOS in front where there is one.")
+          "The ids of a text. special: with the special tokens around it: those of the tokenizer's template, else BOS "
+          "in front where there is one.")
       .def(
           "decode",
           [](const PyTokenizer& tokenizer, const Tokens& ids, bool special) {
@@ -108,7 +114,8 @@ void declare_tokenizer(py::module_& module) {
           py::arg("ids"), py::kw_only(), py::arg("special") = false,
           "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
       .def(
-          "piece", [](const PyTokenizer& tokenizer, TokenId id) { return text(tokenizer->piece(id)); }, py::arg("id"), "A token as the vocabulary spells it.")
+          "piece", [](const PyTokenizer& tokenizer, TokenId id) { return text(tokenizer->piece(id)); }, py::arg("id"),
+          "A token as the vocabulary spells it.")
       .def(
           "id",
           [](const PyTokenizer& tokenizer, const py::object& given) {
@@ -118,14 +125,19 @@ void declare_tokenizer(py::module_& module) {
           },
           py::arg("piece"), "The id of the first token that the vocabulary spells so, or None.")
       .def("__len__", [](const PyTokenizer& tokenizer) { return tokenizer->vocabulary().size(); });
-  py::class_<PyStream>(module, "TextStream", "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
+  py::class_<PyStream>(
+      module, "TextStream",
+      "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
       .def(py::init<const PyTokenizer&, bool>(), py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
       .def(
-          "add", [](PyStream& stream, TokenId id) { return shown(stream.stream.add(id)); }, py::arg("id"), "The text that is certain after this token.")
+          "add", [](PyStream& stream, TokenId id) { return shown(stream.stream.add(id)); }, py::arg("id"),
+          "The text that is certain after this token.")
       .def(
-          "finish", [](PyStream& stream) { return shown(stream.stream.finish()); }, "What was held back; the stream then starts anew.");
+          "finish", [](PyStream& stream) { return shown(stream.stream.finish()); },
+          "What was held back; the stream then starts anew.");
   module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
-             "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, ...); or of a model, such as "
+             "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
+             "...); or of a model, such as "
              "a GGUF.\n\nRaises UnsupportedError where there is no vocabulary, and what open() raises.");
 }
 
@@ -139,8 +151,8 @@ struct PyWeights {
   WeightsPtr weights;
 };
 
-// A session, and what its text is so far: the tokens that were fed, and the one that was generated last, which is fed when the text goes on. Used by one
-// thread at a time.
+// A session, and what its text is so far: the tokens that were fed, and the one that was generated last, which is fed
+// when the text goes on. Used by one thread at a time.
 class Story {
  public:
   Story(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
@@ -201,8 +213,11 @@ class Story {
   // Batch by batch, as the library does, so that Ctrl-C can end a long prompt.
   void append(std::span<const TokenId> tokens, const Stopped& stopped) {
     constexpr std::size_t kBatch = Transformer::kMaxBatch;
-    const auto known = [&](TokenId token) { return token >= 0 && static_cast<std::size_t>(token) < session_.vocabulary_size(); };
-    if (tokens.size() > session_.context() - session_.position() || !std::ranges::all_of(tokens, known)) return session_.feed(tokens);  // which throws
+    const auto known = [&](TokenId token) {
+      return token >= 0 && static_cast<std::size_t>(token) < session_.vocabulary_size();
+    };
+    if (tokens.size() > session_.context() - session_.position() || !std::ranges::all_of(tokens, known))
+      return session_.feed(tokens);  // which throws
     while (!tokens.empty() && !(stopped && stopped())) {
       std::size_t count = std::min(kBatch, tokens.size());
       if (tokens.size() == count + 1) --count;  // the library's rule: a token alone would be summed in another order
@@ -219,12 +234,14 @@ class Story {
   std::uint64_t state_ = 0;
 };
 
-// A session that threads use one after the other. Its mutex is taken without the GIL, or a thread that waits for it would keep the one that has it
-// from going on.
+// A session that threads use one after the other. Its mutex is taken without the GIL, or a thread that waits for it
+// would keep the one that has it from going on.
 class PySession {
  public:
-  PySession(WeightsPtr weights, const SessionOptions& options) : weights_(std::move(weights)), story_(weights_, options) {
-    if (weights_->has_tokenizer()) tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
+  PySession(WeightsPtr weights, const SessionOptions& options)
+      : weights_(std::move(weights)), story_(weights_, options) {
+    if (weights_->has_tokenizer())
+      tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
   }
 
   // Requires: no GIL.
@@ -279,8 +296,8 @@ constexpr std::size_t kLooksBack = 1024;  // tokens, which are decoded in less t
 class Generator {
  public:
   // The prompt: `text`, and then `prompt`.
-  Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt, std::size_t max_tokens, const SamplingOptions& sampling,
-            std::optional<TokenId> stop)
+  Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
+            std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop)
       : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop) {
     const Weights& weights = session_->weights();
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
@@ -327,14 +344,16 @@ class Generator {
     state_ = story.state();
     if (!session_->weights().has_tokenizer()) return;
     stream_.emplace(session_->weights().tokenizer());
-    const Tokens& fed = story.fed();  // the last ones decide on the space before the first word, and on a character's first bytes
+    const Tokens& fed =
+        story.fed();  // the last ones decide on the space before the first word, and on a character's first bytes
     for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
       if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
     }
   }
 
   std::optional<TokenId> step(Story& story) {
-    if (story.state() != state_) refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
+    if (story.state() != state_)
+      refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
     if (story.unfed()) {
       if (story.is_full()) {
         end("context_full");
@@ -374,7 +393,8 @@ void declare_sessions(py::module_& module) {
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, unsigned threads, std::size_t context, bool exact) {
              const Released released;
-             return std::make_shared<PySession>(of.weights, SessionOptions{.threads = threads, .context = context, .exact = exact});
+             return std::make_shared<PySession>(of.weights,
+                                                SessionOptions{.threads = threads, .context = context, .exact = exact});
            }),
            py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
@@ -408,14 +428,16 @@ void declare_sessions(py::module_& module) {
         return call.run([&] { return of.with([&](Story& story) { return story.log_probabilities(tokens); }); });
       });
   py::class_<Generator>(module, "Generator")
-      .def(py::init([](std::shared_ptr<PySession> session, const py::object& given, const Tokens& prompt, std::size_t max_tokens, float temperature,
-                       std::int64_t top_k, float top_p, std::uint64_t seed, std::optional<TokenId> stop) {
+      .def(py::init([](std::shared_ptr<PySession> session, const py::object& given, const Tokens& prompt,
+                       std::size_t max_tokens, float temperature, std::int64_t top_k, float top_p, std::uint64_t seed,
+                       std::optional<TokenId> stop) {
              const std::optional<std::string> text = given.is_none() ? std::nullopt : std::optional(utf8(given));
-             return std::make_unique<Generator>(std::move(session), text, prompt, max_tokens,
-                                                SamplingOptions{.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed}, stop);
+             return std::make_unique<Generator>(
+                 std::move(session), text, prompt, max_tokens,
+                 SamplingOptions{.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed}, stop);
            }),
-           py::arg("session"), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"), py::arg("top_k"), py::arg("top_p"),
-           py::arg("seed"), py::arg("stop_id"))
+           py::arg("session"), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"),
+           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });

@@ -24,7 +24,8 @@ bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
 // Reads [offset, offset + size): where the blob can seek, with all processors.
 void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
-  if (!blob.seekable() && offset == 0 && size == blob.size()) return read_fully(*blob.stream(), {out, static_cast<std::size_t>(size)});
+  if (!blob.seekable() && offset == 0 && size == blob.size())
+    return read_fully(*blob.stream(), {out, static_cast<std::size_t>(size)});
   if (!blob.seekable() || size <= kPiece) return blob.read(offset, {out, static_cast<std::size_t>(size)});
   tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, (size + kPiece - 1) / kPiece, 1), [&](const auto& pieces) {
     if (should_stop(stopped)) return;
@@ -42,9 +43,11 @@ struct Comb {
   std::uint64_t count = 0;
 };
 
-void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out, const Stopped& stopped) {
+void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& window, std::byte* out,
+               const Stopped& stopped) {
   if (comb.run >= kWorthALook || comb.step > kWindow) {
-    for (std::uint64_t i = 0; i < comb.count; ++i) read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run, stopped);
+    for (std::uint64_t i = 0; i < comb.count; ++i)
+      read_run(blob, comb.offset + i * comb.step, out + i * comb.run, comb.run, stopped);
     return;
   }
   const std::uint64_t at_once = std::max<std::uint64_t>(kWindow / comb.step, 1);
@@ -52,7 +55,8 @@ void read_comb(const Blob& blob, const Comb& comb, std::vector<std::byte>& windo
     const std::uint64_t count = std::min(at_once, comb.count - begin);
     window.resize(static_cast<std::size_t>((count - 1) * comb.step + comb.run));
     blob.read(comb.offset + begin * comb.step, window);
-    for (std::uint64_t i = 0; i < count; ++i) std::memcpy(out + (begin + i) * comb.run, window.data() + i * comb.step, static_cast<std::size_t>(comb.run));
+    for (std::uint64_t i = 0; i < count; ++i)
+      std::memcpy(out + (begin + i) * comb.run, window.data() + i * comb.step, static_cast<std::size_t>(comb.run));
   }
 }
 
@@ -70,7 +74,9 @@ Strided Strided::whole(const Shape& shape) {
   return result;
 }
 
-std::uint64_t Strided::count() const { return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>()); }
+std::uint64_t Strided::count() const {
+  return std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
+}
 
 bool Strided::is_run() const { return extent() == count(); }
 
@@ -81,7 +87,8 @@ std::uint64_t Strided::extent() const {
   return last + 1;
 }
 
-void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out, const Stopped& stopped) {
+void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out,
+                  const Stopped& stopped) {
   const std::uint64_t count = elements.count();
   if (count == 0) return;
   if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width, stopped);
@@ -94,8 +101,10 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   }
   std::size_t inner = elements.shape.size();  // dimensions from here on are one run
   std::uint64_t run = 1;
-  while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run)) run *= elements.shape[--inner];
-  const std::size_t outer = inner - 1;  // the dimension of the comb; those before it are counted through. It is no run: inner > 0
+  while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
+    run *= elements.shape[--inner];
+  const std::size_t outer =
+      inner - 1;  // the dimension of the comb; those before it are counted through. It is no run: inner > 0
   Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);
   std::vector<std::byte> window;

@@ -46,7 +46,8 @@ class Slicer {
     for (const py::handle key : keys) ellipses += key.ptr() == Py_Ellipsis ? 1 : 0;
     const std::size_t named = keys.size() - ellipses;
     if (ellipses > 1) throw py::index_error("there can be one ellipsis");
-    if (named > from_.shape.size()) throw py::index_error(fmt::format("{} indices for {} dimensions", named, from_.shape.size()));
+    if (named > from_.shape.size())
+      throw py::index_error(fmt::format("{} indices for {} dimensions", named, from_.shape.size()));
     for (const py::handle key : keys) {
       if (key.ptr() == Py_Ellipsis) {
         keep(from_.shape.size() - named);
@@ -77,11 +78,13 @@ class Slicer {
       return add(static_cast<std::uint64_t>(count), count > 1 ? stride * static_cast<std::uint64_t>(step) : stride);
     }
     if (is_bool(key) || PyIndex_Check(key.ptr()) == 0) {
-      throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more", Py_TYPE(key.ptr())->tp_name));
+      throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more",
+                                       Py_TYPE(key.ptr())->tp_name));
     }
     Py_ssize_t index = PyNumber_AsSsize_t(key.ptr(), PyExc_IndexError);
     if (index == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    if (index < -size || index >= size) throw py::index_error(fmt::format("index {} of a dimension of {}", index, size));
+    if (index < -size || index >= size)
+      throw py::index_error(fmt::format("index {} of a dimension of {}", index, size));
     if (index < 0) index += size;
     result_.first += static_cast<std::uint64_t>(index) * stride;
   }
@@ -107,7 +110,8 @@ py::tuple tuple_of(const std::vector<std::uint64_t>& numbers) {
   return result;
 }
 
-// (dtype, shape, Memory, offset, strides): the elements where they are mapped; Memory None: they are to be read. Strides None: row-major.
+// (dtype, shape, Memory, offset, strides): the elements where they are mapped; Memory None: they are to be read.
+// Strides None: row-major.
 py::tuple view(const Elements& of) {
   const HeldElements held = of.hold();
   const py::str dtype = text(to_string(held.require_dtype()));
@@ -124,7 +128,8 @@ Memory packed(const Elements& of) {
   if (info(held.require_dtype()).bits != 4) return memory;
   const std::uint64_t count = held.place.count();
   std::byte* const bytes = memory.data;  // an element each; two are to share one
-  for (std::uint64_t i = 0; i < count; i += 2) bytes[i / 2] = bytes[i] | (i + 1 < count ? bytes[i + 1] << 4 : std::byte{});
+  for (std::uint64_t i = 0; i < count; i += 2)
+    bytes[i / 2] = bytes[i] | (i + 1 < count ? bytes[i + 1] << 4 : std::byte{});
   memory.size = (count + 1) / 2;
   return memory;
 }
@@ -170,11 +175,14 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
     const auto dtype = held.dtype();
     const char* const format = dtype ? format_of(*dtype) : nullptr;
     auto placed = format == nullptr ? std::nullopt : held.mapped();
-    if (!placed) return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
+    if (!placed)
+      return refuse_buffer("the elements are not in memory as numbers that buffers have; .numpy() decodes them");
     if ((flags & PyBUF_WRITABLE) != 0) return refuse_buffer("a model's bytes are read-only");
     const bool run = held.place.is_run();
-    if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) return refuse_buffer("the elements are not one after the other");
-    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1) return refuse_buffer("the elements are in row-major order");
+    if (!run && (flags & PyBUF_STRIDES) != PyBUF_STRIDES)
+      return refuse_buffer("the elements are not one after the other");
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && held.place.shape.size() > 1)
+      return refuse_buffer("the elements are in row-major order");
     auto lent = std::make_unique<Lent>();
     for (const std::uint64_t size : held.place.shape) lent->shape.push_back(static_cast<Py_ssize_t>(size));
     for (const std::uint64_t stride : placed->strides) lent->strides.push_back(static_cast<Py_ssize_t>(stride));
@@ -213,9 +221,12 @@ py::list parts(const Elements& of) {
   py::list result;
   for (const Part& part : tensor->parts) {
     const auto stored = part.blob->stored();
-    result.append(py::make_tuple(text(part.role), text(part.shown_type()), part.blob->size(), stored ? py::object(text(stored->source->name())) : py::none(),
-                                 stored ? py::object(py::int_(stored->offset)) : py::none(), stored ? py::object(py::int_(stored->length)) : py::none(),
-                                 stored ? py::object(text(stored->encoding)) : py::none(), part.digest ? py::object(text(part.digest.text())) : py::none()));
+    result.append(py::make_tuple(text(part.role), text(part.shown_type()), part.blob->size(),
+                                 stored ? py::object(text(stored->source->name())) : py::none(),
+                                 stored ? py::object(py::int_(stored->offset)) : py::none(),
+                                 stored ? py::object(py::int_(stored->length)) : py::none(),
+                                 stored ? py::object(text(stored->encoding)) : py::none(),
+                                 part.digest ? py::object(text(part.digest.text())) : py::none()));
   }
   return result;
 }
@@ -233,7 +244,9 @@ Memory part_bytes(const Elements& of, const std::string& role) {
   return memory;
 }
 
-std::optional<DType> optional_dtype(const std::optional<std::string>& name) { return name ? std::optional(dtype_from(*name)) : std::nullopt; }
+std::optional<DType> optional_dtype(const std::optional<std::string>& name) {
+  return name ? std::optional(dtype_from(*name)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -248,7 +261,8 @@ void declare_tensors(py::module_& module) {
       .def(py::init(&find), py::arg("model"), py::arg("name"))
       .def(py::init(&slice), py::arg("of"), py::arg("key"))
       .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
-      .def_property_readonly("shape", [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })
+      .def_property_readonly("shape",
+                             [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })
       .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })
       .def_property_readonly("dtype",
                              [](const Elements& of) {
@@ -259,11 +273,17 @@ void declare_tensors(py::module_& module) {
       .def("_has_floats", [](const Elements& of) { return has_float_elements(*of.tensor()); })
       .def("_view", &view)
       .def(
-          "_read", [](const Elements& of, const std::optional<std::string>& dtype) { return read_patiently(of.hold(), optional_dtype(dtype)); },
+          "_read",
+          [](const Elements& of, const std::optional<std::string>& dtype) {
+            return read_patiently(of.hold(), optional_dtype(dtype));
+          },
           py::arg("dtype") = py::none())
       .def("_packed", &packed)
       .def(
-          "_dlpack", [](const Elements& of, const std::optional<std::string>& dtype, bool bits) { return to_dlpack(of.hold(), optional_dtype(dtype), bits); },
+          "_dlpack",
+          [](const Elements& of, const std::optional<std::string>& dtype, bool bits) {
+            return to_dlpack(of.hold(), optional_dtype(dtype), bits);
+          },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
       .def_property_readonly("_stored", [](const Elements& of) { return stored_as(*of.tensor()); })
       .def_property_readonly("_layout", [](const Elements& of) { return text(of.tensor()->layout.name()); })

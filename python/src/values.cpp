@@ -49,7 +49,8 @@ Value value_from(py::handle object, int depth) {
     for (const py::handle item : object) items.push_back(value_from(item, depth + 1));
     return items;
   }
-  refuse(fmt::format("a value of type {}: files hold None, bool, int, float, str, bytes, lists and dicts", utf8(py::type::of(object).attr("__name__"))));
+  refuse(fmt::format("a value of type {}: files hold None, bool, int, float, str, bytes, lists and dicts",
+                     utf8(py::type::of(object).attr("__name__"))));
 }
 
 struct Converter {
@@ -59,7 +60,9 @@ struct Converter {
   py::object operator()(std::uint64_t value) const { return py::int_(value); }
   py::object operator()(double value) const { return py::float_(value); }
   py::object operator()(const std::string& value) const { return text(value); }
-  py::object operator()(const Value::Bytes& value) const { return py::bytes(reinterpret_cast<const char*>(value.data()), value.size()); }
+  py::object operator()(const Value::Bytes& value) const {
+    return py::bytes(reinterpret_cast<const char*>(value.data()), value.size());
+  }
   py::object operator()(const Value::Array& value) const {
     py::list result;
     for (const Value& item : value) result.append(to_python(item));
@@ -76,11 +79,13 @@ struct Converter {
 }  // namespace
 
 py::str text(std::string_view utf8) {
-  return py::reinterpret_steal<py::str>(taken(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape")).release());
+  return py::reinterpret_steal<py::str>(
+      taken(PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "surrogateescape")).release());
 }
 
 std::string utf8(py::handle text) {
-  if (!PyUnicode_Check(text.ptr())) throw py::type_error(fmt::format("str expected, not {}", Py_TYPE(text.ptr())->tp_name));
+  if (!PyUnicode_Check(text.ptr()))
+    throw py::type_error(fmt::format("str expected, not {}", Py_TYPE(text.ptr())->tp_name));
   const py::object bytes = taken(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "surrogateescape"));
   return std::string(bytes.cast<std::string_view>());
 }
@@ -112,10 +117,13 @@ py::dict to_python(const Attributes& attributes) {
 Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, 0); }
 
 py::object to_python(const Finding& finding) {
-  return py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message), text(finding.path), optional_number(finding.offset));
+  return py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),
+                        text(finding.path), optional_number(finding.offset));
 }
 
-py::object optional_number(std::optional<std::uint64_t> number) { return number ? py::object(py::int_(*number)) : py::object(py::none()); }
+py::object optional_number(std::optional<std::uint64_t> number) {
+  return number ? py::object(py::int_(*number)) : py::object(py::none());
+}
 
 DType dtype_from(std::string_view name) {
   const auto found = dtype_from_name(name);

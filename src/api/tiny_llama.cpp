@@ -101,7 +101,9 @@ auto with_files(Action&& action) {
 Model open_weights(const std::filesystem::path& path) {
   Model model = open(path);
   if (model.origin.format != "tllm") {
-    throw Error(ErrorKind::invalid_file, fmt::format("magic number: this is no Tiny Llama weight file but {}", model.origin.format), path.string(), 0);
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("magic number: this is no Tiny Llama weight file but {}", model.origin.format),
+                path.string(), 0);
   }
   return model;
 }
@@ -163,7 +165,8 @@ void TinyLlamaModel::load_model_weights(const std::filesystem::path& path) {
     Model model = open_weights(path);
     const ModelConfig found = config_from(*model.config);
     if (found != config()) {
-      throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", differences(config(), found)), path.string(), 8);
+      throw Error(ErrorKind::invalid_file, fmt::format("configuration mismatch: {}", differences(config(), found)),
+                  path.string(), 8);
     }
     state_->replace(std::move(model));
   });
@@ -173,7 +176,8 @@ void TinyLlamaModel::load_tokenizer(const std::filesystem::path& vocab, const st
   with_files([&] {
     Vocabulary vocabulary = read_tiny_llama_vocabulary(vocab, merges);
     if (vocabulary.size() > static_cast<std::size_t>(config().vocab_size)) {
-      throw Error(ErrorKind::invalid_file, fmt::format("{} tokens, the model has {}", vocabulary.size(), config().vocab_size), vocab.string());
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("{} tokens, the model has {}", vocabulary.size(), config().vocab_size), vocab.string());
     }
     state_->set_vocabulary(std::move(vocabulary));
   });
@@ -197,7 +201,8 @@ std::string TinyLlamaModel::generate(std::string_view prompt, std::size_t max_to
   return session.tokenizer().decode(session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens);
 }
 
-std::vector<TokenId> TinyLlamaModel::generate(std::span<const TokenId> prompt, std::size_t max_tokens, const SamplingOptions& sampling) {
+std::vector<TokenId> TinyLlamaModel::generate(std::span<const TokenId> prompt, std::size_t max_tokens,
+                                              const SamplingOptions& sampling) {
   Session& session = state_->session();
   session.feed(prompt);
   return session.generate({.max_tokens = max_tokens, .sampling = sampling}).tokens;

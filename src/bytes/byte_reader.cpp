@@ -6,11 +6,13 @@
 
 namespace poise {
 
-ByteReader::ByteReader(const ByteRange& range, std::string context) : ByteReader(range, std::move(context), 0, range.size()) {}
+ByteReader::ByteReader(const ByteRange& range, std::string context)
+    : ByteReader(range, std::move(context), 0, range.size()) {}
 
 ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
     : range_(&range), context_(std::move(context)), position_(begin), end_(end), window_(range.resident()) {
-  if (begin > end || end > range.size()) throw Error(ErrorKind::internal, "ByteReader outside its range", range.name(), begin);
+  if (begin > end || end > range.size())
+    throw Error(ErrorKind::internal, "ByteReader outside its range", range.name(), begin);
 }
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
@@ -66,7 +68,8 @@ ByteReader::Scope ByteReader::scope(std::string_view noun, std::int64_t index) {
 std::string ByteReader::describe(std::string_view field, std::string_view problem) const {
   std::string text = context_;
   for (std::size_t i = 0; i < depth_; ++i) {
-    text += frames_[i].index < 0 ? fmt::format(": {}", frames_[i].noun) : fmt::format(": {} {}", frames_[i].noun, frames_[i].index);
+    text += frames_[i].index < 0 ? fmt::format(": {}", frames_[i].noun)
+                                 : fmt::format(": {} {}", frames_[i].noun, frames_[i].index);
   }
   return text + (field.empty() ? fmt::format(": {}", problem) : fmt::format(": {}: {}", field, problem));
 }

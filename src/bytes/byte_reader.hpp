@@ -1,7 +1,7 @@
 // ByteReader: the only way to read fields from a file.
 //
-// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error says which field of which record
-// was wanted at which offset, and how many bytes were left. Nothing is read that is not inside the range.
+// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error says which field of which
+// record was wanted at which offset, and how many bytes were left. Nothing is read that is not inside the range.
 #pragma once
 
 #include <array>
@@ -62,7 +62,8 @@ class ByteReader {
   // Narrows the range to end at `end`. Requires: position() <= end <= end().
   void limit(std::uint64_t end);
 
-  // Names the record that the following fields belong to, for as long as the Scope lives: `auto s = r.scope("token", 17)`.
+  // Names the record that the following fields belong to, for as long as the Scope lives: `auto s = r.scope("token",
+  // 17)`.
   class Scope {
    public:
     Scope(const Scope&) = delete;

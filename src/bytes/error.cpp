@@ -9,7 +9,8 @@ std::string compose(const std::string& message, const std::string& path, std::op
   std::string text = path.empty() ? message : path + ": " + message;
   if (offset) text += fmt::format(" (at 0x{:x})", *offset);
   // what() ends at a NUL, which a name in a file may hold.
-  for (std::size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at)) text.replace(at, 1, "\\x00");
+  for (std::size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at))
+    text.replace(at, 1, "\\x00");
   return text;
 }
 
@@ -29,7 +30,11 @@ std::string_view to_string(ErrorKind kind) {
 }
 
 Error::Error(ErrorKind kind, std::string message, std::string path, std::optional<std::uint64_t> offset)
-    : std::runtime_error(compose(message, path, offset)), kind_(kind), message_(std::move(message)), path_(std::move(path)), offset_(offset) {}
+    : std::runtime_error(compose(message, path, offset)),
+      kind_(kind),
+      message_(std::move(message)),
+      path_(std::move(path)),
+      offset_(offset) {}
 
 Error Error::with(Remedy remedy) && {
   remedies_.push_back(std::move(remedy));

@@ -15,9 +15,10 @@ template <typename Result, typename... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
   template <typename Function>
-  requires(!std::is_same_v<std::remove_cvref_t<Function>, FunctionRef> && std::is_invocable_r_v<Result, Function&, Arguments...>)
-      FunctionRef(Function&& function)
-      : function_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))), call_([](void* to, Arguments... arguments) -> Result {
+  requires(!std::is_same_v<std::remove_cvref_t<Function>, FunctionRef> &&
+           std::is_invocable_r_v<Result, Function&, Arguments...>) FunctionRef(Function&& function)
+      : function_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
+        call_([](void* to, Arguments... arguments) -> Result {
           return (*static_cast<std::remove_reference_t<Function>*>(to))(std::forward<Arguments>(arguments)...);
         }) {}
 

@@ -1,5 +1,5 @@
-// Large pages: for tables that are looked into at random, so that a look does not wait for the page tables, too, and for long lists, so that
-// filling them does not ask the system for each small page.
+// Large pages: for tables that are looked into at random, so that a look does not wait for the page tables, too, and
+// for long lists, so that filling them does not ask the system for each small page.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,17 +12,19 @@ namespace poise {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// A wish: where the system does not grant it, everything is as before, but slower. Memory that is never written to takes no page.
-inline void wish_for_huge_pages(void* memory, std::size_t bytes) {
+// A wish: where the system does not grant it, everything is as before, but slower. Memory that is never written to
+// takes no page.
+inline void advise_huge_pages(void* memory, std::size_t bytes) {
   void* front = memory;
   std::size_t left = bytes;
-  if (std::align(kHugePage, kHugePage, front, left) != nullptr) ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
+  if (std::align(kHugePage, kHugePage, front, left) != nullptr)
+    ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
 // The same for what a std::vector or std::string has room for.
 template <typename List>
-void wish_for_huge_pages(List& list) {
-  wish_for_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
+void advise_huge_pages(List& list) {
+  advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
 }
 
 // An allocator.
@@ -41,10 +43,12 @@ class HugePages {
     const std::size_t bytes = count * sizeof(T);
     if (bytes < kHugePage) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
     void* const memory = ::operator new(bytes, std::align_val_t(kHugePage));
-    wish_for_huge_pages(memory, bytes);
+    advise_huge_pages(memory, bytes);
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, std::size_t count) { ::operator delete(memory, std::align_val_t(count * sizeof(T) < kHugePage ? alignof(T) : kHugePage)); }
+  void deallocate(T* memory, std::size_t count) {
+    ::operator delete(memory, std::align_val_t(count * sizeof(T) < kHugePage ? alignof(T) : kHugePage));
+  }
 
   friend bool operator==(const HugePages&, const HugePages&) { return true; }
 

@@ -49,7 +49,8 @@ class KeySet {
   }
 
   bool put(std::string_view key, std::size_t position) {
-    return !table_.insert(key, static_cast<std::uint32_t>(position), [this](std::uint32_t at) { return at < kFew ? few_[at] : (*more_)[at - kFew]; });
+    return !table_.insert(key, static_cast<std::uint32_t>(position),
+                          [this](std::uint32_t at) { return at < kFew ? few_[at] : (*more_)[at - kFew]; });
   }
 
   std::size_t size_ = 0;

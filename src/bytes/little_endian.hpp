@@ -11,7 +11,8 @@
 
 namespace poise {
 
-static_assert(std::endian::native == std::endian::little, "Poise maps little-endian files; big-endian hosts are not supported");
+static_assert(std::endian::native == std::endian::little,
+              "Poise maps little-endian files; big-endian hosts are not supported");
 
 template <typename T>
 requires std::is_trivially_copyable_v<T> T load_le(const void* from) {

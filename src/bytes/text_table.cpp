@@ -36,6 +36,8 @@ void TextTable::clear() {
   size_ = 0;
 }
 
-std::uint32_t TextTable::hash(std::string_view text) { return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), hash_seed())); }
+std::uint32_t TextTable::hash(std::string_view text) {
+  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), hash_seed()));
+}
 
 }  // namespace poise

@@ -32,16 +32,19 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
-  // As find() for each of many texts: memory is asked for ahead, so that one text does not wait for the other. kNone: it is not there.
+  // As find() for each of many texts: memory is asked for ahead, so that one text does not wait for the other. kNone:
+  // it is not there.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
-  void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions, const TextAt& text_at) const {
+  void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
+                 const TextAt& text_at) const {
     if (slots_.empty()) {
       std::ranges::fill(positions, kNone);
       return;
     }
     std::array<std::uint32_t, kAtOnce> tags;
-    for (; !texts.empty(); texts = texts.subspan(std::min(kAtOnce, texts.size())), positions = positions.subspan(std::min(kAtOnce, positions.size()))) {
+    for (; !texts.empty(); texts = texts.subspan(std::min(kAtOnce, texts.size())),
+                           positions = positions.subspan(std::min(kAtOnce, positions.size()))) {
       const std::size_t count = std::min(kAtOnce, texts.size());
       for (std::size_t i = 0; i < count; ++i) {
         tags[i] = hash(texts[i]);
@@ -58,9 +61,10 @@ class TextTable {
     }
   }
 
-  // Puts in the positions from 0 to count, each for its text; calls twin(position, first) where the text is there already.
-  template <typename TextAt, typename Twin>
-  void insert_all(std::uint32_t count, const TextAt& text_at, Twin&& twin) {
+  // Puts in the positions from 0 to count, each for its text; calls on_duplicate(position, first) where the text is
+  // there already.
+  template <typename TextAt, typename OnDuplicate>
+  void insert_all(std::uint32_t count, const TextAt& text_at, OnDuplicate&& on_duplicate) {
     reserve(size_ + count);
     std::array<std::uint32_t, kAtOnce> tags;
     for (std::uint32_t begin = 0; begin < count; begin += kAtOnce) {
@@ -72,7 +76,7 @@ class TextTable {
       for (std::uint32_t i = 0; i < block; ++i) {
         Slot& slot = slots_[place(tags[i], text_at(begin + i), text_at)];
         if (!slot.is_free()) {
-          twin(begin + i, slot.position());
+          on_duplicate(begin + i, slot.position());
           continue;
         }
         slot = Slot(tags[i], begin + i);
@@ -123,7 +127,8 @@ class TextTable {
   std::size_t place(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t at = tag & mask;
-    while (!slots_[at].is_free() && !(slots_[at].tag() == tag && text_at(slots_[at].position()) == text)) at = (at + 1) & mask;
+    while (!slots_[at].is_free() && !(slots_[at].tag() == tag && text_at(slots_[at].position()) == text))
+      at = (at + 1) & mask;
     return at;
   }
 

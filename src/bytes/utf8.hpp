@@ -1,4 +1,5 @@
-// UTF-8: is this well-formed text, and where do its characters end? Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
+// UTF-8: is this well-formed text, and where do its characters end? Overlong forms, surrogates and numbers beyond
+// U+10FFFF are malformed.
 #pragma once
 
 #include <cstddef>

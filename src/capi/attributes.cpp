@@ -26,7 +26,8 @@ poise_value_type type_of(const Value& value) {
 }
 
 const char* type_name(poise_value_type type) {
-  constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a real number", "text", "bytes", "an array", "a map"};
+  constexpr const char* kNames[] = {"null", "a boolean", "an integer", "a real number",
+                                    "text", "bytes",     "an array",   "a map"};
   return kNames[type];
 }
 
@@ -38,7 +39,8 @@ const Value& value_of(const poise_attributes* attributes, const char* key) {
 }
 
 [[noreturn]] void wrong_type(const char* key, const Value& value, const char* wanted) {
-  throw poise::Error(poise::ErrorKind::unsupported, fmt::format("attribute \"{}\" is {}, not {}", key, type_name(type_of(value)), wanted));
+  throw poise::Error(poise::ErrorKind::unsupported,
+                     fmt::format("attribute \"{}\" is {}, not {}", key, type_name(type_of(value)), wanted));
 }
 
 template <typename T>
@@ -53,7 +55,8 @@ std::int64_t integer(const Value& value, const char* key) {
   if (const auto* number = value.get_if<std::int64_t>()) return *number;
   const auto* number = value.get_if<std::uint64_t>();
   if (number == nullptr) wrong_type(key, value, "an integer");
-  if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) wrong_type(key, value, "one that a signed integer can hold");
+  if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    wrong_type(key, value, "one that a signed integer can hold");
   return static_cast<std::int64_t>(*number);
 }
 
@@ -70,7 +73,8 @@ poise_status poise_attributes_count(const poise_attributes* attributes, size_t* 
   return guard(error, [&] { at(count, "count") = attributes_at(attributes).size(); });
 }
 
-poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key, poise_value_type* type, poise_error* error) {
+poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
+                                 poise_value_type* type, poise_error* error) {
   return guard(error, [&] {
     const Attributes& map = attributes_at(attributes);
     if (index >= map.size()) no_such(fmt::format("attribute {}: there are {}", index, map.size()));
@@ -81,34 +85,41 @@ poise_status poise_attributes_at(const poise_attributes* attributes, size_t inde
   });
 }
 
-poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value, poise_error* error) {
+poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
+                                          poise_error* error) {
   return guard(error, [&] { at(value, "value") = typed<bool>(attributes, key, "a boolean"); });
 }
 
-poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value, poise_error* error) {
+poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
+                                          poise_error* error) {
   return guard(error, [&] { at(value, "value") = integer(value_of(attributes, key), key); });
 }
 
-poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value, poise_error* error) {
+poise_status poise_attributes_get_unsigned(const poise_attributes* attributes, const char* key, uint64_t* value,
+                                           poise_error* error) {
   return guard(error, [&] { at(value, "value") = typed<std::uint64_t>(attributes, key, "an unsigned integer"); });
 }
 
-poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value, poise_error* error) {
+poise_status poise_attributes_get_real(const poise_attributes* attributes, const char* key, double* value,
+                                       poise_error* error) {
   return guard(error, [&] { at(value, "value") = real(value_of(attributes, key), key); });
 }
 
-poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value, poise_error* error) {
+poise_status poise_attributes_get_text(const poise_attributes* attributes, const char* key, poise_text* value,
+                                       poise_error* error) {
   return guard(error, [&] { at(value, "value") = lend(typed<std::string>(attributes, key, "text")); });
 }
 
-poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value, poise_error* error) {
+poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
+                                        poise_error* error) {
   return guard(error, [&] {
     const auto& bytes = typed<Value::Bytes>(attributes, key, "bytes");
     at(value, "value") = {bytes.data(), bytes.size()};
   });
 }
 
-poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json, poise_error* error) {
+poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
+                                       poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(json, "json");
     out = give(poise::to_json(key == nullptr ? Value(attributes_at(attributes)) : value_of(attributes, key)));

@@ -50,7 +50,8 @@ poise_status status_of(ErrorKind kind) {
   return POISE_INTERNAL;
 }
 
-poise_status fill(poise_error* error, poise_status kind, std::string_view message, std::string_view path = {}, std::optional<std::uint64_t> offset = {}) {
+poise_status fill(poise_error* error, poise_status kind, std::string_view message, std::string_view path = {},
+                  std::optional<std::uint64_t> offset = {}) {
   if (error == nullptr) return kind;
   error->kind = kind;
   error->offset = offset.value_or(POISE_NO_OFFSET);
@@ -61,7 +62,8 @@ poise_status fill(poise_error* error, poise_status kind, std::string_view messag
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// A struct that may grow ends with its last field: bytes after it would be a newer version's, and what an older program has there is chance.
+// A struct that may grow ends with its last field: bytes after it would be a newer version's, and what an older program
+// has there is chance.
 #define POISE_ENDS_WITH(name, field) static_assert(offsetof(name, field) + sizeof(name::field) == sizeof(name))
 POISE_ENDS_WITH(poise_progress_event, item);
 POISE_ENDS_WITH(poise_finding, reserved);
@@ -118,9 +120,13 @@ std::string_view view(poise_text text, const char* parameter) {
   return {bytes.data(), bytes.size()};
 }
 
-std::optional<std::string> optional_text(const char* text) { return text == nullptr ? std::nullopt : std::optional<std::string>(text); }
+std::optional<std::string> optional_text(const char* text) {
+  return text == nullptr ? std::nullopt : std::optional<std::string>(text);
+}
 
-poise_text lend(std::string_view text) { return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()}; }
+poise_text lend(std::string_view text) {
+  return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()};
+}
 
 poise_string give(std::string_view text) {
   auto* data = static_cast<char*>(std::malloc(text.size() + 1));
@@ -140,15 +146,16 @@ void copy_text(std::string_view text, std::span<char> out) noexcept {
 }
 
 ReadOptions read_options(poise_io io) {
-  if (io != POISE_IO_MAP && io != POISE_IO_READ) refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", static_cast<int>(io)));
+  if (io != POISE_IO_MAP && io != POISE_IO_READ)
+    refuse(fmt::format("io is {}, expected POISE_IO_MAP or POISE_IO_READ", static_cast<int>(io)));
   return {.io = io == POISE_IO_READ ? IoMode::read : IoMode::map};
 }
 
 Progress progress_from(const poise_progress& progress) {
   if (progress.report == nullptr) return {};
   return [progress](const ProgressEvent& event) {
-    const poise_progress_event told = {sizeof(poise_progress_event), event.done, event.total, lend(event.item)};
-    return progress.report(progress.user, &told) == 0;
+    const poise_progress_event c_event = {sizeof(poise_progress_event), event.done, event.total, lend(event.item)};
+    return progress.report(progress.user, &c_event) == 0;
   };
 }
 
@@ -182,10 +189,13 @@ std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges
   return read_tiny_llama_vocabulary(text_at(vocab, "vocab"), text_at(merges, "merges"));
 }
 
-poise_dtype c_dtype(DType dtype) { return dtype == DType::unknown ? POISE_DTYPE_UNKNOWN : static_cast<poise_dtype>(static_cast<int>(dtype) + 1); }
+poise_dtype c_dtype(DType dtype) {
+  return dtype == DType::unknown ? POISE_DTYPE_UNKNOWN : static_cast<poise_dtype>(static_cast<int>(dtype) + 1);
+}
 
 DType dtype_from(poise_dtype dtype) {
-  if (dtype < POISE_F64 || dtype > POISE_QINT4) refuse(fmt::format("dtype is {}, which is no element type", static_cast<int>(dtype)));
+  if (dtype < POISE_F64 || dtype > POISE_QINT4)
+    refuse(fmt::format("dtype is {}, which is no element type", static_cast<int>(dtype)));
   return static_cast<DType>(static_cast<int>(dtype) - 1);
 }
 

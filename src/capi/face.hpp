@@ -1,5 +1,5 @@
-// What every C call needs: exceptions become a status and the caller's poise_error, C++ values plain C ones, and options that a
-// caller has filled in are checked before they are believed.
+// What every C call needs: exceptions become a status and the caller's poise_error, C++ values plain C ones, and
+// options that a caller has filled in are checked before they are believed.
 #pragma once
 
 #include <poise.h>
@@ -66,8 +66,8 @@ poise_string give(std::string_view text);  // throws bad_alloc
 // Fills a char array of a struct, cutting what does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The size of a struct in version 0.2, where its layout began to be kept. A struct that grows gets a row here, so that programs which are
-// older than its last fields go on working.
+// The size of a struct in version 0.2, where its layout began to be kept. A struct that grows gets a row here, so that
+// programs which are older than its last fields go on working.
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
@@ -79,16 +79,18 @@ std::size_t checked_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
   constexpr std::size_t kMost = 4096;
   if (given.size >= kFirstSize<Struct> && given.size <= kMost) return given.size;
-  refuse(fmt::format("the size of a struct is {}, expected {}; begin with its initializer", given.size, sizeof(Struct)));
+  refuse(
+      fmt::format("the size of a struct is {}, expected {}; begin with its initializer", given.size, sizeof(Struct)));
 }
 
-// What the caller has filled in. Fields that an older program does not have are those of `usual`. Fields that a newer program has after
-// those known here must be zero.
+// What the caller has filled in. Fields that an older program does not have are those of `usual`. Fields that a newer
+// program has after those known here must be zero.
 template <typename Struct>
 Struct taken(const Struct& given, const Struct& usual) {
   const std::size_t size = checked_size(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
-    if (reinterpret_cast<const char*>(&given)[i] != 0) refuse("a struct has fields that this version of Poise does not know");
+    if (reinterpret_cast<const char*>(&given)[i] != 0)
+      refuse("a struct has fields that this version of Poise does not know");
   }
   Struct known = usual;
   std::memcpy(&known, &given, std::min(size, sizeof(Struct)));

@@ -1,4 +1,5 @@
-// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object under another name.
+// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object under
+// another name.
 #pragma once
 
 #include <memory>
@@ -63,8 +64,12 @@ struct poise_session {
 
 namespace poise::capi {
 
-inline const poise_attributes* c_attributes(const Attributes& attributes) { return reinterpret_cast<const poise_attributes*>(&attributes); }
-inline const Attributes& attributes_at(const poise_attributes* attributes) { return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes")); }
+inline const poise_attributes* c_attributes(const Attributes& attributes) {
+  return reinterpret_cast<const poise_attributes*>(&attributes);
+}
+inline const Attributes& attributes_at(const poise_attributes* attributes) {
+  return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes"));
+}
 
 // The tensor of a handle.
 inline const Tensor& tensor_at(const poise_tensor* tensor) {

@@ -6,25 +6,32 @@ namespace {
 
 using poise::TokenType;
 using poise::VocabularyKind;
-static_assert(static_cast<int>(TokenType::normal) == POISE_TOKEN_NORMAL && static_cast<int>(TokenType::byte) == POISE_TOKEN_BYTE &&
-              static_cast<int>(TokenType::control) == POISE_TOKEN_CONTROL && static_cast<int>(TokenType::unknown) == POISE_TOKEN_UNKNOWN &&
-              static_cast<int>(TokenType::unused) == POISE_TOKEN_UNUSED && static_cast<int>(TokenType::bos) == POISE_TOKEN_BOS &&
-              static_cast<int>(TokenType::eos) == POISE_TOKEN_EOS && static_cast<int>(TokenType::pad) == POISE_TOKEN_PAD &&
+static_assert(static_cast<int>(TokenType::normal) == POISE_TOKEN_NORMAL &&
+              static_cast<int>(TokenType::byte) == POISE_TOKEN_BYTE &&
+              static_cast<int>(TokenType::control) == POISE_TOKEN_CONTROL &&
+              static_cast<int>(TokenType::unknown) == POISE_TOKEN_UNKNOWN &&
+              static_cast<int>(TokenType::unused) == POISE_TOKEN_UNUSED &&
+              static_cast<int>(TokenType::bos) == POISE_TOKEN_BOS &&
+              static_cast<int>(TokenType::eos) == POISE_TOKEN_EOS &&
+              static_cast<int>(TokenType::pad) == POISE_TOKEN_PAD &&
               static_cast<int>(TokenType::user_defined) == POISE_TOKEN_USER_DEFINED);
 static_assert(static_cast<int>(VocabularyKind::sentencepiece_bpe) == POISE_SENTENCEPIECE_BPE &&
               static_cast<int>(VocabularyKind::sentencepiece_unigram) == POISE_SENTENCEPIECE_UNIGRAM &&
-              static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR && static_cast<int>(VocabularyKind::pipeline) == POISE_PIPELINE);
+              static_cast<int>(VocabularyKind::byte_pair) == POISE_BYTE_PAIR &&
+              static_cast<int>(VocabularyKind::pipeline) == POISE_PIPELINE);
 
 // Bytes that belong to the caller.
 class BorrowedSource final : public poise::Source {
  public:
-  BorrowedSource(std::span<const std::byte> bytes, std::string name) : Source(std::move(name), bytes.size()), bytes_(bytes) {}
+  BorrowedSource(std::span<const std::byte> bytes, std::string name)
+      : Source(std::move(name), bytes.size()), bytes_(bytes) {}
 
   bool mapped() const override { return true; }
   std::span<const std::byte> bytes() const override { return bytes_; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (offset > size() || out.size() > size() - offset) {
-      throw poise::Error(poise::ErrorKind::internal, fmt::format("read of {} bytes outside a source of {}", out.size(), size()), name(), offset);
+      throw poise::Error(poise::ErrorKind::internal,
+                         fmt::format("read of {} bytes outside a source of {}", out.size(), size()), name(), offset);
     }
     if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
   }
@@ -85,7 +92,8 @@ poise_status poise_open(const char* path, const poise_open_options* options, poi
   });
 }
 
-poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options, poise_model** model, poise_error* error) {
+poise_status poise_open_memory(const void* data, size_t size, const char* name, const poise_open_options* options,
+                               poise_model** model, poise_error* error) {
   return guard(error, [&] {
     poise_model*& out = at(model, "model");
     const auto bytes = items(static_cast<const std::byte*>(data), size, "data");
@@ -100,8 +108,8 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
   return guard(error, [&] {
     const poise::Model& of = at(model, "model").model;
     give_struct(info, "info",
-                {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size, of.size(), of.warnings.size(),
-                 of.config.has_value(), of.vocabulary.has_value()});
+                {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size,
+                 of.size(), of.warnings.size(), of.config.has_value(), of.vocabulary.has_value()});
   });
 }
 
@@ -148,7 +156,8 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
     if (id >= of.size()) no_such(fmt::format("token {}: there are {}", id, of.size()));
-    give_struct(token, "token", {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
+    give_struct(token, "token",
+                {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
   });
 }
 

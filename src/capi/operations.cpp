@@ -19,7 +19,9 @@ poise::StoredType stored_type(const char* name, const char* parameter) {
   const auto type = poise::stored_type_from_name(name);
   if (!type) {
     refuse(
-        fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or blocks such as q4_k", parameter, name));
+        fmt::format("{} is \"{}\", expected f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), "
+                    "or blocks such as q4_k",
+                    parameter, name));
   }
   return *type;
 }
@@ -55,7 +57,8 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   if (from.sparse != POISE_DENSE) options.sparse = sparse_layout(from.sparse);
   options.min_sparsity = from.min_sparsity;
   for (const poise_keep& keep : items(from.keep, from.keep_count, "keep")) {
-    options.keep.push_back({std::string(text_at(keep.pattern, "keep.pattern")), stored_type(&at(keep.type, "keep.type"), "keep.type")});
+    options.keep.push_back(
+        {std::string(text_at(keep.pattern, "keep.pattern")), stored_type(&at(keep.type, "keep.type"), "keep.type")});
   }
   options.only = patterns(from.only, from.only_count, "only");
   options.skip = patterns(from.skip, from.skip_count, "skip");
@@ -103,16 +106,18 @@ std::string details(const poise::ConvertReport& report) {
 
 }  // namespace
 
-poise_status poise_verify(const char* path, const poise_verify_options* options, int (*on_finding)(void* user, const poise_finding* finding), void* user,
+poise_status poise_verify(const char* path, const poise_verify_options* options,
+                          int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error) {
   return guard(error, [&] {
     const poise_verify_options usual = POISE_VERIFY_OPTIONS_INIT;
     const poise_verify_options chosen = options_or(options, usual);
     if (report != nullptr) checked_size(*report);
-    const poise::VerifyReport found = poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
+    const poise::VerifyReport found =
+        poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
-      const poise_finding told = c_finding(finding);
-      if (on_finding != nullptr && on_finding(user, &told) != 0) stopped();
+      const poise_finding c_value = c_finding(finding);
+      if (on_finding != nullptr && on_finding(user, &c_value) != 0) stopped();
     }
     if (report == nullptr) return;
     poise_verify_report out = POISE_VERIFY_REPORT_INIT;
@@ -126,16 +131,17 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
   });
 }
 
-poise_status poise_hash(const poise_model* model, const poise_hash_options* options, int (*on_part)(void* user, const poise_part_hash* part), void* user,
-                        poise_model_hash* hash, poise_error* error) {
+poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
+                        int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
+                        poise_error* error) {
   return guard(error, [&] {
     const poise_hash_options usual = POISE_HASH_OPTIONS_INIT;
     const poise_hash_options chosen = options_or(options, usual);
     if (hash != nullptr) checked_size(*hash);
     const poise::ModelHash found = poise::hash(at(model, "model").model, progress_from(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
-      const poise_part_hash told = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
-      if (on_part != nullptr && on_part(user, &told) != 0) stopped();
+      const poise_part_hash c_value = {sizeof(poise_part_hash), lend(part.tensor), lend(part.role), lend(part.sha256)};
+      if (on_part != nullptr && on_part(user, &c_value) != 0) stopped();
     }
     if (hash == nullptr) return;
     poise_model_hash out = POISE_MODEL_HASH_INIT;
@@ -145,10 +151,12 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
   });
 }
 
-poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options, poise_convert_report* report, poise_error* error) {
+poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
+                           poise_convert_report* report, poise_error* error) {
   return guard(error, [&] {
     if (report != nullptr) checked_size(*report);
-    const poise::ConvertReport done = poise::convert(text_at(input, "input"), text_at(output, "output"), convert_options(options));
+    const poise::ConvertReport done =
+        poise::convert(text_at(input, "input"), text_at(output, "output"), convert_options(options));
     if (report == nullptr) return;
     poise_convert_report out = POISE_CONVERT_REPORT_INIT;
     copy_text(done.format, out.format);

@@ -26,7 +26,9 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
 }
 
 // More than 32 bits of them are too many, too.
-unsigned threads(std::uint64_t given) { return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max())); }
+unsigned threads(std::uint64_t given) {
+  return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
+}
 
 poise_stop_reason c_reason(poise::StopReason reason) {
   switch (reason) {
@@ -59,21 +61,24 @@ poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer,
 
 void poise_tokenizer_free(poise_tokenizer* tokenizer) { delete tokenizer; }
 
-poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
+                                    poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
     out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
   });
 }
 
-poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
+                                                 poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
     out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
   });
 }
 
-poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count, poise_string* text, poise_error* error) {
+poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
+                                    poise_string* text, poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(text, "text");
     out = give(at(tokenizer, "tokenizer").tokenizer.decode(items(tokens, count, "tokens")));
@@ -107,13 +112,16 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
   });
 }
 
-poise_status poise_session_create(const poise_model* model, const poise_session_options* options, poise_session** session, poise_error* error) {
+poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
+                                  poise_session** session, poise_error* error) {
   return guard(error, [&] {
     const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
     const poise_session_options chosen = options_or(options, usual);
     poise_session*& out = at(session, "session");
-    out = new poise_session{poise::Session(
-        at(model, "model").model, {.threads = threads(chosen.threads), .context = static_cast<std::size_t>(chosen.context), .exact = chosen.exact != 0})};
+    out =
+        new poise_session{poise::Session(at(model, "model").model, {.threads = threads(chosen.threads),
+                                                                    .context = static_cast<std::size_t>(chosen.context),
+                                                                    .exact = chosen.exact != 0})};
   });
 }
 
@@ -122,11 +130,13 @@ void poise_session_free(poise_session* session) { delete session; }
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
   return guard(error, [&] {
     const poise::Session& of = at(session, "session").session;
-    give_struct(info, "info", {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0});
+    give_struct(info, "info",
+                {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0});
   });
 }
 
-poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens, poise_error* error) {
+poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
+                                  poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
     out = give_tokens(at(session, "session").session.prompt(input_text(text, size)));
@@ -141,7 +151,8 @@ poise_status poise_session_feed(poise_session* session, const int32_t* tokens, s
   return guard(error, [&] { at(session, "session").session.feed(items(tokens, count, "tokens")); });
 }
 
-poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count, poise_error* error) {
+poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
+                                  poise_error* error) {
   return guard(error, [&] {
     const float*& out = at(logits, "logits");
     size_t& number = at(count, "count");
@@ -151,18 +162,22 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
   });
 }
 
-poise_status poise_session_generate(poise_session* session, const poise_generate_options* options, int (*on_token)(void* user, int32_t token), void* user,
+poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
+                                    int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error) {
   return guard(error, [&] {
     const auto use = [&](poise::TokenId token) { return on_token == nullptr || on_token(user, token) == 0; };
     if (generation != nullptr) checked_size(*generation);
     const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
     if (generation == nullptr) return;
-    give_struct(generation, "generation", {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason), done.tokens.empty() ? -1 : done.tokens.back()});
+    give_struct(generation, "generation",
+                {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason),
+                 done.tokens.empty() ? -1 : done.tokens.back()});
   });
 }
 
-poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out, poise_error* error) {
+poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
+                                             poise_error* error) {
   return guard(error, [&] {
     if (count > 1) at(out, "out");
     const std::vector<double> result = at(session, "session").session.log_probabilities(items(tokens, count, "tokens"));

@@ -5,11 +5,15 @@ using namespace poise::capi;
 
 namespace {
 
-static_assert(static_cast<int>(poise::Layout::dense) == POISE_DENSE && static_cast<int>(poise::Layout::sparse_csr) == POISE_SPARSE_CSR &&
-              static_cast<int>(poise::Layout::sparse_coo) == POISE_SPARSE_COO && static_cast<int>(poise::Layout::quantized_group) == POISE_QUANTIZED_GROUP &&
-              static_cast<int>(poise::Layout::affine) == POISE_AFFINE && static_cast<int>(poise::Layout::other) == POISE_LAYOUT_OTHER);
+static_assert(static_cast<int>(poise::Layout::dense) == POISE_DENSE &&
+              static_cast<int>(poise::Layout::sparse_csr) == POISE_SPARSE_CSR &&
+              static_cast<int>(poise::Layout::sparse_coo) == POISE_SPARSE_COO &&
+              static_cast<int>(poise::Layout::quantized_group) == POISE_QUANTIZED_GROUP &&
+              static_cast<int>(poise::Layout::affine) == POISE_AFFINE &&
+              static_cast<int>(poise::Layout::other) == POISE_LAYOUT_OTHER);
 
-static_assert(static_cast<int>(poise::DigestAlgorithm::unknown) == 4, "a new algorithm needs a number in poise_digest_algorithm");
+static_assert(static_cast<int>(poise::DigestAlgorithm::unknown) == 4,
+              "a new algorithm needs a number in poise_digest_algorithm");
 
 poise_digest_algorithm c_algorithm(poise::DigestAlgorithm algorithm) {
   switch (algorithm) {
@@ -41,7 +45,9 @@ poise_tensor_info describe(const poise_tensor& handle) {
   out.layout = static_cast<poise_layout>(tensor.layout.kind());
   out.layout_name = lend(tensor.layout.name());
   const bool is_dense = tensor.layout == poise::Layout::dense;  // which has data, and perhaps more
-  out.dtype = is_dense ? c_dtype(tensor.require("data").dtype) : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN : c_dtype(tensor.parts.front().dtype);
+  out.dtype = is_dense               ? c_dtype(tensor.require("data").dtype)
+              : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN
+                                     : c_dtype(tensor.parts.front().dtype);
   out.rank = tensor.shape.size();
   out.dims = tensor.shape.data();
   out.elements = tensor.elements();
@@ -90,7 +96,8 @@ poise_status poise_tensor_at(const poise_model* model, size_t index, const poise
   return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(index); });
 }
 
-poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor, poise_error* error) {
+poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
+                               poise_error* error) {
   return guard(error, [&] { at(tensor, "tensor") = &at(model, "model").tensor(text_at(name, "name")); });
 }
 
@@ -98,15 +105,18 @@ poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info
   return guard(error, [&] { give_struct(info, "info", describe(at(tensor, "tensor"))); });
 }
 
-poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part, poise_error* error) {
+poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
+                                  poise_error* error) {
   return guard(error, [&] {
     const std::vector<poise_part>& parts = parts_of(at(tensor, "tensor"));
-    if (index >= parts.size()) no_such(fmt::format("tensor {}: part {}: there are {}", tensor_at(tensor).name, index, parts.size()));
+    if (index >= parts.size())
+      no_such(fmt::format("tensor {}: part {}: there are {}", tensor_at(tensor).name, index, parts.size()));
     at(part, "part") = &parts[index];
   });
 }
 
-poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part, poise_error* error) {
+poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
+                               poise_error* error) {
   return guard(error, [&] {
     const std::string_view wanted = text_at(role, "role");
     for (const poise_part& candidate : parts_of(at(tensor, "tensor"))) {
@@ -122,31 +132,36 @@ poise_status poise_part_describe(const poise_part* part, poise_part_info* info, 
   return guard(error, [&] { give_struct(info, "info", describe(at(part, "part"))); });
 }
 
-poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count, void* out, size_t size, poise_error* error) {
+poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count,
+                                 void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
     const poise::Tensor& tensor = tensor_at(handle);
     const poise::DType type = decoded_type(dtype);
     if (!poise::has_float_elements(tensor)) {
-      throw poise::Error(
-          poise::ErrorKind::unsupported,
-          fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; poise_part_read copies the bytes of its parts",
-                      tensor.name, poise::storage_name(tensor)),
-          handle->model->model.origin.path.string());
+      throw poise::Error(poise::ErrorKind::unsupported,
+                         fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers; "
+                                     "poise_part_read copies the bytes of its parts",
+                                     tensor.name, poise::storage_name(tensor)),
+                         handle->model->model.origin.path.string());
     }
     const std::uint64_t elements = tensor.elements();
     if (first > elements || count > elements - first) {
       refuse(fmt::format("tensor {}: {} elements from element {}: there are {}", tensor.name, count, first, elements));
     }
     const std::uint64_t width = poise::info(type).bits / 8;
-    if (size % width != 0 || size / width != count) refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
-    if (count > 0) poise::dense_blob(tensor, type)->read(first * width, items(static_cast<std::byte*>(out), size, "out"));
+    if (size % width != 0 || size / width != count)
+      refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
+    if (count > 0)
+      poise::dense_blob(tensor, type)->read(first * width, items(static_cast<std::byte*>(out), size, "out"));
   });
 }
 
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error) {
   return guard(error, [&] {
     const auto mapped = blob_at(part).map();
-    if (!mapped) throw poise::Error(poise::ErrorKind::unsupported, "these bytes cannot be lent: they are compressed, absent, or their file is not mapped");
+    if (!mapped)
+      throw poise::Error(poise::ErrorKind::unsupported,
+                         "these bytes cannot be lent: they are compressed, absent, or their file is not mapped");
     at(bytes, "bytes") = {mapped->data(), mapped->size()};
   });
 }
@@ -154,7 +169,8 @@ poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_er
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error) {
   return guard(error, [&] {
     const poise::Blob& from = blob_at(part);
-    if (offset > from.size() || size > from.size() - offset) refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
+    if (offset > from.size() || size > from.size() - offset)
+      refuse(fmt::format("{} bytes from byte {}: the part has {}", size, offset, from.size()));
     if (size > 0) from.read(offset, items(static_cast<std::byte*>(out), size, "out"));
   });
 }

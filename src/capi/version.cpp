@@ -37,7 +37,9 @@ poise_status poise_format_at(size_t index, poise_format* format, poise_error* er
     const auto all = poise::formats();
     if (index >= all.size()) no_such(fmt::format("format {}: there are {}", index, all.size()));
     const poise::FormatInfo& info = all[index];
-    give_struct(format, "format", {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable, info.writable});
+    give_struct(format, "format",
+                {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,
+                 info.writable});
   });
 }
 

@@ -81,10 +81,11 @@ void with_json(const char* json, const char* parameter, Use&& use) {
 }
 
 void check_affine(const poise_affine& affine, std::string_view name) {
-  const bool sensible = std::isfinite(affine.delta) && affine.delta >= 0 && std::isfinite(affine.min) && std::isfinite(affine.max) && affine.min <= affine.max;
+  const bool sensible = std::isfinite(affine.delta) && affine.delta >= 0 && std::isfinite(affine.min) &&
+                        std::isfinite(affine.max) && affine.min <= affine.max;
   if (!sensible) {
-    refuse(fmt::format("tensor {}: delta {}, min {}, max {}: expected finite numbers, delta not negative, min <= max", name, affine.delta, affine.min,
-                       affine.max));
+    refuse(fmt::format("tensor {}: delta {}, min {}, max {}: expected finite numbers, delta not negative, min <= max",
+                       name, affine.delta, affine.min, affine.max));
   }
 }
 
@@ -101,7 +102,8 @@ poise::Tensor planned(const poise_tensor_plan& plan, std::mutex& mutex) {
   if (poise::info(dtype).kind == poise::DTypeKind::quantized) {
     check_affine(plan.affine, name);
     const poise::Affine scale{plan.affine.delta, plan.affine.min, plan.affine.max, plan.affine.packed != 0};
-    if (scale.packed && dtype == poise::DType::qint8) refuse(fmt::format("tensor {}: only codes of qint4 can be packed", name));
+    if (scale.packed && dtype == poise::DType::qint8)
+      refuse(fmt::format("tensor {}: only codes of qint4 can be packed", name));
     affine = poise::make_affine(scale);
     bytes = poise::code_format(dtype, scale).bytes(*elements);
   }
@@ -131,7 +133,8 @@ void check_ids(const poise::Vocabulary& vocabulary) {
 
 }  // namespace
 
-poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options, poise_writer** writer, poise_error* error) {
+poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
+                                 poise_writer** writer, poise_error* error) {
   return guard(error, [&] {
     const poise_writer_options usual = POISE_WRITER_OPTIONS_INIT;
     const poise_writer_options chosen = options_or(options, usual);

@@ -22,7 +22,8 @@ std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) 
   std::size_t count = 0;
   for (const Remedy& remedy : remedies) {
     if (remedy.kind != kind || ++count > kNamed) continue;
-    options += kind == Remedy::Kind::skip ? fmt::format("--skip '{}' ", remedy.tensor) : fmt::format("--keep '{}={}' ", remedy.tensor, remedy.value);
+    options += kind == Remedy::Kind::skip ? fmt::format("--skip '{}' ", remedy.tensor)
+                                          : fmt::format("--keep '{}={}' ", remedy.tensor, remedy.value);
   }
   if (count > kNamed) options += "... ";
   if (kind == Remedy::Kind::skip) return options + (count == 1 ? "leaves it out" : "leave them out");
@@ -32,7 +33,8 @@ std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) 
 std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
   switch (remedy.kind) {
     case Remedy::Kind::overwrite: return "--force replaces it";
-    case Remedy::Kind::format: return remedy.value.empty() ? "--to names one" : fmt::format("--to {} can", remedy.value);
+    case Remedy::Kind::format:
+      return remedy.value.empty() ? "--to names one" : fmt::format("--to {} can", remedy.value);
     case Remedy::Kind::dtype: return fmt::format("--dtype {} converts it", remedy.value);
     case Remedy::Kind::keep:
     case Remedy::Kind::skip: return for_tensors(all, remedy.kind);
@@ -46,7 +48,8 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
 std::string in_the_commands_words(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
-  const bool is_option = std::ranges::any_of(kOptions, [&](std::string_view option) { return text.starts_with(fmt::format("{}: ", option)); });
+  const bool is_option = std::ranges::any_of(
+      kOptions, [&](std::string_view option) { return text.starts_with(fmt::format("{}: ", option)); });
   return is_option ? "--" + text : text;
 }
 

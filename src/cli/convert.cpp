@@ -34,13 +34,16 @@ std::string decibels(const QuantizationError& error) {
   return std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
 }
 
-void add_row(Table& table, const std::string& name, const std::string& type, std::uint64_t bytes_in, std::uint64_t bytes_out, const QuantizationError& error) {
-  table.add({name, type, grouped(bytes_in), grouped(bytes_out), short_number(error.worst), short_number(error.rms()), decibels(error)});
+void add_row(Table& table, const std::string& name, const std::string& type, std::uint64_t bytes_in,
+             std::uint64_t bytes_out, const QuantizationError& error) {
+  table.add({name, type, grouped(bytes_in), grouped(bytes_out), short_number(error.worst), short_number(error.rms()),
+             decibels(error)});
 }
 
 void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
   if (quantized.empty()) return;
-  Table table({"tensor", "type", "bytes in", "bytes out", "worst error", "rms error", "SNR dB"}, {false, false, true, true, true, true, true});
+  Table table({"tensor", "type", "bytes in", "bytes out", "worst error", "rms error", "SNR dB"},
+              {false, false, true, true, true, true, true});
   QuantizationError total;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
@@ -60,8 +63,11 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
   const auto& alignments = format_by_name(report.format).options.align;
   if (!alignments || report.bytes_padding < report.bytes_out / kNoticeable) return;
   const std::uint64_t align = options.align.value_or(alignments->usual);
-  fmt::print("  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the disk{}\n",
-             human_bytes(report.bytes_padding), align, align > alignments->least ? fmt::format("; --align {} makes less of it", alignments->least) : "");
+  fmt::print(
+      "  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the "
+      "disk{}\n",
+      human_bytes(report.bytes_padding), align,
+      align > alignments->least ? fmt::format("; --align {} makes less of it", alignments->least) : "");
 }
 
 void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
@@ -74,19 +80,22 @@ void print_report(const ConvertReport& report, const Options& options) {
   const std::size_t files = report.outputs.size();
   fmt::print("{} -> {} ({}{})\n", printable(options.input), printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
-  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"), report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "",
-             human_bytes(report.bytes_in), human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
+  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"),
+             report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", human_bytes(report.bytes_in),
+             human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
   print_padding(report, options.convert.write);
   for (const ConvertReport::Cast& cast : report.casts) {
-    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal\n", to_string(cast.from), to_string(cast.to),
-               grouped(cast.values), short_number(cast.worst_error), grouped(cast.to_zero), grouped(cast.to_subnormal));
+    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal\n",
+               to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
+               grouped(cast.to_zero), grouped(cast.to_subnormal));
   }
   print_quantized(report.quantized);
 }
 
 // How a tensor will be stored. What has enough zeros to be sparse is found when it is written.
 std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
-  return tensor.bytes_out || !options.sparse ? tensor.to : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
+  return tensor.bytes_out || !options.sparse ? tensor.to
+                                             : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
 }
 
 std::string planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
@@ -98,14 +107,16 @@ std::string planned_size(const Plan& plan) {
 
 void print_plan(const Plan& plan, const Options& options) {
   print_notes(plan.warnings, plan.losses);
-  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(options.output), plan.format);
-  fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"), plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
-             planned_size(plan));
+  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(options.output),
+             plan.format);
+  fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
+             plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()), planned_size(plan));
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {
-      table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from), printable(planned_type(tensor, options.convert)),
-                 grouped(tensor.bytes_in), planned_bytes(tensor.bytes_out)});
+      table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from),
+                 printable(planned_type(tensor, options.convert)), grouped(tensor.bytes_in),
+                 planned_bytes(tensor.bytes_out)});
     }
     fmt::print("\n{}", table.text());
   }
@@ -159,7 +170,8 @@ void run_conversion(Options& options) {
 // What the library would say in the names of its own options.
 void require_one_type(const ConvertOptions& options) {
   if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
-  throw Error(ErrorKind::bad_argument, "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
+  throw Error(ErrorKind::bad_argument,
+              "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
 std::vector<std::string_view> written_block_types() {
@@ -173,9 +185,12 @@ std::vector<std::string_view> written_block_types() {
 // "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
 ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
-  const auto type = equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
+  const auto type =
+      equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
   if (!type) {
-    refuse("--keep", text, "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type (q4_k, ...)");
+    refuse("--keep", text,
+           "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a "
+           "block type (q4_k, ...)");
   }
   return {text.substr(0, equals), *type};
 }
@@ -189,13 +204,15 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
   }
   options.quantize = stored_type_from_name(name);
   if (options.quantize && options.quantize->quantized()) return;
-  refuse("--quantize", text,
-         fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",
-                     fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", ")));
+  refuse(
+      "--quantize", text,
+      fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",
+                  fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", ")));
 }
 
 std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
-  if (!type || !type->grouped()) throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
+  if (!type || !type->grouped())
+    throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
   Groups groups = type->groups;
   groups.size = number_from<std::uint64_t>(text).value_or(0);
   if (is_group_size(groups)) return groups.size;
@@ -204,33 +221,45 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
   const auto set_quantize = [&options](const std::string& text) { parse_quantize(text, options); };
-  auto* quantize = command
-                       .add_option_function<std::string>(
-                           "--quantize", set_quantize,
-                           "Store matrices as codes. qint8, qint4 (alt, zt): one scale a tensor, by the largest magnitude, from smallest to largest value "
-                           "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. q8_0, q4_k, ... (gguf, zt): "
-                           "blocks of ggml's, for every matrix; q4_k_m, ...: as llama-quantize mixes them. Vectors become f32")
-                       ->type_name("TYPE");
+  auto* quantize =
+      command
+          .add_option_function<std::string>(
+              "--quantize", set_quantize,
+              "Store matrices as codes. qint8, qint4 (alt, zt): one scale a tensor, by the largest magnitude, from "
+              "smallest to largest value "
+              "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. "
+              "q8_0, q4_k, ... (gguf, zt): "
+              "blocks of ggml's, for every matrix; q4_k_m, ...: as llama-quantize mixes them. Vectors become f32")
+          ->type_name("TYPE");
   command
       .add_option_function<std::string>(
-          "--group-size", [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); },
+          "--group-size",
+          [&options](const std::string& text) {
+            options.quantize->groups.size = parse_group_size(text, options.quantize);
+          },
           "Codes that share a scale; halved for rows that are no multiple of it (default: 128)")
       ->needs(quantize)
       ->type_name("N");
-  command.add_option("--imatrix", options.imatrix, "Weigh the errors of blocks by what llama-imatrix measured (GGUF or its older format)")
+  command
+      .add_option("--imatrix", options.imatrix,
+                  "Weigh the errors of blocks by what llama-imatrix measured (GGUF or its older format)")
       ->type_name("FILE")
       ->needs(quantize);
   const auto add_keep = [&options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) options.keep.push_back(parse_keep(text));
   };
-  command.add_option_function<std::vector<std::string>>("--keep", add_keep, "Type for tensors whose name matches, whatever --dtype and --quantize say")
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--keep", add_keep, "Type for tensors whose name matches, whatever --dtype and --quantize say")
       ->type_name("GLOB=TYPE");
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
-  auto* sparse = add_choice<std::optional<Layout>, Layout>(command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
-                                                           "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)");
-  add_number(command, "--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that", {0.0, 1.0})
+  auto* sparse = add_choice<std::optional<Layout>, Layout>(
+      command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
+      "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)");
+  add_number(command, "--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that",
+             {0.0, 1.0})
       ->needs(sparse)
       ->type_name("0..1");
 }
@@ -246,7 +275,9 @@ void add_card_options(CLI::App& command, Card& card) {
       if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
       field = *std::move(day);
     };
-    command.add_option_function<std::string>(name, set, "YYYY-MM-DD; of a timestamp, the day")->type_name("DATE")->group(kGroup);
+    command.add_option_function<std::string>(name, set, "YYYY-MM-DD; of a timestamp, the day")
+        ->type_name("DATE")
+        ->group(kGroup);
   };
   add("--model-type", card.model_type, "Architecture, such as mistral");
   add("--base-model", card.base_model, "Name of the model, such as mistralai/Mistral-7B-v0.1");
@@ -264,22 +295,33 @@ void add_convert(CLI::App& app) {
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory")->required();
-  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name that ends in a slash")->required();
-  command->add_option("--to", convert_options.format, "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
+  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name that ends in a slash")
+      ->required();
+  command
+      ->add_option("--to", convert_options.format,
+                   "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
       ->check(not_empty())
       ->type_name("FORMAT");
-  add_choice<std::optional<DType>, DType>(*command, "--dtype", convert_options.dtype, {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}},
-                                          "Type for floating-point tensors; without it they stay as they are where the format can hold them");
-  command->add_option("--only", convert_options.only, "Take only tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
-  command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")->type_name("GLOB")->allow_extra_args(false);
+  add_choice<std::optional<DType>, DType>(
+      *command, "--dtype", convert_options.dtype, {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}},
+      "Type for floating-point tensors; without it they stay as they are where the format can hold them");
+  command->add_option("--only", convert_options.only, "Take only tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: without it, its digests are compared with the bytes that are taken");
-  auto* dry_run = command->add_flag("--dry-run", options->dry_run, "Say what would be written and what is lost; read headers only and write nothing");
+  auto* dry_run = command->add_flag("--dry-run", options->dry_run,
+                                    "Say what would be written and what is lost; read headers only and write nothing");
   command->add_flag("--json", options->json, "Print that as JSON, for scripts")->needs(dry_run);
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   add_quantize_options(*command, convert_options);
-  command->add_option("--dialect", convert_options.write.dialect, "Write as another program does; alt: alt.c (metadata only)")
+  command
+      ->add_option("--dialect", convert_options.write.dialect,
+                   "Write as another program does; alt: alt.c (metadata only)")
       ->check(not_empty())
       ->type_name("NAME");
   add_sparse_options(*command, convert_options);

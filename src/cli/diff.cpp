@@ -28,7 +28,8 @@ std::string shortened(const std::string& text) {
 void print_fields(const DiffReport& report, const Options& options) {
   if (report.fields.empty()) return;
   Table table({"field", options.a, options.b}, {false, false, false});
-  for (const FieldDifference& field : report.fields) table.add({printable(field.field), shortened(field.a), shortened(field.b)});
+  for (const FieldDifference& field : report.fields)
+    table.add({printable(field.field), shortened(field.a), shortened(field.b)});
   fmt::print("{}\n", table.text());
 }
 
@@ -54,8 +55,9 @@ void print_differences(const Options& options) {
   for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
   print_fields(report, options);
   print_tensors(report, options);
-  fmt::print("{} and {} differ, {} {} equal\n", plural(report.fields.size(), "field"), plural(report.tensors.size(), "tensor"),
-             plural(report.equal_tensors, "tensor"), report.equal_tensors == 1 ? "is" : "are");
+  fmt::print("{} and {} differ, {} {} equal\n", plural(report.fields.size(), "field"),
+             plural(report.tensors.size(), "tensor"), plural(report.equal_tensors, "tensor"),
+             report.equal_tensors == 1 ? "is" : "are");
   if (!report.same()) throw ExitCode{1};
 }
 
@@ -63,11 +65,13 @@ void print_differences(const Options& options) {
 
 void add_diff(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
+  CLI::App* command =
+      app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
   command->add_option("A", options->a, "Model file or directory")->required();
   command->add_option("B", options->b, "Model file or directory")->required();
   command->add_flag_callback(
-      "--no-verify", [options] { options->verify = false; }, "Trust the files: without it, their digests are compared with the bytes that are compared");
+      "--no-verify", [options] { options->verify = false; },
+      "Trust the files: without it, their digests are compared with the bytes that are compared");
   add_io_option(*command, options->read);
   command->callback([options] { print_differences(*options); });
 }

@@ -39,15 +39,16 @@ std::string_view done(EditReport::Way way) {
 void run(Options& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = edit(options.path, options.changes);
-  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(), options.changes.erase.size(), done(report.way),
-             human_bytes(report.bytes));
+  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(),
+             options.changes.erase.size(), done(report.way), human_bytes(report.bytes));
 }
 
 }  // namespace
 
 void add_edit(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
+  CLI::App* command =
+      app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
   command->add_option("PATH", options->path, "A zt, zt1 or gguf file")->required();
   command->add_option("--set", options->set, "Give an attribute this text")
       ->type_name("KEY=TEXT")

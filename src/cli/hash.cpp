@@ -1,4 +1,5 @@
-// poise hash: SHA-256 of every part over decoded bytes, in the format of sha256sum, and one for the model; for zTensor 2 its content digest.
+// poise hash: SHA-256 of every part over decoded bytes, in the format of sha256sum, and one for the model; for zTensor
+// 2 its content digest.
 #include <memory>
 
 #include <fmt/format.h>
@@ -21,7 +22,8 @@ struct Options {
 void print_hashes(const Options& options) {
   const Model model = open(options.path, options.read);
   const ModelHash result = hash(model, terminal_progress("hash"));
-  for (const PartHash& part : result.parts) fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
+  for (const PartHash& part : result.parts)
+    fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
   fmt::print("{}  {}\n", result.model, "model");
   if (!result.content.empty()) fmt::print("{}  {}\n", result.content, "content");
 }
@@ -30,8 +32,9 @@ void print_hashes(const Options& options) {
 
 void add_hash(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("hash", "Print the SHA-256 of every tensor part over decoded bytes, and one for the model; for zt, its content digest as well");
+  CLI::App* command = app.add_subcommand("hash",
+                                         "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
+                                         "model; for zt, its content digest as well");
   command->add_option("PATH", options->path, "Model file or directory")->required();
   add_io_option(*command, options->read);
   command->callback([options] { print_hashes(*options); });

@@ -26,7 +26,9 @@ struct Options {
   ReadOptions read;
 };
 
-void print_field(std::string_view label, const std::string& value) { fmt::print("  {:<14}{}\n", label, printable(value)); }
+void print_field(std::string_view label, const std::string& value) {
+  fmt::print("  {:<14}{}\n", label, printable(value));
+}
 
 // Values as people read them: text without quotes, long ones cut.
 std::string plain(const Value& value) {
@@ -114,7 +116,9 @@ void print_summary(const Model& model) {
       elements = plus(elements, other.elements);
       bytes = plus(bytes, other.bytes);
     }
-    std::vector<std::string> row() const { return {dtype, cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""}; }
+    std::vector<std::string> row() const {
+      return {dtype, cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""};
+    }
   };
   std::vector<Sum> sums;
   std::unordered_map<std::string, std::size_t> indices;
@@ -156,8 +160,8 @@ void print_table(const Model& model, const Options& options) {
 }
 
 void inspect(const Options& options) {
-  // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here. (Static, so that this is
-  // no leak.)
+  // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here.
+  // (Static, so that this is no leak.)
   static const Model& model = *new Model(open(options.path, options.read));
   if (options.json) {
     print_inspection_json(model, options.path);
@@ -170,7 +174,8 @@ void inspect(const Options& options) {
 
 void add_inspect(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
   command->add_option("PATH", options->path, "Model file or directory")->required();
   command->add_flag("--json", options->json, "Everything as JSON, for scripts");
   command->add_flag("--tensors", options->tensors, "List every tensor");

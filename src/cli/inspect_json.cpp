@@ -33,7 +33,8 @@ std::string indented(std::string_view text, std::size_t spaces) {
   return result;
 }
 
-// The list of tensors in JSON, laid out as to_json() lays out values: as values, they would take many times the memory of the model, and the time.
+// The list of tensors in JSON, laid out as to_json() lays out values: as values, they would take many times the memory
+// of the model, and the time.
 class TensorsJson {
  public:
   void print(const Model& model) {
@@ -58,7 +59,8 @@ class TensorsJson {
     text_ += "    {\n      \"name\": ";
     append_quoted(text_, tensor.name);
     text_ += ",\n      \"shape\": [";
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) fmt::format_to(std::back_inserter(text_), "{}\n        {}", i == 0 ? "" : ",", tensor.shape[i]);
+    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+      fmt::format_to(std::back_inserter(text_), "{}\n        {}", i == 0 ? "" : ",", tensor.shape[i]);
     text_ += tensor.shape.empty() ? "],\n      \"layout\": " : "\n      ],\n      \"layout\": ";
     append_quoted(text_, tensor.layout.name());
     text_ += ",\n      \"attributes\": ";
@@ -86,8 +88,8 @@ class TensorsJson {
       text_ += "null";
     }
     fmt::format_to(std::back_inserter(text_),
-                   ",\n          \"offset\": {},\n          \"length\": {},\n          \"encoding\": ", at ? fmt::to_string(at->offset) : "null",
-                   at ? at->length : part.blob->size());
+                   ",\n          \"offset\": {},\n          \"length\": {},\n          \"encoding\": ",
+                   at ? fmt::to_string(at->offset) : "null", at ? at->length : part.blob->size());
     append_quoted(text_, at ? std::string_view(at->encoding) : "raw");
     text_ += ",\n          \"digest\": ";
     if (part.digest) {
@@ -108,7 +110,9 @@ Attributes vocabulary_json(const Vocabulary& vocabulary) {
           {"pad_id", vocabulary.pad_id}, {"unk_id", vocabulary.unk_id}, {"max_length", vocabulary.max_length}};
 }
 
-std::string describe(const Finding& warning) { return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message; }
+std::string describe(const Finding& warning) {
+  return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message;
+}
 
 void print_inspection_json(const Model& model, const std::string& path) {
   Value::Array warnings;

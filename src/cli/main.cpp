@@ -47,7 +47,8 @@ int report(const poise::Error& error) {
 
 // CLI11 puts a type after the name of an argument: "PATH TEXT".
 void name_arguments_once(CLI::App& command) {
-  for (CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); })) option->type_name("");
+  for (CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); }))
+    option->type_name("");
 }
 
 // CLI11's help or complaint, through the functions that tell when it cannot be written. True for help.
@@ -111,7 +112,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   allow_many_files();
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is an error of the write: outputs are taken back
+  for (const int signal : {SIGPIPE, SIGXFSZ})
+    std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is an error of the write: outputs are taken back
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);

@@ -25,25 +25,33 @@ int parse_compress(const std::string& text) {
 }  // namespace
 
 void add_io_option(CLI::App& command, ReadOptions& options) {
-  add_choice<IoMode, IoMode>(command, "--io", options.io, {{"map", IoMode::map}, {"read", IoMode::read}},
-                             "How files are read: map borrows the page cache; read copies, and survives files that shrink meanwhile")
+  add_choice<IoMode, IoMode>(
+      command, "--io", options.io, {{"map", IoMode::map}, {"read", IoMode::read}},
+      "How files are read: map borrows the page cache; read copies, and survives files that shrink meanwhile")
       ->default_str("map");
 }
 
 void add_storage_options(CLI::App& command, WriteOptions& options) {
   constexpr const char* kGroup = "Storage (zt, zt1)";
   const auto set_compress = [&options](const std::string& text) { options.zstd_level = parse_compress(text); };
-  command.add_option_function<std::string>("--compress", set_compress, "Compress every part; the level is 3 unless given")
+  command
+      .add_option_function<std::string>("--compress", set_compress, "Compress every part; the level is 3 unless given")
       ->type_name("zstd[:LEVEL]")
       ->group(kGroup);
   add_choice<std::optional<DigestAlgorithm>, DigestAlgorithm>(
       command, "--digest", options.digest,
-      {{"sha256", DigestAlgorithm::sha256}, {"xxh3", DigestAlgorithm::xxh3}, {"crc32c", DigestAlgorithm::crc32c}, {"none", DigestAlgorithm::none}},
+      {{"sha256", DigestAlgorithm::sha256},
+       {"xxh3", DigestAlgorithm::xxh3},
+       {"crc32c", DigestAlgorithm::crc32c},
+       {"none", DigestAlgorithm::none}},
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
-  add_size(command, "--align", options.align, "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")->group(kGroup);
+  add_size(command, "--align", options.align,
+           "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")
+      ->group(kGroup);
   add_size(command, "--shard-size", options.shard_size,
-           "Spread the parts over files of at most this size, or of one part if that is larger (zt, gguf, huggingface): 2GB, 500MiB")
+           "Spread the parts over files of at most this size, or of one part if that is larger (zt, gguf, "
+           "huggingface): 2GB, 500MiB")
       ->group(kGroup);
 }
 
@@ -54,12 +62,16 @@ std::optional<Vocabulary> TokenizerFiles::read() const {
 
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files) {
   constexpr const char* kGroup = "Tiny Llama";
-  auto* vocab =
-      command.add_option("--vocab", files.vocab, "vocab.txt: a token a line, perhaps with its id")->check(not_empty())->type_name("FILE")->group(kGroup);
-  auto* merges = command.add_option("--merges", files.merges, "merges.txt: two tokens a line, in the order in which they are merged")
-                     ->check(not_empty())
-                     ->type_name("FILE")
-                     ->group(kGroup);
+  auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: a token a line, perhaps with its id")
+                    ->check(not_empty())
+                    ->type_name("FILE")
+                    ->group(kGroup);
+  auto* merges =
+      command
+          .add_option("--merges", files.merges, "merges.txt: two tokens a line, in the order in which they are merged")
+          ->check(not_empty())
+          ->type_name("FILE")
+          ->group(kGroup);
   vocab->needs(merges);
   merges->needs(vocab);
 }

@@ -82,7 +82,8 @@ std::vector<TokenId> parse_tokens(const std::string& text) {
 // JSON has no such numbers.
 [[noreturn]] void refuse_what_is_not_finite(const std::string& what, double value, const std::string& path) {
   const char* const name = std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "minus infinity";
-  throw Error(ErrorKind::unsupported, fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
 }
 
 double rounded(double value) { return std::round(value * 1000) / 1000; }
@@ -99,7 +100,9 @@ class Run {
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
     Session session(model, options_.session);
     load_seconds_ = loading.seconds();
-    (void)session.generate({.max_tokens = 0, .sampling = options_.generate.sampling, .stop_id = options_.generate.stop_id});  // refuses a wrong stop id
+    (void)session.generate({.max_tokens = 0,
+                            .sampling = options_.generate.sampling,
+                            .stop_id = options_.generate.stop_id});  // refuses a wrong stop id
     if (!options_.perplexity.empty()) return print_perplexity(session);
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
@@ -112,7 +115,8 @@ class Run {
     } else {
       print_text(session, prompt);
     }
-    if (is_full_) complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
+    if (is_full_)
+      complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
     if (options_.stats) print_stats();
   }
 
@@ -121,7 +125,8 @@ class Run {
     const VerifyReport report = verify(options_.path, options_.read, terminal_progress("verify"));
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
-      if (finding.severity == Severity::error) complain(fmt::format("{}: {}", printable(options_.path), finding_text(finding, options_.path)));
+      if (finding.severity == Severity::error)
+        complain(fmt::format("{}: {}", printable(options_.path), finding_text(finding, options_.path)));
     }
     throw ExitCode{1};
   }
@@ -129,7 +134,9 @@ class Run {
   std::vector<TokenId> prompt_tokens(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
-    if (tokens.empty()) throw Error(ErrorKind::bad_argument, "the prompt is empty, and the vocabulary has no BOS token to begin with; use -p or --tokens");
+    if (tokens.empty())
+      throw Error(ErrorKind::bad_argument,
+                  "the prompt is empty, and the vocabulary has no BOS token to begin with; use -p or --tokens");
     return tokens;
   }
 
@@ -189,7 +196,9 @@ class Run {
   void print_logits(const Session& session, const std::vector<TokenId>& prompt) const {
     const std::span<const float> all = session.logits();
     const auto bad = std::ranges::find_if(all, [](float logit) { return !std::isfinite(logit); });
-    if (bad != all.end()) refuse_what_is_not_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad), options_.path);
+    if (bad != all.end())
+      refuse_what_is_not_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad),
+                                options_.path);
     std::string logits;
     for (const float logit : all) logits += fmt::format("{}{:.6f}", logits.empty() ? "" : ", ", logit);
     print(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
@@ -211,8 +220,9 @@ class Run {
       for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
         const double one = log_probabilities[i];
         if (!std::isfinite(one)) {
-          refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},", texts, i + 1, tokens[i + 1]), one,
-                                    options_.path);
+          refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},",
+                                                texts, i + 1, tokens[i + 1]),
+                                    one, options_.path);
         }
         total -= one;
         ++count;
@@ -221,7 +231,9 @@ class Run {
     if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", options_.perplexity);
     const double perplexity = std::exp(total / static_cast<double>(count));
     if (!std::isfinite(perplexity)) refuse_what_is_not_finite("the perplexity", perplexity, options_.path);
-    print(to_json(Attributes{{"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) + "\n");
+    print(to_json(Attributes{
+              {"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) +
+          "\n");
   }
 
   // Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
@@ -246,8 +258,10 @@ class Run {
   }
 
   void print_stats() const {
-    const std::string speed = fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000,
-                                          prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens, decode_speed_.tokens_per_second());
+    const std::string speed =
+        fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n",
+                    load_seconds_ * 1000, prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens,
+                    decode_speed_.tokens_per_second());
     say(speed);
   }
 
@@ -265,38 +279,51 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->path, "A model file or directory")->required();
   auto* prompt =
-      command->add_option("-p,--prompt", options->prompt, "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
+      command->add_option("-p,--prompt", options->prompt,
+                          "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
   const auto set_tokens = [options](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) std::ranges::copy(parse_tokens(text), std::back_inserter(options->tokens));
   };
   auto* tokens = command
-                     ->add_option_function<std::vector<std::string>>("--tokens", set_tokens,
-                                                                     "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
+                     ->add_option_function<std::vector<std::string>>(
+                         "--tokens", set_tokens,
+                         "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
                      ->type_name("IDS");
   tokens->excludes(prompt);
   add_number(*command, "-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier");
   SamplingOptions& sampling = options->generate.sampling;
-  add_number(*command, "--temperature", sampling.temperature, "0 always takes the best token; 1 samples as the model was trained");
+  add_number(*command, "--temperature", sampling.temperature,
+             "0 always takes the best token; 1 samples as the model was trained");
   add_number(*command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together");
   add_number(*command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0});
   add_number(*command, "--seed", sampling.seed, "The same seed gives the same text");
-  add_number(*command, "--stop-id", options->generate.stop_id, "The token that ends the text, instead of those that the model's files name", {0})
+  add_number(*command, "--stop-id", options->generate.stop_id,
+             "The token that ends the text, instead of those that the model's files name", {0})
       ->type_name("ID");
   add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
-  command->add_flag("--exact", options->session.exact,
-                    "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
-  auto* logits = command->add_flag("--logits", options->logits, "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
+  command->add_flag(
+      "--exact", options->session.exact,
+      "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+  auto* logits =
+      command->add_flag("--logits", options->logits,
+                        "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
   command
       ->add_option("--perplexity", options->perplexity,
-                   "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty lines, each between BOS and EOS")
+                   "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty "
+                   "lines, each between BOS and EOS")
       ->check(not_empty())
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(tokens)
       ->excludes(logits);
-  command->add_flag("--json", options->json, "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
+  command
+      ->add_flag(
+          "--json", options->json,
+          "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
       ->excludes(logits);
-  command->add_flag("--verify", options->verify, "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");
+  command->add_flag(
+      "--verify", options->verify,
+      "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);

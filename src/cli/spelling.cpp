@@ -55,12 +55,16 @@ void require_known_command(const CLI::App& app, int argc, char** argv) {
   const std::string_view given = argv[1];
   if (given.starts_with('-')) {
     if (app.get_option_no_throw(std::string(given)) != nullptr) return;
-    throw Error(ErrorKind::bad_argument, fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
   }
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
   if (std::ranges::find(names, given) != names.end()) return;
-  throw Error(ErrorKind::bad_argument, fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given, nearest(names, given)));
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given,
+                          nearest(names, given)));
 }
 
 void require_known_options(const CLI::App& app) {
@@ -70,8 +74,9 @@ void require_known_options(const CLI::App& app) {
       const std::string given = argument.substr(0, argument.find('='));
       const bool is_option = given.size() > 1 && given.starts_with('-') && given != "--";
       if (!is_option || std::ranges::find(names, given) != names.end()) continue;
-      throw Error(ErrorKind::bad_argument, fmt::format("{} has no option \"{}\"; the nearest is \"{}\" (poise {} --help lists all)", command->get_name(),
-                                                       printable(given), nearest(names, given), command->get_name()));
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("{} has no option \"{}\"; the nearest is \"{}\" (poise {} --help lists all)",
+                              command->get_name(), printable(given), nearest(names, given), command->get_name()));
     }
   }
 }

@@ -5,11 +5,12 @@
 
 namespace poise::cli {
 
-// CLI11 says of an unknown command, and of an unknown option in its place, only that there is no command. Throws bad_argument, with the nearest one.
+// CLI11 says of an unknown command, and of an unknown option in its place, only that there is no command. Throws
+// bad_argument, with the nearest one.
 void require_known_command(const CLI::App& app, int argc, char** argv);
 
-// CLI11 lists an unknown option and the value after it as arguments that it did not expect. Throws bad_argument, with the nearest option, where an
-// option is among what the chosen command did not expect.
+// CLI11 lists an unknown option and the value after it as arguments that it did not expect. Throws bad_argument, with
+// the nearest option, where an option is among what the chosen command did not expect.
 void require_known_options(const CLI::App& app);
 
 }  // namespace poise::cli

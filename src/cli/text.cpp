@@ -18,19 +18,20 @@ using Clock = std::chrono::steady_clock;
 
 // Terminal columns: one per code point is right for the names in tables.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-// How many bytes at the beginning of a text are a character that terminals act upon instead of showing it: a control character, or one that
-// turns the direction of what follows.
+// How many bytes at the beginning of a text are a character that terminals act upon instead of showing it: a control
+// character, or one that turns the direction of what follows.
 std::size_t control_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
   if (byte(0) == 0xd8 && byte(1) == 0x9c) return 2;                    // U+061C
   if (byte(0) != 0xe2) return 0;
-  const bool turns =
-      byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae) : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
+  const bool turns = byte(1) == 0x80 ? byte(2) == 0x8e || byte(2) == 0x8f || (byte(2) >= 0xaa && byte(2) <= 0xae)
+                                     : byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9;
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
@@ -52,7 +53,8 @@ void append_escaped(std::string& out, std::string_view text, std::string_view ke
   while (!text.empty()) {
     const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : control_length(text);
     const std::size_t length = std::max<std::size_t>(1, control);
-    for (const char c : text.substr(0, length)) out += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    for (const char c : text.substr(0, length))
+      out += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
     text.remove_prefix(length);
   }
 }
@@ -69,7 +71,8 @@ void widen(Widths& widths, const Table::Row& row) {
   for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
 }
 
-void append_line(std::string& lines, const Table::Row& row, const Widths& widths, const std::vector<bool>& right_aligned) {
+void append_line(std::string& lines, const Table::Row& row, const Widths& widths,
+                 const std::vector<bool>& right_aligned) {
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::size_t space = widths[i] - width(row[i]);
     lines += "  ";
@@ -102,8 +105,9 @@ class Bar {
     const double share = event.total == 0 ? 1.0 : static_cast<double>(event.done) / static_cast<double>(event.total);
     const int filled = static_cast<int>(share * kWidth);
     const double left = share > 0 ? seconds / share - seconds : 0;
-    say(fmt::format("\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "", kWidth - filled, 100 * share,
-                    human_rate(event.done, seconds), left, printable(event.item.substr(0, 60))));
+    say(fmt::format("\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "",
+                    kWidth - filled, 100 * share, human_rate(event.done, seconds), left,
+                    printable(event.item.substr(0, 60))));
     std::fflush(stderr);
   }
 
@@ -150,7 +154,9 @@ void append_grouped(std::string& out, std::uint64_t number) {
   }
 }
 
-std::string plural(std::size_t count, std::string_view noun) { return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string plural(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
 
@@ -166,11 +172,13 @@ void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 std::string finding_text(const Finding& finding, const std::string& path) {
   const char* severity = finding.severity == Severity::error ? "error" : "warning";
   const std::string& where = finding.path.empty() ? path : finding.path;
-  return fmt::format("{}: {}{}{}", severity, where == path ? "" : printable(where) + ": ", printable_message(finding.message),
+  return fmt::format("{}: {}{}{}", severity, where == path ? "" : printable(where) + ": ",
+                     printable_message(finding.message),
                      finding.offset ? fmt::format(" (at 0x{:x})", *finding.offset) : "");
 }
 
-Table::Table(Row header, std::vector<bool> right_aligned) : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
+Table::Table(Row header, std::vector<bool> right_aligned)
+    : rows_{std::move(header)}, right_aligned_(std::move(right_aligned)) {}
 
 void Table::add(Row row) { rows_.push_back(std::move(row)); }
 

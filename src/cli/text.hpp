@@ -32,7 +32,8 @@ std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);
 // The same, but lines stay lines: for messages of several.
 std::string printable_lines(std::string_view text);
-// An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another message.
+// An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another
+// message.
 std::string printable_message(std::string_view text);
 
 // On standard error; unlike fmt::print(), does not fail where standard error is closed.
@@ -51,7 +52,8 @@ class Table {
   explicit Table(Row header, std::vector<bool> right_aligned);
   void add(Row row);
   std::string text() const;
-  // Prints the table to standard output, with `count` more rows of which none is kept: each is made twice. `fill` gets a row of empty cells.
+  // Prints the table to standard output, with `count` more rows of which none is kept: each is made twice. `fill` gets
+  // a row of empty cells.
   void print(std::size_t count, FunctionRef<void(std::size_t index, Row& row)> fill) const;
 
  private:

@@ -57,7 +57,8 @@ class Input {
  private:
   bool fill() {
     const std::size_t before = buffer_.size();
-    if (before > kMostBytes) throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostBytes), "standard input");
+    if (before > kMostBytes)
+      throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostBytes), "standard input");
     buffer_.resize(before + kChunk);
     const std::size_t read = std::fread(buffer_.data() + before, 1, kChunk, stdin);
     buffer_.resize(before + read);
@@ -89,14 +90,17 @@ class Tokenize {
     throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
   }
 
-  std::vector<TokenId> encode(std::string_view text) const { return options_.no_special ? tokenizer_.encode(text) : tokenizer_.encode_with_special(text); }
+  std::vector<TokenId> encode(std::string_view text) const {
+    return options_.no_special ? tokenizer_.encode(text) : tokenizer_.encode_with_special(text);
+  }
 
   std::string json(std::string_view text) const {
     const std::vector<TokenId> ids = encode(text);
     Value::Array pieces;
     for (const TokenId id : ids) pieces.emplace_back(tokenizer_.piece(id));
-    return to_json(
-        Attributes{{"ids", Value::Array(ids.begin(), ids.end())}, {"pieces", std::move(pieces)}, {"text", tokenizer_.decode(ids, SpecialTokens::shown)}});
+    return to_json(Attributes{{"ids", Value::Array(ids.begin(), ids.end())},
+                              {"pieces", std::move(pieces)},
+                              {"text", tokenizer_.decode(ids, SpecialTokens::shown)}});
   }
 
   void print_table(std::string_view text) const {
@@ -111,13 +115,15 @@ class Tokenize {
     for (std::size_t number = 1; input.line(line); ++number) {
       const Value value = parse_json(line, fmt::format("line {} of the input", number));
       const auto* text = value.get_if<std::string>();
-      if (text == nullptr) throw Error(ErrorKind::invalid_file, "expected a JSON string", fmt::format("line {} of the input", number));
+      if (text == nullptr)
+        throw Error(ErrorKind::invalid_file, "expected a JSON string", fmt::format("line {} of the input", number));
       print(json(*text) + "\n");
     }
   }
 
   static void print(std::string_view text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw std::system_error(errno, std::generic_category());
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+      throw std::system_error(errno, std::generic_category());
   }
 
   const Options& options_;
@@ -129,15 +135,25 @@ class Tokenize {
 void add_tokenize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
-  command->add_option("PATH", options->path, "A model, a directory with tokenizer files, or one such file: tokenizer.json, tokenizer.model, ...")->required();
+  command
+      ->add_option("PATH", options->path,
+                   "A model, a directory with tokenizer files, or one such file: tokenizer.json, tokenizer.model, ...")
+      ->required();
   command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
-  auto* json = command->add_flag("--json", options->json, "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
-  command->add_flag("--jsonl", options->lines, "Read a JSON string a line from standard input, and print such an object a line for each")->excludes(json);
-  command->add_flag("--no-special", options->no_special, "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
+  auto* json = command->add_flag(
+      "--json", options->json,
+      "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
+  command
+      ->add_flag("--jsonl", options->lines,
+                 "Read a JSON string a line from standard input, and print such an object a line for each")
+      ->excludes(json);
+  command->add_flag("--no-special", options->no_special,
+                    "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {
-    if (options->lines && options->text != "-") throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    if (options->lines && options->text != "-")
+      throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
     name_file(options->path, [&] { Tokenize(*options).execute(); });
   });
 }

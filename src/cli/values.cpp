@@ -33,7 +33,9 @@ template std::optional<double> number_from(std::string_view);
 
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; });
+  std::ranges::transform(small, small.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
   return small;
 }
 
@@ -59,7 +61,8 @@ void refuse(std::string_view option, std::string_view text, std::string_view exp
 
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value, const std::string& description) {
+CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
+                      const std::string& description) {
   const auto set = [name = long_name(names), &value](const std::string& text) {
     value = size_from(text);
     if (value.value_or(0) == 0) refuse(name, text, "a size of 1 byte or more: 4096, 64KiB, 2GB");
@@ -68,7 +71,8 @@ CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional
 }
 
 CLI::Validator not_empty() {
-  return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); }, "");
+  return CLI::Validator([](const std::string& text) { return std::string(text.empty() ? "the value is empty" : ""); },
+                        "");
 }
 
 CLI::Validator is_text() {

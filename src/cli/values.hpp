@@ -1,4 +1,5 @@
-// Values of options as they are typed: each is taken as a whole or refused, with the option's name, the value, and what was expected.
+// Values of options as they are typed: each is taken as a whole or refused, with the option's name, the value, and what
+// was expected.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +28,8 @@ struct Range {
 template <typename Number>
 std::optional<Number> number_from(std::string_view text);
 
-// "512", "64KiB", "2GB", "1 MB" (units of 1000 or, with an i, 1024; upper or lower case); nothing when it is no such size or 2^64 and more.
+// "512", "64KiB", "2GB", "1 MB" (units of 1000 or, with an i, 1024; upper or lower case); nothing when it is no such
+// size or 2^64 and more.
 std::optional<std::uint64_t> size_from(std::string_view text);
 
 // With small letters in place of ASCII capitals.
@@ -51,26 +53,35 @@ std::string long_name(const std::string& names);
 
 // An option whose value is a number. Its default is what `value` has now. Requires: `value` outlives the command.
 template <typename Number>
-requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names, Number& value, const std::string& description,
+requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names,
+                                                              Number& value, const std::string& description,
                                                               const Range<Number>& range = {}) {
-  const auto set = [name = long_name(names), range, &value](const std::string& text) { value = parse_number(name, text, range); };
-  return command.add_option_function<std::string>(names, set, description)->type_name("N")->default_str(fmt::format("{}", value));
+  const auto set = [name = long_name(names), range, &value](const std::string& text) {
+    value = parse_number(name, text, range);
+  };
+  return command.add_option_function<std::string>(names, set, description)
+      ->type_name("N")
+      ->default_str(fmt::format("{}", value));
 }
 
 // The same for one without a default.
 template <typename Number>
-CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value, const std::string& description,
-                        const Range<Number>& range = {}) {
-  const auto set = [name = long_name(names), range, &value](const std::string& text) { value = parse_number(name, text, range); };
+CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
+                        const std::string& description, const Range<Number>& range = {}) {
+  const auto set = [name = long_name(names), range, &value](const std::string& text) {
+    value = parse_number(name, text, range);
+  };
   return command.add_option_function<std::string>(names, set, description)->type_name("N");
 }
 
 // An option whose value is a size of at least one byte.
-CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value, const std::string& description);
+CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
+                      const std::string& description);
 
 // An option whose value has one of a few names. `value` may be an optional.
 template <typename Value, typename Choice>
-CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value, const std::vector<std::pair<std::string_view, Choice>>& choices,
+CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value,
+                        const std::vector<std::pair<std::string_view, Choice>>& choices,
                         const std::string& description) {
   const auto all = [choices](std::string_view separator) {
     std::string text;

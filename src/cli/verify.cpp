@@ -52,7 +52,8 @@ void verify_all(const Options& options) {
 
 void add_verify(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
   command->add_option("PATH", options->paths, "Model files or directories")->required();
   command->add_flag("--strict", options->strict, "Warnings fail, too");
   add_io_option(*command, options->read);

@@ -18,17 +18,20 @@ std::int16_t sign_extend(unsigned code, unsigned bits) {
 }
 
 std::int16_t decode_byte(const CodeFormat& format, unsigned byte) {
-  return format.is_unsigned ? static_cast<std::int16_t>(byte & static_cast<unsigned>(format.span())) : sign_extend(byte, format.bits);
+  return format.is_unsigned ? static_cast<std::int16_t>(byte & static_cast<unsigned>(format.span()))
+                            : sign_extend(byte, format.bits);
 }
 
 }  // namespace
 
 CodeFormat code_format(DType dtype, const Affine& affine) {
-  if (dtype != DType::qint8 && dtype != DType::qint4) throw Error(ErrorKind::internal, fmt::format("{} has no codes", to_string(dtype)));
+  if (dtype != DType::qint8 && dtype != DType::qint4)
+    throw Error(ErrorKind::internal, fmt::format("{} has no codes", to_string(dtype)));
   return {info(dtype).bits, affine.ranged(), dtype == DType::qint4 && affine.packed};
 }
 
-void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes, std::span<std::int16_t> codes) {
+void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,
+                  std::span<std::int16_t> codes) {
   if (!format.packed) {
     for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = decode_byte(format, std::to_integer<unsigned>(bytes[i]));
     return;
@@ -43,7 +46,8 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out) {
   if (affine.ranged()) {
     for (std::size_t i = 0; i < codes.size(); ++i) {
-      out[i] = static_cast<float>(static_cast<double>(affine.min) + static_cast<double>(codes[i]) * static_cast<double>(affine.delta));
+      out[i] = static_cast<float>(static_cast<double>(affine.min) +
+                                  static_cast<double>(codes[i]) * static_cast<double>(affine.delta));
     }
     return;
   }
@@ -54,7 +58,8 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
   if (format.bits == 8 || format.packed) return std::nullopt;
   const auto fits = [&](std::byte byte) {
     const auto code = std::to_integer<unsigned>(byte);
-    return format.is_unsigned ? code <= static_cast<unsigned>(format.span()) : sign_extend(code, 4) == sign_extend(code, 8);
+    return format.is_unsigned ? code <= static_cast<unsigned>(format.span())
+                              : sign_extend(code, 4) == sign_extend(code, 8);
   };
   const auto bad = std::ranges::find_if_not(bytes, fits);
   if (bad == bytes.end()) return std::nullopt;
@@ -62,7 +67,8 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 }
 
 std::string to_string(const BadCode& bad, std::uint64_t first) {
-  return fmt::format("element {}: the code {} does not fit 4 bits", first + bad.element, std::to_integer<unsigned>(bad.byte));
+  return fmt::format("element {}: the code {} does not fit 4 bits", first + bad.element,
+                     std::to_integer<unsigned>(bad.byte));
 }
 
 std::vector<std::string> problems_of(const Affine& affine) {
@@ -72,7 +78,8 @@ std::vector<std::string> problems_of(const Affine& affine) {
     problems.push_back(fmt::format("delta is {}, expected a finite number of at least 0", shown(affine.delta)));
   }
   if (!std::isfinite(affine.min) || !std::isfinite(affine.max)) {
-    problems.push_back(fmt::format("min and max are {} and {}, expected finite numbers", shown(affine.min), shown(affine.max)));
+    problems.push_back(
+        fmt::format("min and max are {} and {}, expected finite numbers", shown(affine.min), shown(affine.max)));
   }
   return problems;
 }

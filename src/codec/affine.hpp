@@ -30,12 +30,14 @@ struct CodeFormat {
 CodeFormat code_format(DType dtype, const Affine& affine);
 
 // Codes [first, first + codes.size()) from `bytes`, which begin with the byte that holds the first one.
-void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes, std::span<std::int16_t> codes);
+void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const std::byte> bytes,
+                  std::span<std::int16_t> codes);
 
 // Codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// Of codes that take a byte each where four bits would do, the first that does not fit: which it is, and the byte. None for other formats.
+// Of codes that take a byte each where four bits would do, the first that does not fit: which it is, and the byte. None
+// for other formats.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;

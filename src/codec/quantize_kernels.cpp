@@ -16,7 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// The least and greatest numbers of groups go into `ranges`; returns the largest magnitude of all. Requires: groups are whole vectors, and not empty.
+// The least and greatest numbers of groups go into `ranges`; returns the largest magnitude of all. Requires: groups are
+// whole vectors, and not empty.
 std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
   const Floats floats;
   const Words words;
@@ -48,7 +49,8 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
   return whole;
 }
 
-// What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of float32.
+// What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of
+// float32.
 struct Losses {
   hn::Vec<Floats> worst, errors, values;
 
@@ -86,7 +88,8 @@ struct Coder {
     const hn::Rebind<std::uint8_t, Floats> bytes;
     const auto number = hn::LoadU(Floats(), in);
 #if HWY_NATIVE_FMA
-    // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as all the rest.
+    // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as
+    // all the rest.
     const auto enormous = hn::Set(Floats(), 0x1p30F);  // is clamped in the end, but no infinity
     const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
     const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
@@ -108,13 +111,15 @@ struct Coder {
 };
 
 // Quantizes whole vectors; returns how many elements that were. The squares are in units of delta^2.
-std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes, QuantizationError& sums) {
+std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes,
+                           QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
   const Coder coder(delta, range);
   Losses losses;
   std::size_t i = 0;
   while (i + lanes <= count) {
-    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) coder.encode(in + i, codes + i, losses);
+    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes)
+      coder.encode(in + i, codes + i, losses);
     losses.move_squares_to(sums);
   }
   sums.values = i;
@@ -123,7 +128,8 @@ std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, cons
 }
 
 // Requires: groups are whole vectors.
-void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code, std::byte* codes, QuantizationError& sums) {
+void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::size_t size, int largest_code,
+                    std::byte* codes, QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
   Losses total;
   std::size_t vectors = 0;
@@ -155,7 +161,8 @@ std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count
   const hn::Rebind<float, decltype(doubles)> floats;
   const std::size_t lanes = hn::Lanes(doubles);
   auto worst = hn::Zero(floats);
-  auto errors0 = hn::Zero(doubles), errors1 = errors0, values0 = errors0, values1 = errors0;  // two of each, so that none waits for the one before
+  auto errors0 = hn::Zero(doubles), errors1 = errors0, values0 = errors0,
+       values1 = errors0;  // two of each, so that none waits for the one before
   const auto add = [&](std::size_t at, auto& errors, auto& values) HWY_ATTR {
     const auto number = hn::LoadU(floats, in + at);
     const auto lost = hn::Sub(number, hn::LoadU(floats, decoded + at));
@@ -188,10 +195,12 @@ std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* ou
   const std::size_t lanes = hn::Lanes(pairs);
   const auto nibble = hn::Set(pairs, 15);
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const auto both = hn::BitCast(pairs, hn::LoadU(hn::Repartition<std::uint8_t, decltype(pairs)>(), reinterpret_cast<const std::uint8_t*>(codes) + i));
+    const auto both = hn::BitCast(pairs, hn::LoadU(hn::Repartition<std::uint8_t, decltype(pairs)>(),
+                                                   reinterpret_cast<const std::uint8_t*>(codes) + i));
     const auto low = hn::And(both, nibble);
     const auto high = hn::ShiftLeft<4>(hn::And(hn::ShiftRight<8>(both), nibble));
-    hn::StoreU(hn::DemoteTo(bytes, hn::BitCast(hn::RebindToSigned<decltype(pairs)>(), hn::Or(low, high))), bytes, reinterpret_cast<std::uint8_t*>(out) + i / 2);
+    hn::StoreU(hn::DemoteTo(bytes, hn::BitCast(hn::RebindToSigned<decltype(pairs)>(), hn::Or(low, high))), bytes,
+               reinterpret_cast<std::uint8_t*>(out) + i / 2);
   }
 #else
   (void)codes, (void)count, (void)out;
@@ -217,11 +226,13 @@ HWY_EXPORT(MeasureLoss);
 constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
 
 // One number after the other: tails, and scales too small or whose reciprocal float32 does not hold.
-QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
+QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range,
+                                  std::byte* codes) {
   QuantizationError error;
   error.values = count;
   for (std::size_t i = 0; i < count; ++i) {
-    const float code = std::nearbyint(std::clamp(in[i] / delta, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
+    const float code =
+        std::nearbyint(std::clamp(in[i] / delta, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
     codes[i] = static_cast<std::byte>(static_cast<int>(code) + range.zero);
     const auto value = static_cast<double>(in[i]);
     const double lost = value - static_cast<double>(code * delta);
@@ -248,7 +259,8 @@ Extremes find_extremes(const float* in, std::size_t count) {
   return extremes;
 }
 
-QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes) {
+QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
+                                  std::byte* codes) {
   std::size_t done = 0;
   QuantizationError error;
   if (delta >= kLeastDelta && std::isnormal(1.0F / delta)) {
@@ -272,7 +284,8 @@ std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges) {
   return largest;
 }
 
-QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes) {
+QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
+                                         int largest_code, std::byte* codes) {
   QuantizationError error;
   const std::size_t size = in.size() / factors.size();
   if (HWY_DYNAMIC_DISPATCH(AreWholeVectors)(size)) {
@@ -281,7 +294,8 @@ QuantizationError quantize_groups_linear(std::span<const float> in, std::span<co
   }
   for (std::size_t g = 0; g < factors.size(); ++g) {
     const int zero = factors[g].zero;
-    error.merge(quantize_linear(in.data() + g * size, size, factors[g].factor, {-zero, largest_code - zero, zero}, codes + g * size));
+    error.merge(quantize_linear(in.data() + g * size, size, factors[g].factor, {-zero, largest_code - zero, zero},
+                                codes + g * size));
   }
   return error;
 }

@@ -11,8 +11,9 @@ namespace poise {
 
 // What the scale of a tensor depends on.
 struct Extremes {
-  std::uint32_t largest = 0;  // magnitude, as bits: they sort as the magnitudes do, and those that are not finite come last
-  float min;                  // of no meaning where something is not finite
+  std::uint32_t largest =
+      0;      // magnitude, as bits: they sort as the magnitudes do, and those that are not finite come last
+  float min;  // of no meaning where something is not finite
   float max;
 
   void merge(const Extremes& other);
@@ -28,9 +29,10 @@ struct CodeRange {
   int zero = 0;  // added to each in the end
 };
 
-// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: the low byte of that, one to a byte. Returns what
-// is lost. Requires: x are finite, delta > 0.
-QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes);
+// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: the low byte of that, one to a byte. Returns
+// what is lost. Requires: x are finite, delta > 0.
+QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
+                                  std::byte* codes);
 
 // The least and the greatest number of a group; of no meaning where something is not finite.
 struct Range {
@@ -49,14 +51,16 @@ struct GroupFactor {
 };
 
 // quantize_linear() of consecutive groups of one size, with lowest = -zero and highest = largest_code - zero.
-// Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is zero.
-QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors, int largest_code, std::byte* codes);
+// Requires: x are finite, factors are positive float16 numbers, in.size() is a multiple of factors.size(), neither is
+// zero.
+QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
+                                         int largest_code, std::byte* codes);
 
 // What is lost when numbers become others: differences in float32, squares and their sums in float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
-// Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero beside
-// it.
+// Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero
+// beside it.
 void pack_nibbles(const std::byte* codes, std::size_t count, std::byte* out);
 
 }  // namespace poise

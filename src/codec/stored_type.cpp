@@ -26,7 +26,10 @@ constexpr std::array<Spelling, 3> kSpellings = {{
 
 constexpr std::string_view kGroupName = "group";
 
-bool is_storable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::qint8 || dtype == DType::qint4; }
+bool is_storable(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::qint8 ||
+         dtype == DType::qint4;
+}
 
 // "4", "8", "4:64": what follows "group".
 std::optional<StoredType> groups_from_name(std::string_view name) {
@@ -41,7 +44,9 @@ std::optional<StoredType> groups_from_name(std::string_view name) {
 
 }  // namespace
 
-bool is_group_size(const Groups& groups) { return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMaxGroupSize; }
+bool is_group_size(const Groups& groups) {
+  return groups.size > 0 && groups.size % (32 / groups.bits) == 0 && groups.size <= kMaxGroupSize;
+}
 
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
   if (const BlockType* blocks = block_type_named(name)) {
@@ -75,7 +80,9 @@ void QuantizationError::merge(const QuantizationError& other) {
   squared_values += other.squared_values;
 }
 
-double QuantizationError::rms() const { return values == 0 ? 0 : std::sqrt(squared_error / static_cast<double>(values)); }
+double QuantizationError::rms() const {
+  return values == 0 ? 0 : std::sqrt(squared_error / static_cast<double>(values));
+}
 
 double QuantizationError::signal_to_noise_db() const {
   if (squared_error == 0) return std::numeric_limits<double>::infinity();

@@ -20,7 +20,8 @@ constexpr std::size_t kMaxConfigKeys = 1000;  // of a configuration that its fam
 
 std::string file_and_name(const Tensor& tensor) {
   for (const Part& part : tensor.parts) {
-    if (const auto at = part.blob->stored()) return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
+    if (const auto at = part.blob->stored())
+      return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
   }
   return tensor.name;
 }
@@ -28,13 +29,16 @@ std::string file_and_name(const Tensor& tensor) {
 void check_vocabulary(const Model& model, const Family& family, std::vector<std::string>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
-  if (const Tensor* embedding = find_weight(model, family, family.embedding); embedding != nullptr && embedding->shape.size() == 2) {
+  if (const Tensor* embedding = find_weight(model, family, family.embedding);
+      embedding != nullptr && embedding->shape.size() == 2) {
     if (vocabulary.size() > embedding->shape[0]) {
-      faults.push_back(fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding, embedding->shape[0]));
+      faults.push_back(fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding,
+                                   embedding->shape[0]));
     }
   }
   const auto check_id = [&](std::string_view field, std::int64_t id) {
-    if (id < -1 || id >= size) faults.push_back(fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size));
+    if (id < -1 || id >= size)
+      faults.push_back(fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size));
   };
   check_id("bos_id", vocabulary.bos_id);
   check_id("eos_id", vocabulary.eos_id);
@@ -54,7 +58,8 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
   config.vocab_size = rows_of_embedding(model, family);
   // Every layer has more than four tensors; this bounds the list below by what the file holds.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all", config.num_hidden_layers, model.size()));
+    faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all",
+                                 config.num_hidden_layers, model.size()));
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), form_of(model, family));
@@ -62,22 +67,24 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
       if (tensor == nullptr) {
-        add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name, to_string(expected.shape)));
-      } else if (tensor->shape != expected.shape) {
-        add_fault(faults, fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor), to_string(tensor->shape),
+        add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name,
                                       to_string(expected.shape)));
+      } else if (tensor->shape != expected.shape) {
+        add_fault(faults, fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor),
+                                      to_string(tensor->shape), to_string(expected.shape)));
       }
     }
   };
   // Layer by layer: a layer of many experts has many, and none of them need be there.
   check(family.tensors.before_layers(view));
-  for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer) check(family.tensors.of_layer(view, layer));
+  for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer)
+    check(family.tensors.of_layer(view, layer));
   check(family.tensors.after_layers(view));
   for (const Tensor& tensor : model.tensors()) {
     const auto layer = family.tensors.in_layer(table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
-      add_fault(faults,
-                fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor), layer->number, config.num_hidden_layers));
+      add_fault(faults, fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor),
+                                    layer->number, config.num_hidden_layers));
     }
   }
 }
@@ -100,7 +107,8 @@ std::vector<std::string> check_config(const Config& config) {
     faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxModelSize));
   if (!faults.empty()) return faults;
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}", config.num_attention_heads, config.num_key_value_heads));
+    faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}",
+                                 config.num_attention_heads, config.num_key_value_heads));
   }
   if (!std::isfinite(config.rope_theta) || config.rope_theta <= 0)
     faults.push_back(fmt::format("rope_theta is {}, expected a positive number", config.rope_theta));
@@ -113,7 +121,8 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
   std::vector<std::string> faults = check_config(view.config);
   // Families look for keys layer by layer.
   if (view.json.size() > kMaxConfigKeys)
-    faults.push_back(fmt::format("the configuration has {} keys, at most {} are allowed", view.json.size(), kMaxConfigKeys));
+    faults.push_back(
+        fmt::format("the configuration has {} keys, at most {} are allowed", view.json.size(), kMaxConfigKeys));
   if (!faults.empty() || family.faults == nullptr) return faults;
   try {
     return family.faults(view);
@@ -146,10 +155,12 @@ std::vector<std::string_view> unknown_weights(const Model& model) {
   const ConfigView view = model.config ? config_view(model) : ConfigView(none);
   std::vector<std::string_view> unknown;
   for (const Tensor& tensor : model.tensors()) {
-    const bool weight = std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
+    const bool weight =
+        std::ranges::any_of(family.prefixes, [&](std::string_view prefix) { return tensor.name.starts_with(prefix); });
     if (!weight || computed_tensor(family, tensor.name) != nullptr) continue;
     const std::string name = table_name(family, tensor.name);
-    if (name != family.output && !family.tensors.has(name, view)) unknown.push_back(tensor.name);  // one that is tied may be there, too
+    if (name != family.output && !family.tensors.has(name, view))
+      unknown.push_back(tensor.name);  // one that is tied may be there, too
   }
   return unknown;
 }
@@ -162,7 +173,8 @@ void throw_faults(const std::vector<std::string>& faults, const std::string& pat
   if (faults.empty()) return;
   if (faults.size() == 1) throw Error(ErrorKind::invalid_file, faults.front(), path);
   const std::string_view more = faults.size() == kMostFaults ? " or more" : "";
-  throw Error(ErrorKind::invalid_file, fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  ")), path);
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  ")), path);
 }
 
 }  // namespace poise

@@ -11,9 +11,9 @@
 
 namespace poise {
 
-// The disagreements of a model by what its family says, one sentence each, up to a thousand; empty when it can run. A model
-// without configuration or tensors has nothing to disagree about, and one whose config.json has it that there are others than Poise knows is
-// not asked for them.
+// The disagreements of a model by what its family says, one sentence each, up to a thousand; empty when it can run. A
+// model without configuration or tensors has nothing to disagree about, and one whose config.json has it that there are
+// others than Poise knows is not asked for them.
 std::vector<std::string> check_consistency(const Model& model);
 
 // What keeps the hyperparameters from describing any model: zero or negative sizes, heads that do not divide, and sizes
@@ -23,7 +23,8 @@ std::vector<std::string> check_config(const Config& config);
 // The same; and if there is nothing, what keeps them from describing a model of the family.
 std::vector<std::string> check_config(const ConfigView& view, const Family& family);
 
-// The weights that the model's family has no place for: passed over they would make the result wrong. Views of the tensors' names.
+// The weights that the model's family has no place for: passed over they would make the result wrong. Views of the
+// tensors' names.
 std::vector<std::string_view> unknown_weights(const Model& model);
 
 // Appends a fault, unless there are more already than anyone would read.

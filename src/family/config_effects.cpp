@@ -12,7 +12,8 @@
 namespace poise {
 namespace {
 
-// Each says whether a value, which is not null, leaves the computation alone. `config` is null where the family is not known.
+// Each says whether a value, which is not null, leaves the computation alone. `config` is null where the family is not
+// known.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
 bool is_number(const Value& value, double number) {
@@ -29,7 +30,9 @@ bool is_zero(const Value& value, const Config*) { return is_number(value, 0); }
 bool is_one(const Value& value, const Config*) { return is_number(value, 1); }
 bool is_silu(const Value& value, const Config*) { return value == Value("silu") || value == Value("swish"); }
 bool is_rope(const Value& value, const Config*) { return value == Value("rope") || value == Value("rotary"); }
-bool is_head_dim(const Value& value, const Config* config) { return config != nullptr && is_number(value, static_cast<double>(config->head_dim)); }
+bool is_head_dim(const Value& value, const Config* config) {
+  return config != nullptr && is_number(value, static_cast<double>(config->head_dim));
+}
 
 bool has_window(const Config* config) { return config != nullptr && config->sliding_window > 0; }
 bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
@@ -168,7 +171,9 @@ bool is_followed(const Effect& effect, const Value& value, const Model& model) {
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
-std::string sentence(const Effect& effect, const Value& value) { return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only); }
+std::string sentence(const Effect& effect, const Value& value) {
+  return fmt::format("{} is {}, only {} is supported", effect.key, shown(value), effect.only);
+}
 
 }  // namespace
 
@@ -200,7 +205,9 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 
 bool has_other_tensors(const Model& model) {
   bool found = other_text_model(model).has_value();
-  visit_effects(model, [&](const Effect& effect, const Value& value, bool) { found = found || (effect.tensors && !is_followed(effect, value, model)); });
+  visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
+    found = found || (effect.tensors && !is_followed(effect, value, model));
+  });
   return found;
 }
 

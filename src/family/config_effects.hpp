@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// One sentence for each such key whose value is not the harmless one: "partial_rotary_factor is 0.5, only 1 is supported". Empty for a
-// model whose configuration Poise follows to the letter.
+// One sentence for each such key whose value is not the harmless one: "partial_rotary_factor is 0.5, only 1 is
+// supported". Empty for a model whose configuration Poise follows to the letter.
 std::vector<std::string> effects_not_followed(const Model& model);
 
 // The same for the keys beside the hyperparameters of Config: what a format that holds no other keys would lose.

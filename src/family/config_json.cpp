@@ -54,7 +54,8 @@ Attributes config_to_attributes(const Config& config, const std::string& model_t
   map.set("head_dim", config.head_dim);
   map.set("vocab_size", config.vocab_size);
   map.set("sliding_window", config.sliding_window > 0 ? Value(config.sliding_window) : Value());
-  if (const std::string_view key = family_of(model_type).window_switch; config.sliding_window > 0 && !key.empty()) map.set(std::string(key), true);
+  if (const std::string_view key = family_of(model_type).window_switch; config.sliding_window > 0 && !key.empty())
+    map.set(std::string(key), true);
   map.set("rope_theta", shortest(config.rope_theta));
   map.set("rms_norm_eps", shortest(config.rms_norm_eps));
   map.set("initializer_range", shortest(config.initializer_range));

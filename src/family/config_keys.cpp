@@ -11,9 +11,11 @@ namespace poise {
 std::optional<std::int64_t> ConfigKeys::integer(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT32_MAX) return static_cast<std::int64_t>(*number);
+  if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT32_MAX)
+    return static_cast<std::int64_t>(*number);
   if (const auto* number = value->get_if<std::int64_t>(); number != nullptr && *number >= INT32_MIN) return *number;
-  if (const auto* number = value->get_if<double>(); number != nullptr && *number == std::floor(*number) && std::abs(*number) <= INT32_MAX) {
+  if (const auto* number = value->get_if<double>();
+      number != nullptr && *number == std::floor(*number) && std::abs(*number) <= INT32_MAX) {
     return static_cast<std::int64_t>(*number);
   }
   fail(key, "expected an integer of 32 bits");

@@ -1,5 +1,5 @@
-// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, the keys of config.json, and which of several forms
-// its weights have.
+// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, the keys of config.json,
+// and which of several forms its weights have.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,10 @@ namespace poise {
 class ConfigView {
  public:
   // Without keys every one of them has its default.
-  ConfigView(const Config& its) : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
-  ConfigView(const Config& its, const Attributes& keys_of_json, std::size_t its_form = 0) : config(its), json(keys_of_json), form(its_form) {}
+  ConfigView(const Config& its)
+      : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
+  ConfigView(const Config& its, const Attributes& keys_of_json, std::size_t its_form = 0)
+      : config(its), json(keys_of_json), form(its_form) {}
 
   ConfigKeys keys() const { return {json, no_path()}; }
 

@@ -18,8 +18,12 @@ struct ActivationName {
   ActivationKind kind;
 };
 constexpr ActivationName kActivations[] = {
-    {"silu", ActivationKind::silu},          {"swish", ActivationKind::silu},          {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
-    {"gelu_new", ActivationKind::gelu_tanh}, {"gelu_tanh", ActivationKind::gelu_tanh}, {"gelu", ActivationKind::gelu},
+    {"silu", ActivationKind::silu},
+    {"swish", ActivationKind::silu},
+    {"gelu_pytorch_tanh", ActivationKind::gelu_tanh},
+    {"gelu_new", ActivationKind::gelu_tanh},
+    {"gelu_tanh", ActivationKind::gelu_tanh},
+    {"gelu", ActivationKind::gelu},
     {"relu", ActivationKind::relu},
 };
 
@@ -37,9 +41,12 @@ DecoderPlan plan_of_sizes(const Config& config) {
 }  // namespace
 
 Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
-  const auto size = [&](std::string_view key, std::int64_t usual) { return usual == 0 ? keys.required(key) : keys.integer(key).value_or(usual); };
+  const auto size = [&](std::string_view key, std::int64_t usual) {
+    return usual == 0 ? keys.required(key) : keys.integer(key).value_or(usual);
+  };
   Config config;
-  config.hidden_act = keys.text(defaults.hidden_act_key).value_or(keys.text("hidden_act").value_or(std::string(defaults.hidden_act)));
+  config.hidden_act =
+      keys.text(defaults.hidden_act_key).value_or(keys.text("hidden_act").value_or(std::string(defaults.hidden_act)));
   config.tie_word_embeddings = keys.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_size = size("hidden_size", defaults.hidden_size);
   config.intermediate_size = size("intermediate_size", defaults.intermediate_size);
@@ -47,14 +54,18 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
   config.num_attention_heads = size("num_attention_heads", defaults.num_attention_heads);
   config.num_hidden_layers = size("num_hidden_layers", defaults.num_hidden_layers);
   const std::int64_t heads = config.num_attention_heads;
-  config.num_key_value_heads = keys.integer("num_key_value_heads").value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
+  config.num_key_value_heads = keys.integer("num_key_value_heads")
+                                   .value_or(defaults.num_key_value_heads > 0 ? defaults.num_key_value_heads : heads);
   config.vocab_size = keys.integer("vocab_size").value_or(0);
   config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
-  if (keys.absent("sliding_window")) config.sliding_window = defaults.sliding_window;  // null means none; only absence means the default
+  if (keys.absent("sliding_window"))
+    config.sliding_window = defaults.sliding_window;  // null means none; only absence means the default
   config.rope_theta = keys.rope_theta(defaults.rope_theta);
   config.rms_norm_eps = keys.number("rms_norm_eps").value_or(defaults.rms_norm_eps);
   config.initializer_range = keys.number("initializer_range").value_or(0.02F);
-  const std::int64_t usual_head = defaults.head_dim > 0 ? defaults.head_dim : heads > 0 ? config.hidden_size / heads : 0;
+  const std::int64_t usual_head = defaults.head_dim > 0 ? defaults.head_dim
+                                  : heads > 0           ? config.hidden_size / heads
+                                                        : 0;
   config.head_dim = keys.integer("head_dim").value_or(usual_head);
   return config;
 }
@@ -62,7 +73,9 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
 bool has_attention_bias(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(false); }
 bool has_mlp_bias(const ConfigView& view) { return view.keys().boolean("mlp_bias").value_or(false); }
 
-std::vector<Linear> qkv_plan(bool bias) { return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}}; }
+std::vector<Linear> qkv_plan(bool bias) {
+  return {{"self_attn.q_proj", bias}, {"self_attn.k_proj", bias}, {"self_attn.v_proj", bias}};
+}
 
 DecoderPlan gpt_plan(const Config& config) {
   DecoderPlan plan = plan_of_sizes(config);
@@ -102,7 +115,8 @@ ActivationKind activation_named(std::string_view name) {
   throw Error(ErrorKind::unsupported, fmt::format("the activation \"{}\" is not supported", name), {});
 }
 
-std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
+std::vector<bool> sliding_layers(const ConfigView& view,
+                                 bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
   const std::int64_t layers = view.config.num_hidden_layers;
   std::vector<bool> sliding(as_size(layers));
   const Value::Array* types = view.keys().list("layer_types");
@@ -111,14 +125,18 @@ std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(cons
     return sliding;
   }
   if (types->size() != sliding.size()) {
-    throw Error(ErrorKind::invalid_file, fmt::format("layer_types has {} layers, num_hidden_layers is {}", types->size(), layers), {});
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("layer_types has {} layers, num_hidden_layers is {}", types->size(), layers), {});
   }
   for (std::size_t layer = 0; layer < sliding.size(); ++layer) {
     const Value& type = (*types)[layer];
     sliding[layer] = type == Value("sliding_attention");
     if (!sliding[layer] && !(type == Value("full_attention"))) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("layer_types: layer {} is {}, only \"full_attention\" and \"sliding_attention\" are supported", layer, to_json(type)), {});
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("layer_types: layer {} is {}, only \"full_attention\" and \"sliding_attention\" are supported",
+                      layer, to_json(type)),
+          {});
     }
   }
   return sliding;
@@ -127,7 +145,8 @@ std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(cons
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding) {
   const std::size_t window = as_size(view.config.sliding_window);
   for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
-    if (sliding[layer] && window == 0) throw Error(ErrorKind::invalid_file, "layers look back a window, but there is no sliding_window", {});
+    if (sliding[layer] && window == 0)
+      throw Error(ErrorKind::invalid_file, "layers look back a window, but there is no sliding_window", {});
     plan.layers[layer].window = sliding[layer] ? window : 0;
   }
 }

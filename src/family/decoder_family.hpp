@@ -1,5 +1,5 @@
-// What most decoders of transformers share, as Llama has it: keys of config.json, names and shapes of tensors, and how they compute.
-// A family's file says where it differs.
+// What most decoders of transformers share, as Llama has it: keys of config.json, names and shapes of tensors, and how
+// they compute. A family's file says where it differs.
 #pragma once
 
 #include <array>
@@ -20,13 +20,16 @@ inline constexpr std::string_view kDecoderEmbedding = "model.embed_tokens.weight
 inline constexpr std::string_view kDecoderOutput = "lm_head.weight";
 inline constexpr std::string_view kDecoderLayers = "model.layers.";
 inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "layers.", "lm_head."};
-inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {{{"model.", ""}}};  // of a decoder that was saved without its output
+inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {
+    {{"model.", ""}}};  // of a decoder that was saved without its output
 
 // Of the text model of a directory that sees or hears, too.
 inline constexpr std::string_view kTextConfig = "text_config";
-inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.", "lm_head."};
-inline constexpr std::array<NameBeginning, 3> kTextSpellings = {
-    {{"model.", "language_model.model."}, {"model.", "model.language_model."}, {"lm_head.", "language_model.lm_head."}}};
+inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.",
+                                                                  "lm_head."};
+inline constexpr std::array<NameBeginning, 3> kTextSpellings = {{{"model.", "language_model.model."},
+                                                                 {"model.", "model.language_model."},
+                                                                 {"lm_head.", "language_model.lm_head."}}};
 inline constexpr std::array<ComputedTensor, 1> kDecoderComputed = {{{".rotary_emb.inv_freq", "rope_theta"}}};
 
 // Defaults of config.json's keys; 0 of a size that must be there.
@@ -49,7 +52,8 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
 
 inline bool has_own_output(const ConfigView& view) { return !view.config.tie_word_embeddings; }
 
-inline constexpr std::array kDecoderFirst = std::to_array<TensorRow>({{kDecoderEmbedding, {axis::vocabulary, axis::hidden}}});
+inline constexpr std::array kDecoderFirst =
+    std::to_array<TensorRow>({{kDecoderEmbedding, {axis::vocabulary, axis::hidden}}});
 inline constexpr std::array kDecoderLast = std::to_array<TensorRow>({
     {"model.norm.weight", {axis::hidden}},
     {kDecoderOutput, {axis::vocabulary, axis::hidden}, has_own_output},
@@ -65,19 +69,25 @@ inline constexpr std::array kHeadNorms = std::to_array<TensorRow>({
     {"self_attn.q_norm.weight", {axis::head}},
     {"self_attn.k_norm.weight", {axis::head}},
 });
-inline constexpr std::array kPostAttentionNorm = std::to_array<TensorRow>({{"post_attention_layernorm.weight", {axis::hidden}}});
+inline constexpr std::array kPostAttentionNorm =
+    std::to_array<TensorRow>({{"post_attention_layernorm.weight", {axis::hidden}}});
 inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.gate_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
 constexpr std::array<TensorRow, 3> qkv_biases(Needed needed) {
-  return {
-      {{"self_attn.q_proj.bias", {axis::queries}, needed}, {"self_attn.k_proj.bias", {axis::keys}, needed}, {"self_attn.v_proj.bias", {axis::keys}, needed}}};
+  return {{{"self_attn.q_proj.bias", {axis::queries}, needed},
+           {"self_attn.k_proj.bias", {axis::keys}, needed},
+           {"self_attn.v_proj.bias", {axis::keys}, needed}}};
 }
-constexpr std::array<TensorRow, 1> o_bias(Needed needed) { return {{{"self_attn.o_proj.bias", {axis::hidden}, needed}}}; }
+constexpr std::array<TensorRow, 1> o_bias(Needed needed) {
+  return {{{"self_attn.o_proj.bias", {axis::hidden}, needed}}};
+}
 constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
-  return {{{"mlp.gate_proj.bias", {axis::inner}, needed}, {"mlp.up_proj.bias", {axis::inner}, needed}, {"mlp.down_proj.bias", {axis::hidden}, needed}}};
+  return {{{"mlp.gate_proj.bias", {axis::inner}, needed},
+           {"mlp.up_proj.bias", {axis::inner}, needed},
+           {"mlp.down_proj.bias", {axis::hidden}, needed}}};
 }
 
 constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
@@ -101,11 +111,12 @@ constexpr Family decoder_family(Family its) {
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
-// Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration. Biases as the
-// two keys say.
+// Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration.
+// Biases as the two keys say.
 DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
-// GPT's, to be completed with the names of modules: layer norms, no rotary embeddings, matrices [in, out], nothing gated.
+// GPT's, to be completed with the names of modules: layer norms, no rotary embeddings, matrices [in, out], nothing
+// gated.
 DecoderPlan gpt_plan(const Config& config);
 
 // Plans of q, k and v with one bias or none.
@@ -114,9 +125,10 @@ std::vector<Linear> qkv_plan(bool bias);
 // The activation of a name in config.json. Throws unsupported for one that is not known.
 ActivationKind activation_named(std::string_view name);
 
-// The layers that look back a window only, as layer_types says; where it says nothing, those that `by_default` tells. Throws invalid_file for a
-// list of another length, and unsupported for other types.
-std::vector<bool> sliding_layers(const ConfigView& view, bool (*by_default)(const ConfigView& view, std::int64_t layer));
+// The layers that look back a window only, as layer_types says; where it says nothing, those that `by_default` tells.
+// Throws invalid_file for a list of another length, and unsupported for other types.
+std::vector<bool> sliding_layers(const ConfigView& view,
+                                 bool (*by_default)(const ConfigView& view, std::int64_t layer));
 
 // Gives these layers the window, and all others none. Throws invalid_file where there are some and no window.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);

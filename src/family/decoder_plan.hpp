@@ -5,9 +5,11 @@
 //   x += post_norm(o(attention(rope(q_norm(q(n))), rope(k_norm(k(n))), v(n))))   with n = norm(x)
 //   x += post_norm(down(activation(gate(m)) * up(m)))                            with m = norm(x)
 //
-// and in the end logits = soft_cap(output(norm(x)) * logit_scale). What a family does not have is empty, or changes nothing.
+// and in the end logits = soft_cap(output(norm(x)) * logit_scale). What a family does not have is empty, or changes
+// nothing.
 //
-// Names are those of modules: a module has the tensors NAME.weight and, if it has one, NAME.bias. Names of a layer's follow its number.
+// Names are those of modules: a module has the tensors NAME.weight and, if it has one, NAME.bias. Names of a layer's
+// follow its number.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +59,9 @@ struct ExpertsPlan {
   std::size_t used = 0;  // by a token: those with the best scores
   Linear router;
   bool normalized = true;  // the weights of those used add up to one
-  // Expert 7 has the modules LIST.7.GATE, ..., with biases or without; or all are in one tensor LIST.GATE [count, in, out], with the numbers of gate
-  // and up by turns, and biases LIST.GATE_bias; or the same in two, LIST.GATE_blocks and LIST.GATE_scales, [out, in] (gpt_oss_experts.hpp).
+  // Expert 7 has the modules LIST.7.GATE, ..., with biases or without; or all are in one tensor LIST.GATE [count, in,
+  // out], with the numbers of gate and up by turns, and biases LIST.GATE_bias; or the same in two, LIST.GATE_blocks and
+  // LIST.GATE_scales, [out, in] (gpt_oss_experts.hpp).
   ExpertsStored stored = ExpertsStored::each;
   bool bias = false;
   std::string_view list;
@@ -119,7 +122,8 @@ struct DecoderPlan {
   std::optional<ExpertsPlan> experts = {};  // of the layers that have them
 
   std::vector<RopePlan> ropes;
-  // Tensor: what the frequencies are divided by, in models that have it. Files of llama.cpp have it in place of rope_scaling.
+  // Tensor: what the frequencies are divided by, in models that have it. Files of llama.cpp have it in place of
+  // rope_scaling.
   std::string_view rope_divisors = {};
   std::vector<LayerPlan> layers;
 

@@ -17,9 +17,10 @@
 namespace poise {
 namespace {
 
-constexpr std::array kFamilies = std::to_array<const Family*>({&kMistralFamily, &kMistral3Family, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family,
-                                                               &kQwen3MoeFamily, &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family,
-                                                               &kPhi3Family, &kOlmo2Family, &kSmolLm3Family, &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
+constexpr std::array kFamilies = std::to_array<const Family*>(
+    {&kMistralFamily, &kMistral3Family, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family, &kQwen3MoeFamily,
+     &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family, &kPhi3Family, &kOlmo2Family, &kSmolLm3Family,
+     &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
 
 }  // namespace
 
@@ -85,12 +86,14 @@ std::string table_name(const Family& family, std::string_view name) {
 
 std::string known_model_types() {
   std::string text(kFamilies.front()->model_type);
-  for (std::size_t i = 1; i < kFamilies.size(); ++i) text.append(i + 1 == kFamilies.size() ? " and " : ", ").append(kFamilies[i]->model_type);
+  for (std::size_t i = 1; i < kFamilies.size(); ++i)
+    text.append(i + 1 == kFamilies.size() ? " and " : ", ").append(kFamilies[i]->model_type);
   return text;
 }
 
 const ComputedTensor* computed_tensor(const Family& family, std::string_view name) {
-  const auto found = std::ranges::find_if(family.computed, [&](const ComputedTensor& row) { return name.ends_with(row.ending); });
+  const auto found =
+      std::ranges::find_if(family.computed, [&](const ComputedTensor& row) { return name.ends_with(row.ending); });
   return found == family.computed.end() ? nullptr : &*found;
 }
 

@@ -28,11 +28,13 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
 // The table's spelling of a tensor's name; the name itself where the table does not have it.
 std::string table_name(const Family& family, std::string_view name);
 
-// The output matrix of a model whose configuration makes the embedding that, too: nothing multiplies with it. Null: there is none.
+// The output matrix of a model whose configuration makes the embedding that, too: nothing multiplies with it. Null:
+// there is none.
 const Tensor* unused_output(const Model& model);
 inline constexpr std::string_view kUnusedOutput = "tie_word_embeddings makes it the embedding";
 
-// Which of its family's forms a model's weights have: 0 for the first, and one more than the place in Family::forms for others.
+// Which of its family's forms a model's weights have: 0 for the first, and one more than the place in Family::forms for
+// others.
 std::size_t form_of(const Model& model, const Family& family);
 // Family::reformed() of the model's family. Nothing where that has one form.
 std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers);

@@ -52,14 +52,16 @@ struct Family {
   // The object of config.json with all of its keys; empty: config.json itself.
   std::string_view nested = {};
   std::string_view text_type = {};  // the model_type of what that object describes alone
-  // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null: nothing.
+  // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null:
+  // nothing.
   std::vector<std::string> (*faults)(const ConfigView& view) = nullptr;
   // How it computes. Throws unsupported or invalid_file, with no path, for what Poise cannot run. Requires: no faults.
   DecoderPlan (*plan)(const ConfigView& view);
   // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
-  bool has_dropout = false;             // config.json always has the key
-  std::string_view window_switch = {};  // the key without which, and true, sliding_window does not count; empty: it always does
+  bool has_dropout = false;  // config.json always has the key
+  std::string_view window_switch =
+      {};  // the key without which, and true, sliding_window does not count; empty: it always does
 
   // Its tensors. Those that begin with a prefix are weights: one that the table does not have makes it another model.
   TensorTable tensors;
@@ -69,11 +71,12 @@ struct Family {
   std::string_view embedding = {};  // its rows are tokens
   std::string_view output = {};     // makes scores; where embeddings are tied, the embedding does
 
-  // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form has.
+  // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form
+  // has.
   std::span<const std::string_view> forms = {};
-  // The model in the form that its reader takes, by views that compute when they are read. With `numbers`, codes that several tensors hold become
-  // numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors are not what the form says, and unsupported for a text model that is
-  // another than the family's.
+  // The model in the form that its reader takes, by views that compute when they are read. With `numbers`, codes that
+  // several tensors hold become numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors
+  // are not what the form says, and unsupported for a text model that is another than the family's.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
   // The quant_method of a quantization_config that it follows; empty: none.
   std::string_view quantization = {};

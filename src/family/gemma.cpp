@@ -1,10 +1,11 @@
-// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply with 1 + weight, the embedding is times
-// the root of hidden_size and tied to the output, the activation is gelu by tanh, and:
+// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply with
+// 1 + weight, the embedding is times the root of hidden_size and tied to the output, the activation is gelu by tanh,
+// and:
 //
-//   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores' scale is
-//             1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
-//   Gemma 3   the same but for the caps; each head of q and k is normed; five of six layers look back a window, and turn by rope_local_base_freq
-//             without scaling
+//   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores'
+//             scale is 1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
+//   Gemma 3   the same but for the caps; each head of q and k is normed; five of six layers look back a window, and
+//             turn by rope_local_base_freq without scaling
 #include "family/gemma.hpp"
 
 #include <algorithm>
@@ -84,8 +85,10 @@ DecoderPlan gemma_plan(const ConfigView& view) {
 
 float number_from(const ConfigView& view, std::string_view key, float by_default, bool may_be_none) {
   const ConfigKeys keys = view.keys();
-  const float number = keys.number(key).value_or(keys.absent(key) || !may_be_none ? by_default : 0.0F);  // null means none
-  if (number < 0 || (number == 0 && !may_be_none)) throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
+  const float number =
+      keys.number(key).value_or(keys.absent(key) || !may_be_none ? by_default : 0.0F);  // null means none
+  if (number < 0 || (number == 0 && !may_be_none))
+    throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
   return number;
 }
 
@@ -128,7 +131,8 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes others = Attributes::from_unique(std::move(entries));
   DecoderPlan plan = gemma_plan({view.config, others});
   if (full != nullptr) plan.ropes.front() = rope_plan(view, full, {.theta = view.config.rope_theta});
-  const float local_theta = theta_in(view.keys(), "sliding_attention", number_from(view, "rope_local_base_freq", 10000, false));
+  const float local_theta =
+      theta_in(view.keys(), "sliding_attention", number_from(view, "rope_local_base_freq", 10000, false));
   plan.ropes.push_back(rope_plan(view, local, {.theta = local_theta}));
   plan.rope_divisors = {};
   set_gemma2(plan, view, 0, 0);
@@ -143,11 +147,13 @@ constexpr std::array kFeedForwardNorms = std::to_array<TensorRow>({
     {"pre_feedforward_layernorm.weight", {axis::hidden}},
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
-constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
+constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
+                                          o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows);
 constexpr std::array kGemma2Layer = joined(kGemmaLayer, kFeedForwardNorms);
 constexpr std::array kGemma3Layer = joined(kGemma2Layer, kHeadNorms);
 
-constexpr std::array<std::string_view, 5> kFollowedByGemma = {"hidden_act", "hidden_activation", "rope_scaling", "rope_parameters", "attention_bias"};
+constexpr std::array<std::string_view, 5> kFollowedByGemma = {"hidden_act", "hidden_activation", "rope_scaling",
+                                                              "rope_parameters", "attention_bias"};
 constexpr std::array<std::string_view, 9> kFollowedByGemma2 = {
     "hidden_act",  "hidden_activation",     "rope_scaling",           "rope_parameters",        "attention_bias",
     "layer_types", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"};

@@ -1,5 +1,6 @@
-// Keys and defaults: GPT2Config of transformers. Positions are learned, norms are layer norms with a bias, matrices are [in, out], q, k and v columns of one
-// of them, the feed-forward network is not gated, and the embedding is tied to the output.
+// Keys and defaults: GPT2Config of transformers. Positions are learned, norms are layer norms with a bias, matrices are
+// [in, out], q, k and v columns of one of them, the feed-forward network is not gated, and the embedding is tied to the
+// output.
 //
 // A configuration that Poise wrote has its hyperparameters by the names that other families have.
 #include "family/gpt2.hpp"
@@ -41,7 +42,8 @@ Config read_config(const ConfigKeys& keys) {
 std::vector<std::string> faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;
-  if (config.num_key_value_heads != config.num_attention_heads || config.head_dim * config.num_attention_heads != config.hidden_size) {
+  if (config.num_key_value_heads != config.num_attention_heads ||
+      config.head_dim * config.num_attention_heads != config.hidden_size) {
     faults.emplace_back("a GPT-2 has as many heads of keys as of queries, which divide hidden_size");
   }
   return faults;
@@ -66,7 +68,8 @@ DecoderPlan plan(const ConfigView& view) {
 
 std::uint64_t queries_keys_values(const ConfigView& view) { return 3 * axis::hidden(view); }
 
-constexpr std::array kFirst = std::to_array<TensorRow>({{kEmbedding, {axis::vocabulary, axis::hidden}}, {kPositions, {axis::positions, axis::hidden}}});
+constexpr std::array kFirst = std::to_array<TensorRow>(
+    {{kEmbedding, {axis::vocabulary, axis::hidden}}, {kPositions, {axis::positions, axis::hidden}}});
 constexpr std::array kLayer = std::to_array<TensorRow>({
     {"ln_1.weight", {axis::hidden}},
     {"ln_1.bias", {axis::hidden}},
@@ -90,7 +93,8 @@ constexpr std::array kLast = std::to_array<TensorRow>({
 constexpr std::array<std::string_view, 1> kFollowed = {"hidden_act"};
 constexpr std::array<std::string_view, 6> kPrefixes = {"transformer.", "h.", "wte.", "wpe.", "ln_f.", "lm_head."};
 constexpr std::array<NameBeginning, 1> kSpellings = {{{"transformer.", ""}}};
-constexpr std::array<ComputedTensor, 2> kComputed = {{{".attn.bias", "n_positions"}, {".attn.masked_bias", "n_positions"}}};
+constexpr std::array<ComputedTensor, 2> kComputed = {
+    {{".attn.bias", "n_positions"}, {".attn.masked_bias", "n_positions"}}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that takes its part of the attention and has
-// no value; every other layer looks back a window; and each token chooses num_experts_per_tok of num_local_experts, whose activation is clamped.
-// gpt_oss_experts.hpp says how these are stored.
+// Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that
+// takes its part of the attention and has no value; every other layer looks back a window; and each token chooses
+// num_experts_per_tok of num_local_experts, whose activation is clamped. gpt_oss_experts.hpp says how these are stored.
 #include "family/gpt_oss.hpp"
 
 #include <array>
@@ -19,8 +19,12 @@ constexpr float kGain = 1.702F;
 constexpr float kLimit = 7.0F;
 
 Config read_config(const ConfigKeys& keys) {
-  return read_decoder_config(
-      keys, {.num_key_value_heads = 8, .head_dim = 64, .max_position_embeddings = 131072, .sliding_window = 128, .rope_theta = 150000, .rms_norm_eps = 1e-5F});
+  return read_decoder_config(keys, {.num_key_value_heads = 8,
+                                    .head_dim = 64,
+                                    .max_position_embeddings = 131072,
+                                    .sliding_window = 128,
+                                    .rope_theta = 150000,
+                                    .rms_norm_eps = 1e-5F});
 }
 
 bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
@@ -33,17 +37,19 @@ bool is_separate(const ConfigView& view) { return has_form(view, GptOssForm::sep
 bool is_together(const ConfigView& view) { return !is_separate(view); }
 
 std::vector<std::string> faults(const ConfigView& view) {
-  std::vector<std::string> faults = size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+  std::vector<std::string> faults = size_faults(
+      view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
   if (is_packed(view) && (view.config.hidden_size % 32 != 0 || view.config.intermediate_size % 32 != 0)) {
-    faults.push_back(
-        fmt::format("hidden_size {} and intermediate_size {}: MXFP4 has blocks of 32 numbers", view.config.hidden_size, view.config.intermediate_size));
+    faults.push_back(fmt::format("hidden_size {} and intermediate_size {}: MXFP4 has blocks of 32 numbers",
+                                 view.config.hidden_size, view.config.intermediate_size));
   }
   return faults;
 }
 
 void require(const ConfigView& view, std::string_view key, float supported) {
   const float found = view.keys().number(key).value_or(supported);
-  if (found != supported) throw Error(ErrorKind::unsupported, fmt::format("{} is {}, only {} is supported", key, found, supported), {});
+  if (found != supported)
+    throw Error(ErrorKind::unsupported, fmt::format("{} is {}, only {} is supported", key, found, supported), {});
 }
 
 DecoderPlan plan(const ConfigView& view) {
@@ -65,7 +71,8 @@ DecoderPlan plan(const ConfigView& view) {
                   .gate = is_separate(view) ? "gate_proj" : "gate_up_proj",
                   .up = "up_proj",
                   .down = "down_proj"};
-  if (rope_scaling(view) == nullptr) throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
+  if (rope_scaling(view) == nullptr)
+    throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
   set_windows(plan, view, sliding_layers(view, is_even));
   for (LayerPlan& layer : plan.layers) layer.experts = true;
   return plan;
@@ -78,7 +85,8 @@ std::uint64_t inner_blocks(const ConfigView& view) { return axis::inner(view) / 
 std::uint64_t block_bytes(const ConfigView&) { return 16; }
 
 // Of packed experts, and of separate ones.
-constexpr std::array<std::string_view, 2> kForms = {"model.layers.0.mlp.experts.gate_up_proj_blocks", "model.layers.0.mlp.experts.0.gate_proj.weight"};
+constexpr std::array<std::string_view, 2> kForms = {"model.layers.0.mlp.experts.gate_up_proj_blocks",
+                                                    "model.layers.0.mlp.experts.0.gate_proj.weight"};
 
 constexpr std::array kRest = std::to_array<TensorRow>({
     {"self_attn.sinks", {axis::heads}},
@@ -102,7 +110,8 @@ constexpr std::array kRest = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
-constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias", "layer_types", "num_local_experts"};
+constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias",
+                                                       "layer_types", "num_local_experts"};
 
 }  // namespace
 

@@ -30,7 +30,8 @@ constexpr std::string_view kQuantization = "quantization_config";
 
 // What the published directories say of their experts.
 Value quantization() {
-  return Attributes{{"modules_to_not_convert", Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
+  return Attributes{{"modules_to_not_convert", Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router",
+                                                            "model.embed_tokens", "lm_head"}},
                     {"quant_method", "mxfp4"}};
 }
 
@@ -39,7 +40,8 @@ Value quantization() {
 }
 
 void require_rank(const Tensor& tensor, std::size_t rank) {
-  if (tensor.shape.size() != rank) fail(tensor, fmt::format("its shape is {}, expected {} dimensions", to_string(tensor.shape), rank));
+  if (tensor.shape.size() != rank)
+    fail(tensor, fmt::format("its shape is {}, expected {} dimensions", to_string(tensor.shape), rank));
 }
 
 // Numbers of a dense tensor or of one that is made so, and where they are.
@@ -48,19 +50,25 @@ struct Numbers {
   unsigned item;  // bytes
   BlobPtr data;
 
-  explicit Numbers(const Tensor& tensor) : Numbers(tensor, has_float_elements(tensor) ? element_type(tensor) : DType::unknown) {}
+  explicit Numbers(const Tensor& tensor)
+      : Numbers(tensor, has_float_elements(tensor) ? element_type(tensor) : DType::unknown) {}
   Numbers(const Tensor& tensor, DType type) : dtype(type), item(info(type).bits / 8) {
-    if (!has_float_elements(tensor)) fail(tensor, fmt::format("it is stored as {}, expected numbers", storage_name(tensor)));
-    data = dtype == element_type(tensor) ? BlobPtr(make_dense_tensor(tensor).require("data").blob) : dense_blob(tensor, dtype);
+    if (!has_float_elements(tensor))
+      fail(tensor, fmt::format("it is stored as {}, expected numbers", storage_name(tensor)));
+    data = dtype == element_type(tensor) ? BlobPtr(make_dense_tensor(tensor).require("data").blob)
+                                         : dense_blob(tensor, dtype);
   }
   Numbers(DType type, BlobPtr blob) : dtype(type), item(info(type).bits / 8), data(std::move(blob)) {}
 
   // Strides and offset count elements.
-  Tensor strided(std::string name, const Shape& shape, std::vector<std::uint64_t> strides, std::uint64_t offset = 0) const {
+  Tensor strided(std::string name, const Shape& shape, std::vector<std::uint64_t> strides,
+                 std::uint64_t offset = 0) const {
     std::vector<std::int64_t> bytes;
     for (const std::uint64_t stride : strides) bytes.push_back(static_cast<std::int64_t>(stride * item));
-    return make_dense(std::move(name), shape, dtype,
-                      make_strided_blob(data, {.shape = shape, .strides = std::move(bytes), .offset = offset * item, .item_bytes = item}));
+    return make_dense(
+        std::move(name), shape, dtype,
+        make_strided_blob(data,
+                          {.shape = shape, .strides = std::move(bytes), .offset = offset * item, .item_bytes = item}));
   }
 };
 
@@ -92,7 +100,8 @@ struct Separate {
 class Layer {
  public:
   // `prefix`: "model.layers.3.mlp.experts."
-  Layer(const Model& model, std::string prefix, Model& out) : model_(model), family_(family_of(model)), prefix_(std::move(prefix)), out_(out) {}
+  Layer(const Model& model, std::string prefix, Model& out)
+      : model_(model), family_(family_of(model)), prefix_(std::move(prefix)), out_(out) {}
 
   // The tensors that have been made into others.
   const std::set<const Tensor*>& used() const { return used_; }
@@ -110,14 +119,15 @@ class Layer {
     const auto count = [&] { return fmt::format("{}.", all.size()); };
     while (all.empty() || find_weight(model_, family_, prefix_ + count() + "gate_proj.weight") != nullptr) {
       const auto one = [&](std::string_view name) { return &required(count() + std::string(name)); };
-      all.push_back(
-          {one("gate_proj.weight"), one("up_proj.weight"), one("down_proj.weight"), one("gate_proj.bias"), one("up_proj.bias"), one("down_proj.bias")});
+      all.push_back({one("gate_proj.weight"), one("up_proj.weight"), one("down_proj.weight"), one("gate_proj.bias"),
+                     one("up_proj.bias"), one("down_proj.bias")});
       const Separate& last = all.back();
       for (const Tensor* matrix : {last.gate, last.up, last.down}) require_rank(*matrix, 2);
       require_like(*last.gate, *all.front().gate);
       require_like(*last.up, *all.front().gate);
       require_like(*last.down, *all.front().down);
-      for (const auto& [bias, matrix] : {std::pair(last.gate_bias, last.gate), std::pair(last.up_bias, last.up), std::pair(last.down_bias, last.down)})
+      for (const auto& [bias, matrix] : {std::pair(last.gate_bias, last.gate), std::pair(last.up_bias, last.up),
+                                         std::pair(last.down_bias, last.down)})
         require_shape(*bias, {matrix->shape[0]});
     }
     return all;
@@ -130,14 +140,21 @@ class Layer {
     return *tensor;
   }
   static void require_shape(const Tensor& tensor, const Shape& shape) {
-    if (!(tensor.shape == shape)) fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
+    if (!(tensor.shape == shape))
+      fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
   }
   static void require_like(const Tensor& tensor, const Tensor& other) {
     if (!(tensor.shape == other.shape))
-      fail(tensor, fmt::format("its shape is {}, that of {} is {}", to_string(tensor.shape), other.name, to_string(other.shape)));
+      fail(tensor, fmt::format("its shape is {}, that of {} is {}", to_string(tensor.shape), other.name,
+                               to_string(other.shape)));
   }
-  std::string named(std::uint64_t expert, std::string_view module) const { return fmt::format("{}{}.{}", prefix_, expert, module); }
-  Tensor mx(std::string_view name) { return joined_mx(required(fmt::format("{}{}", name, kGptOssBlocks)), required(fmt::format("{}{}", name, kGptOssScales))); }
+  std::string named(std::uint64_t expert, std::string_view module) const {
+    return fmt::format("{}{}.{}", prefix_, expert, module);
+  }
+  Tensor mx(std::string_view name) {
+    return joined_mx(required(fmt::format("{}{}", name, kGptOssBlocks)),
+                     required(fmt::format("{}{}", name, kGptOssScales)));
+  }
   void carry(std::string_view name) {
     Tensor tensor = required(name);
     tensor.name = prefix_ + std::string(name);
@@ -148,7 +165,8 @@ class Layer {
   void unpack(std::string_view name) {
     const Tensor packed = mx(name);
     const auto [count, rows, columns] = std::tuple(packed.shape[0], packed.shape[1], packed.shape[2]);
-    out_.add(Numbers(packed).strided(prefix_ + std::string(name), {count, columns, rows}, {rows * columns, 1, columns}));
+    out_.add(
+        Numbers(packed).strided(prefix_ + std::string(name), {count, columns, rows}, {rows * columns, 1, columns}));
   }
   void unpack() {
     unpack("gate_up_proj");
@@ -158,17 +176,20 @@ class Layer {
   }
 
   // Every step-th row of an expert's matrix, from `first` on, as ggml's blocks.
-  void add_blocks(const Tensor& packed, std::uint64_t expert, std::string_view module, std::uint64_t first, std::uint64_t step) {
+  void add_blocks(const Tensor& packed, std::uint64_t expert, std::string_view module, std::uint64_t first,
+                  std::uint64_t step) {
     const std::uint64_t rows = packed.shape[1] / step;
     const std::uint64_t groups = packed.shape[2] / kBlock;
     const auto some = [&](const Part& part, std::uint64_t row_bytes) {
       const std::uint64_t offset = (expert * packed.shape[1] + first) * row_bytes;
-      return make_strided_blob(
-          part.blob,
-          {.shape = {rows}, .strides = {static_cast<std::int64_t>(step * row_bytes)}, .offset = offset, .item_bytes = static_cast<unsigned>(row_bytes)});
+      return make_strided_blob(part.blob, {.shape = {rows},
+                                           .strides = {static_cast<std::int64_t>(step * row_bytes)},
+                                           .offset = offset,
+                                           .item_bytes = static_cast<unsigned>(row_bytes)});
     };
-    out_.add(make_blocks(named(expert, module), {rows, packed.shape[2]}, *block_type_named("mxfp4"),
-                         make_mxfp4_blocks(some(packed.require("data"), groups * 16), some(packed.require("scales"), groups))));
+    out_.add(make_blocks(
+        named(expert, module), {rows, packed.shape[2]}, *block_type_named("mxfp4"),
+        make_mxfp4_blocks(some(packed.require("data"), groups * 16), some(packed.require("scales"), groups))));
   }
 
   // What its biases have to fit.
@@ -181,8 +202,11 @@ class Layer {
   Sizes separate_packed() {
     const Tensor gate_up = mx("gate_up_proj");
     const Tensor down = mx("down_proj");
-    if (gate_up.shape[1] % 2 != 0) fail(required("gate_up_proj_blocks"), fmt::format("{} rows, expected those of gate and up by turns", gate_up.shape[1]));
-    if (gate_up.shape[0] != down.shape[0]) fail(required("down_proj_blocks"), fmt::format("{} experts, expected {}", down.shape[0], gate_up.shape[0]));
+    if (gate_up.shape[1] % 2 != 0)
+      fail(required("gate_up_proj_blocks"),
+           fmt::format("{} rows, expected those of gate and up by turns", gate_up.shape[1]));
+    if (gate_up.shape[0] != down.shape[0])
+      fail(required("down_proj_blocks"), fmt::format("{} experts, expected {}", down.shape[0], gate_up.shape[0]));
     for (std::uint64_t expert = 0; expert < gate_up.shape[0]; ++expert) {
       add_blocks(gate_up, expert, "gate_proj.weight", 0, 2);
       add_blocks(gate_up, expert, "up_proj.weight", 1, 2);
@@ -227,7 +251,8 @@ class Layer {
   }
 
   // Every expert's, in their order.
-  static std::vector<const Tensor*> those(const std::vector<Separate>& experts, std::initializer_list<const Tensor * Separate::*> which) {
+  static std::vector<const Tensor*> those(const std::vector<Separate>& experts,
+                                          std::initializer_list<const Tensor * Separate::*> which) {
     std::vector<const Tensor*> all;
     for (const Separate& one : experts) {
       for (const auto member : which) all.push_back(one.*member);
@@ -239,7 +264,8 @@ class Layer {
     const std::uint64_t count = experts.size();
     const std::uint64_t inner = experts.front().gate_bias->elements();
     const Numbers gate_up = joined(those(experts, {&Separate::gate_bias, &Separate::up_bias}));
-    out_.add(reshaped(gate_up.strided(prefix_ + "gate_up_proj_bias", {count, inner, 2}, {2 * inner, 1, inner}), {count, 2 * inner}));
+    out_.add(reshaped(gate_up.strided(prefix_ + "gate_up_proj_bias", {count, inner, 2}, {2 * inner, 1, inner}),
+                      {count, 2 * inner}));
     const Numbers down = joined(those(experts, {&Separate::down_bias}));
     const std::uint64_t out = experts.front().down_bias->elements();
     out_.add(down.strided(prefix_ + "down_proj_bias", {count, out}, {out, 1}));
@@ -250,7 +276,9 @@ class Layer {
     const Shape& shape = experts.front().gate->shape;
     const auto [inner, in] = std::pair(shape[0], shape[1]);
     const Numbers gate_up = joined(those(experts, {&Separate::gate, &Separate::up}));
-    out_.add(reshaped(gate_up.strided(prefix_ + "gate_up_proj", {count, in, inner, 2}, {2 * inner * in, 1, in, inner * in}), {count, in, 2 * inner}));
+    out_.add(
+        reshaped(gate_up.strided(prefix_ + "gate_up_proj", {count, in, inner, 2}, {2 * inner * in, 1, in, inner * in}),
+                 {count, in, 2 * inner}));
     const Numbers down = joined(those(experts, {&Separate::down}));
     const Shape& second = experts.front().down->shape;
     out_.add(down.strided(prefix_ + "down_proj", {count, second[1], second[0]}, {second[0] * second[1], 1, second[1]}));
@@ -281,9 +309,10 @@ class Layer {
     const auto [inner, in] = std::pair(shape[0], shape[1]);
     const std::uint64_t row = in / kBlock * kBlockBytes;
     const auto stride = [&](std::uint64_t rows) { return static_cast<std::int64_t>(rows * row); };
-    const BlobPtr gate_up =
-        make_strided_blob(blocks_of(those(experts, {&Separate::gate, &Separate::up})),
-                          {.shape = {count, inner, 2}, .strides = {stride(2 * inner), stride(1), stride(inner)}, .item_bytes = static_cast<unsigned>(row)});
+    const BlobPtr gate_up = make_strided_blob(blocks_of(those(experts, {&Separate::gate, &Separate::up})),
+                                              {.shape = {count, inner, 2},
+                                               .strides = {stride(2 * inner), stride(1), stride(inner)},
+                                               .item_bytes = static_cast<unsigned>(row)});
     add_packed("gate_up_proj", {count, 2 * inner}, in, gate_up);
     const Shape& second = experts.front().down->shape;
     add_packed("down_proj", {count, second[0]}, second[1], blocks_of(those(experts, {&Separate::down})));
@@ -297,9 +326,13 @@ class Layer {
   std::set<const Tensor*> used_;
 };
 
-bool is_mxfp4(const Tensor& tensor) { return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->name == "mxfp4"; }
+bool is_mxfp4(const Tensor& tensor) {
+  return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->name == "mxfp4";
+}
 
-std::string experts_of(const Family& family, std::int32_t layer) { return fmt::format("{}{}.{}", family.tensors.layers, layer, kExperts); }
+std::string experts_of(const Family& family, std::int32_t layer) {
+  return fmt::format("{}{}.{}", family.tensors.layers, layer, kExperts);
+}
 
 // The layer of a tensor of experts.
 std::optional<std::int32_t> layer_of(const Family& family, std::string_view name) {
@@ -310,8 +343,9 @@ std::optional<std::int32_t> layer_of(const Family& family, std::string_view name
 
 // Are all matrices of experts blocks of MXFP4?
 bool all_are_mxfp4(const Model& model, const Family& family) {
-  return std::ranges::all_of(model.tensors(),
-                             [&](const Tensor& tensor) { return !layer_of(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4(tensor); });
+  return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
+    return !layer_of(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4(tensor);
+  });
 }
 
 GptOssForm wanted(const Model& model, const Family& family, GptOssForm from, WeightReader reader, bool numbers) {
@@ -333,7 +367,8 @@ Tensor joined_mx(const Tensor& blocks, const Tensor& scales) {
   if (blocks.shape[3] != 16) fail(blocks, fmt::format("blocks of {} bytes, expected 16", blocks.shape[3]));
   for (std::size_t d = 0; d < 3; ++d) {
     if (blocks.shape[d] != scales.shape[d]) {
-      fail(scales, fmt::format("its shape is {}, expected a scale for each block of {}, {}", to_string(scales.shape), blocks.name, to_string(blocks.shape)));
+      fail(scales, fmt::format("its shape is {}, expected a scale for each block of {}, {}", to_string(scales.shape),
+                               blocks.name, to_string(blocks.shape)));
     }
   }
   Tensor tensor;

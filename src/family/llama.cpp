@@ -1,5 +1,5 @@
-// Llama (1, 2, 3, 3.1 to 3.3) and Mistral. Keys and defaults: LlamaConfig and MistralConfig of transformers (docs/formats/huggingface.md).
-// Matrices are [out, in]: y = W x.
+// Llama (1, 2, 3, 3.1 to 3.3) and Mistral. Keys and defaults: LlamaConfig and MistralConfig of transformers
+// (docs/formats/huggingface.md). Matrices are [out, in]: y = W x.
 #include "family/llama.hpp"
 
 #include <array>
@@ -10,7 +10,8 @@ namespace poise {
 namespace {
 
 constexpr std::array kLlamaLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
+           kMlpRows, mlp_biases(has_mlp_bias));
 constexpr std::array kMistralLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
 
 // Models of Qwen with Llama's names have its switch for windows.
@@ -25,7 +26,8 @@ Config read_mistral(const ConfigKeys& keys) {
 
 DecoderPlan plan(const ConfigView& view) { return decoder_plan(view); }
 
-constexpr std::array<std::string_view, 4> kFollowedByLlama = {"rope_scaling", "rope_parameters", "attention_bias", "mlp_bias"};
+constexpr std::array<std::string_view, 4> kFollowedByLlama = {"rope_scaling", "rope_parameters", "attention_bias",
+                                                              "mlp_bias"};
 constexpr std::array<std::string_view, 2> kFollowedByMistral = {"rope_scaling", "rope_parameters"};
 
 }  // namespace

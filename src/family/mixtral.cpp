@@ -1,5 +1,5 @@
-// Keys and defaults: MixtralConfig of transformers. As Mistral, but each token chooses num_experts_per_tok of num_local_experts feed-forward networks, whose
-// weights add up to one.
+// Keys and defaults: MixtralConfig of transformers. As Mistral, but each token chooses num_experts_per_tok of
+// num_local_experts feed-forward networks, whose weights add up to one.
 #include "family/mixtral.hpp"
 
 #include <array>
@@ -10,11 +10,14 @@ namespace poise {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
-  return read_decoder_config(keys, {.num_key_value_heads = 8, .max_position_embeddings = 131072, .rope_theta = 1000000, .rms_norm_eps = 1e-5F});
+  return read_decoder_config(
+      keys,
+      {.num_key_value_heads = 8, .max_position_embeddings = 131072, .rope_theta = 1000000, .rms_norm_eps = 1e-5F});
 }
 
 std::vector<std::string> faults(const ConfigView& view) {
-  return size_faults(view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
+  return size_faults(view,
+                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
 }
 
 DecoderPlan plan(const ConfigView& view) {

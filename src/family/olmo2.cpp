@@ -1,5 +1,5 @@
-// Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network, and all heads of q together are
-// normed, and those of k.
+// Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network,
+// and all heads of q together are normed, and those of k.
 #include "family/olmo2.hpp"
 
 #include <array>
@@ -9,7 +9,9 @@
 namespace poise {
 namespace {
 
-Config read_config(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-5F}); }
+Config read_config(const ConfigKeys& keys) {
+  return read_decoder_config(keys, {.max_position_embeddings = 2048, .rms_norm_eps = 1e-5F});
+}
 
 DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
@@ -28,7 +30,8 @@ constexpr std::array kNorms = std::to_array<TensorRow>({
     {"post_attention_layernorm.weight", {axis::hidden}},
     {"post_feedforward_layernorm.weight", {axis::hidden}},
 });
-constexpr std::array kLayer = joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
+constexpr std::array kLayer =
+    joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
 
 constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias"};
 

@@ -1,5 +1,6 @@
-// Keys and defaults: Phi3Config of transformers. As Llama, but q, k and v are rows of one matrix, and gate and up of another; a part of each head may turn
-// only (partial_rotary_factor), and frequencies may be others in long texts (longrope).
+// Keys and defaults: Phi3Config of transformers. As Llama, but q, k and v are rows of one matrix, and gate and up of
+// another; a part of each head may turn only (partial_rotary_factor), and frequencies may be others in long texts
+// (longrope).
 #include "family/phi3.hpp"
 
 #include <array>
@@ -9,7 +10,9 @@
 namespace poise {
 namespace {
 
-Config read_config(const ConfigKeys& keys) { return read_decoder_config(keys, {.max_position_embeddings = 4096, .rms_norm_eps = 1e-5F}); }
+Config read_config(const ConfigKeys& keys) {
+  return read_decoder_config(keys, {.max_position_embeddings = 4096, .rms_norm_eps = 1e-5F});
+}
 
 DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view, {.partial = true, .su = "longrope", .original_positions = 4096});

@@ -1,6 +1,7 @@
 // Keys and defaults: Qwen2Config, Qwen3Config and Qwen3MoeConfig of transformers. As Llama, but:
 //
-//   Qwen2       q, k and v have biases; layers from max_window_layers on look back a window, if use_sliding_window says so
+//   Qwen2       q, k and v have biases; layers from max_window_layers on look back a window, if use_sliding_window says
+//               so
 //   Qwen3       each head of q and k is normed; biases as attention_bias says
 //   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
 #include "family/qwen.hpp"
@@ -25,8 +26,12 @@ Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   return config;
 }
 
-Config read_qwen2(const ConfigKeys& keys) { return read_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096}); }
-Config read_qwen3(const ConfigKeys& keys) { return read_config(keys, {.head_dim = 128, .max_position_embeddings = 32768, .sliding_window = 4096}); }
+Config read_qwen2(const ConfigKeys& keys) {
+  return read_config(keys, {.max_position_embeddings = 32768, .sliding_window = 4096});
+}
+Config read_qwen3(const ConfigKeys& keys) {
+  return read_config(keys, {.head_dim = 128, .max_position_embeddings = 32768, .sliding_window = 4096});
+}
 Config read_qwen3_moe(const ConfigKeys& keys) {
   return read_config(keys, {.num_key_value_heads = 4, .max_position_embeddings = 32768, .sliding_window = 4096});
 }
@@ -63,20 +68,25 @@ bool has_experts(const ConfigView& view, std::int64_t layer) {
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
 // Version 5 of transformers writes num_local_experts.
-std::string_view experts_key(const ConfigView& view) { return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts"; }
+std::string_view experts_key(const ConfigView& view) {
+  return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts";
+}
 
 std::vector<std::string> moe_faults(const ConfigView& view) {
   const std::string_view count = experts_key(view);
-  std::vector<std::string> faults =
-      size_faults(view, {{count, kMaxExperts}, {"num_experts_per_tok", size_of(view, count)}, {"moe_intermediate_size", kMaxModelSize}});
+  std::vector<std::string> faults = size_faults(
+      view,
+      {{count, kMaxExperts}, {"num_experts_per_tok", size_of(view, count)}, {"moe_intermediate_size", kMaxModelSize}});
   if (const auto other = view.keys().integer("num_experts"); other && *other != size_of(view, count)) {
     faults.push_back(fmt::format("num_experts is {}, num_local_experts is {}", *other, size_of(view, count)));
   }
   if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
   }
-  if (const Value::Array* without = view.keys().list("mlp_only_layers"); without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
-    faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(), view.config.num_hidden_layers));
+  if (const Value::Array* without = view.keys().list("mlp_only_layers");
+      without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
+    faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(),
+                                 view.config.num_hidden_layers));
   }
   return faults;
 }
@@ -92,16 +102,19 @@ DecoderPlan plan_qwen3_moe(const ConfigView& view) {
                   .gate = "gate_proj",
                   .up = "up_proj",
                   .down = "down_proj"};
-  for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) plan.layers[layer].experts = has_experts(view, static_cast<std::int64_t>(layer));
+  for (std::size_t layer = 0; layer < plan.layers.size(); ++layer)
+    plan.layers[layer].experts = has_experts(view, static_cast<std::int64_t>(layer));
   return plan;
 }
 
 std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, experts_key(view))); }
-std::uint64_t expert_inner(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size")); }
+std::uint64_t expert_inner(const ConfigView& view) {
+  return static_cast<std::uint64_t>(size_of(view, "moe_intermediate_size"));
+}
 
 constexpr std::array kQwen2Layer = joined(kInputNorm, kAttentionRows, qkv_biases(always), kPostAttentionNorm, kMlpRows);
-constexpr std::array kQwen3Layer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
+constexpr std::array kQwen3Layer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
+                                          o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kMlpRows);
 constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.gate_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}, nullptr, has_mlp},
@@ -111,14 +124,15 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
     {"mlp.experts.*.up_proj.weight", {expert_inner, axis::hidden}, nullptr, has_experts, experts},
     {"mlp.experts.*.down_proj.weight", {axis::hidden, expert_inner}, nullptr, has_experts, experts},
 });
-constexpr std::array kQwen3MoeLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
+constexpr std::array kQwen3MoeLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
+                                             o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types"};
-constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {"rope_scaling",      "rope_parameters", "use_sliding_window",
-                                                              "max_window_layers", "layer_types",     "attention_bias"};
-constexpr std::array<std::string_view, 6> kFollowedByQwen3Moe = {"rope_scaling",   "rope_parameters", "use_sliding_window",
-                                                                 "attention_bias", "num_experts",     "num_local_experts"};
+constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window",
+                                                              "max_window_layers", "layer_types"};
+constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {
+    "rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types", "attention_bias"};
+constexpr std::array<std::string_view, 6> kFollowedByQwen3Moe = {
+    "rope_scaling", "rope_parameters", "use_sliding_window", "attention_bias", "num_experts", "num_local_experts"};
 
 }  // namespace
 

@@ -16,9 +16,12 @@ namespace poise {
 namespace {
 
 // Keys that change what a type computes, of models that Poise does not run.
-constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale", "long_mscale", "attn_factor"};
+constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale",
+                                                          "long_mscale", "attn_factor"};
 
-[[noreturn]] void refuse(std::string reason, ErrorKind kind = ErrorKind::invalid_file) { throw Error(kind, std::move(reason), {}); }
+[[noreturn]] void refuse(std::string reason, ErrorKind kind = ErrorKind::invalid_file) {
+  throw Error(kind, std::move(reason), {});
+}
 
 // What a type computes from.
 struct Rope {
@@ -40,9 +43,12 @@ struct Rope {
   double factor() const { return positive("factor", required("factor")); }
 
   // For i below size / 2.
-  double frequency(std::size_t i) const { return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size)); }
+  double frequency(std::size_t i) const {
+    return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
+  }
 
-  // The positions that the model was made for first, as the file or the family says. Beside the object counts before inside.
+  // The positions that the model was made for first, as the file or the family says. Beside the object counts before
+  // inside.
   std::optional<double> said_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().integer(kKey);
@@ -51,7 +57,9 @@ struct Rope {
     return positions ? std::optional(positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
   // By default those it has now.
-  double original_positions() const { return said_positions().value_or(static_cast<double>(view.config.max_position_embeddings)); }
+  double original_positions() const {
+    return said_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
+  }
 
   template <typename F>
   std::vector<float> frequencies(F&& change) const {
@@ -85,7 +93,8 @@ RopePlan llama3(const Rope& rope) {
   const double factor = rope.factor();
   const double low = rope.positive("low_freq_factor", rope.required("low_freq_factor"));
   const double high = rope.positive("high_freq_factor", rope.required("high_freq_factor"));
-  if (high <= low) refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
+  if (high <= low)
+    refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.original_positions();
   return {.frequencies = rope.frequencies([&](std::size_t, double frequency) {
     const double waves = original * frequency / (2 * std::numbers::pi);  // in the first positions
@@ -99,13 +108,17 @@ RopePlan yarn(const Rope& rope) {
   const double original = rope.original_positions();
   const double scale = static_cast<double>(rope.scaling.number("mscale").value_or(0));
   const double scale_all = static_cast<double>(rope.scaling.number("mscale_all_dim").value_or(0));
-  const double by_default = scale != 0 && scale_all != 0 ? yarn_attention(factor, scale) / yarn_attention(factor, scale_all) : yarn_attention(factor);
+  const double by_default = scale != 0 && scale_all != 0
+                                ? yarn_attention(factor, scale) / yarn_attention(factor, scale_all)
+                                : yarn_attention(factor);
   const auto said = rope.scaling.number("attention_factor");
 
   // Between which frequencies, by index, those that stay become those divided by the factor.
   const auto index_of = [&](std::string_view key, double usual_rotations) {
-    const double rotations = rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
-    return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(rope.theta));
+    const double rotations =
+        rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
+    return static_cast<double>(rope.size) * std::log(original / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(rope.theta));
   };
   double low = index_of("beta_fast", kYarnBetaFast);
   double high = index_of("beta_slow", kYarnBetaSlow);
@@ -125,7 +138,8 @@ RopePlan yarn(const Rope& rope) {
 
 std::vector<float> divided(const Rope& rope, std::string_view key) {
   const std::vector<double> divisors = rope.scaling.numbers(key);
-  if (divisors.size() != rope.size / 2) refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
+  if (divisors.size() != rope.size / 2)
+    refuse(fmt::format("rope_scaling: {} has {} numbers, expected {}", key, divisors.size(), rope.size / 2));
   return rope.frequencies([&](std::size_t i, double frequency) { return frequency / rope.positive(key, divisors[i]); });
 }
 
@@ -160,17 +174,23 @@ const Type& type_named(std::string_view name) {
   if (type != kTypes.end()) return *type;
   std::vector<std::string_view> names;
   for (const Type& one : kTypes) names.push_back(one.name);
-  refuse(fmt::format("rope_scaling's type is \"{}\", only {} are supported", name, fmt::join(names, ", ")), ErrorKind::unsupported);
+  refuse(fmt::format("rope_scaling's type is \"{}\", only {} are supported", name, fmt::join(names, ", ")),
+         ErrorKind::unsupported);
 }
 
 // How many numbers of a head turn.
 std::size_t turning(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
-  const float part = scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
-  if (part != 1 && !options.partial) refuse(fmt::format("partial_rotary_factor is {}, only 1 is supported", part), ErrorKind::unsupported);
-  if (!(part > 0 && part <= 1)) refuse(fmt::format("partial_rotary_factor is {}, expected more than 0 and at most 1", part));
+  const float part =
+      scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
+  if (part != 1 && !options.partial)
+    refuse(fmt::format("partial_rotary_factor is {}, only 1 is supported", part), ErrorKind::unsupported);
+  if (!(part > 0 && part <= 1))
+    refuse(fmt::format("partial_rotary_factor is {}, expected more than 0 and at most 1", part));
   const auto size = static_cast<std::size_t>(static_cast<double>(view.config.head_dim) * static_cast<double>(part));
   if (size < 2 || size % 2 != 0) {
-    const std::string of = part == 1 ? "head_dim is" : fmt::format("partial_rotary_factor {} of head_dim {} is", part, view.config.head_dim);
+    const std::string of = part == 1
+                               ? "head_dim is"
+                               : fmt::format("partial_rotary_factor {} of head_dim {} is", part, view.config.head_dim);
     refuse(fmt::format("{} {}: rotary embeddings need an even number", of, size), ErrorKind::unsupported);
   }
   return size;
@@ -193,11 +213,14 @@ RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const Rope
   static const Attributes none;
   static const std::string no_path;
   const ConfigKeys keys(scaling == nullptr ? none : *scaling, no_path);
-  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta), options.original_positions};
+  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta),
+                     options.original_positions};
   if (scaling != nullptr) {
     for (const auto& [key, value] : *scaling) {
       const bool object = value.get_if<Attributes>() != nullptr;
-      if (object) refuse(fmt::format("rope_parameters has an object for {}, which is not supported", key), ErrorKind::unsupported);
+      if (object)
+        refuse(fmt::format("rope_parameters has an object for {}, which is not supported", key),
+               ErrorKind::unsupported);
       const bool other = std::ranges::find(kNotFollowed, key) != kNotFollowed.end() && !(value == Value());
       if (other) refuse(fmt::format("rope_parameters has {}, which is not supported", key), ErrorKind::unsupported);
     }

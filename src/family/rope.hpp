@@ -12,9 +12,10 @@ namespace poise {
 // What a family's rotary embeddings may differ in from config.json's keys.
 struct RopeOptions {
   float theta = 10000;
-  bool partial = false;                 // follows partial_rotary_factor
-  std::string_view su = {};             // the type that "su" and "yarn" mean; empty: themselves
-  std::int64_t original_positions = 0;  // what a missing original_max_position_embeddings means; 0: max_position_embeddings
+  bool partial = false;      // follows partial_rotary_factor
+  std::string_view su = {};  // the type that "su" and "yarn" mean; empty: themselves
+  std::int64_t original_positions =
+      0;  // what a missing original_max_position_embeddings means; 0: max_position_embeddings
 };
 
 // By how much yarn scales attention where nothing else is said: 1 + 0.1 scale ln(factor).

@@ -1,5 +1,5 @@
-// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not turn positions: those with a 0 in no_rope_layers, by default each
-// no_rope_layer_interval-th. With use_sliding_window these look back a window.
+// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not turn positions: those with a 0 in
+// no_rope_layers, by default each no_rope_layer_interval-th. With use_sliding_window these look back a window.
 #include "family/smollm3.hpp"
 
 #include <algorithm>
@@ -15,8 +15,11 @@ namespace poise {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
-  Config config = read_decoder_config(
-      keys, {.num_key_value_heads = 4, .max_position_embeddings = 32768, .rope_theta = 2000000, .rms_norm_eps = 1e-6F, .tie_word_embeddings = true});
+  Config config = read_decoder_config(keys, {.num_key_value_heads = 4,
+                                             .max_position_embeddings = 32768,
+                                             .rope_theta = 2000000,
+                                             .rms_norm_eps = 1e-6F,
+                                             .tie_word_embeddings = true});
   if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
   return config;
 }
@@ -29,15 +32,19 @@ bool turns(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % view.keys().integer("no_rope_layer_interval").value_or(4) != 0;
 }
 
-bool is_sliding(const ConfigView& view, std::int64_t layer) { return view.config.sliding_window > 0 && !turns(view, layer); }
+bool is_sliding(const ConfigView& view, std::int64_t layer) {
+  return view.config.sliding_window > 0 && !turns(view, layer);
+}
 
 void check_layers(const ConfigView& view) {
   const std::int64_t layers = view.config.num_hidden_layers;
   if (const Value::Array* rope = view.keys().list("no_rope_layers"); rope != nullptr && std::ssize(*rope) < layers) {
-    throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layers has {} layers, num_hidden_layers is {}", rope->size(), layers), {});
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("no_rope_layers has {} layers, num_hidden_layers is {}", rope->size(), layers), {});
   }
   const std::int64_t interval = view.keys().integer("no_rope_layer_interval").value_or(4);
-  if (interval < 1) throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layer_interval is {}, expected 1 or more", interval), {});
+  if (interval < 1)
+    throw Error(ErrorKind::invalid_file, fmt::format("no_rope_layer_interval is {}, expected 1 or more", interval), {});
 }
 
 DecoderPlan plan(const ConfigView& view) {
@@ -51,10 +58,12 @@ DecoderPlan plan(const ConfigView& view) {
 }
 
 constexpr std::array kLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm, kMlpRows, mlp_biases(has_mlp_bias));
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
+           kMlpRows, mlp_biases(has_mlp_bias));
 
-constexpr std::array<std::string_view, 8> kFollowed = {"rope_scaling",   "rope_parameters",        "attention_bias",     "mlp_bias",
-                                                       "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"};
+constexpr std::array<std::string_view, 8> kFollowed = {
+    "rope_scaling",   "rope_parameters",        "attention_bias",     "mlp_bias",
+    "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"};
 
 }  // namespace
 

@@ -23,7 +23,8 @@ bool is_needed(const TensorRow& row, const ConfigView& view, std::int64_t layer)
   return (row.needed == nullptr || row.needed(view)) && (row.needed_in == nullptr || row.needed_in(view, layer));
 }
 
-std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const ConfigView& view, const std::string& prefix = {}, std::int64_t layer = kNoLayer) {
+std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const ConfigView& view,
+                                     const std::string& prefix = {}, std::int64_t layer = kNoLayer) {
   std::vector<ExpectedTensor> tensors;
   tensors.reserve(rows.size());
   for (const TensorRow& row : rows) {
@@ -34,7 +35,8 @@ std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const Conf
       continue;
     }
     for (std::uint64_t i = 0; i < row.copies(view); ++i) {
-      tensors.push_back({fmt::format("{}{}{}{}", prefix, row.name.substr(0, star), i, row.name.substr(star + 1)), shape_of(row, view)});
+      tensors.push_back({fmt::format("{}{}{}{}", prefix, row.name.substr(0, star), i, row.name.substr(star + 1)),
+                         shape_of(row, view)});
     }
   }
   return tensors;
@@ -46,7 +48,8 @@ bool is_named(const TensorRow& row, std::string_view name, std::uint64_t copies)
   if (star == std::string_view::npos) return row.name == name;
   if (!name.starts_with(row.name.substr(0, star))) return false;
   const auto numbered = split_number(name.substr(star));
-  return numbered && static_cast<std::uint64_t>(numbered->number) < copies && row.name.substr(star + 2) == numbered->rest;
+  return numbered && static_cast<std::uint64_t>(numbered->number) < copies &&
+         row.name.substr(star + 2) == numbered->rest;
 }
 
 bool names(std::span<const TensorRow> rows, std::string_view name) {
@@ -55,7 +58,8 @@ bool names(std::span<const TensorRow> rows, std::string_view name) {
 
 bool names(std::span<const TensorRow> rows, std::string_view name, const ConfigView& view, std::int64_t layer) {
   return std::ranges::any_of(rows, [&](const TensorRow& row) {
-    return is_named(row, name, UINT64_MAX) && is_needed(row, view, layer) && is_named(row, name, row.copies == nullptr ? 0 : row.copies(view));
+    return is_named(row, name, UINT64_MAX) && is_needed(row, view, layer) &&
+           is_named(row, name, row.copies == nullptr ? 0 : row.copies(view));
   });
 }
 
@@ -79,7 +83,8 @@ std::vector<ExpectedTensor> TensorTable::of_layer(const ConfigView& view, std::i
 
 std::vector<ExpectedTensor> TensorTable::all(const ConfigView& view) const {
   std::vector<ExpectedTensor> tensors = before_layers(view);
-  for (std::int64_t number = 0; number < view.config.num_hidden_layers; ++number) std::ranges::move(of_layer(view, number), std::back_inserter(tensors));
+  for (std::int64_t number = 0; number < view.config.num_hidden_layers; ++number)
+    std::ranges::move(of_layer(view, number), std::back_inserter(tensors));
   std::ranges::move(after_layers(view), std::back_inserter(tensors));
   return tensors;
 }
@@ -91,7 +96,8 @@ bool TensorTable::has(std::string_view name) const {
 
 bool TensorTable::has(std::string_view name, const ConfigView& view) const {
   const auto numbered = in_layer(name);
-  return numbered ? names(layer, numbered->rest, view, numbered->number) : names(first, name, view, kNoLayer) || names(last, name, view, kNoLayer);
+  return numbered ? names(layer, numbered->rest, view, numbered->number)
+                  : names(first, name, view, kNoLayer) || names(last, name, view, kNoLayer);
 }
 
 std::optional<NumberedName> TensorTable::in_layer(std::string_view name) const {

@@ -34,19 +34,28 @@ using Needed = bool (*)(const ConfigView& view);
 // The lengths that most architectures have.
 namespace axis {
 inline std::uint64_t vocabulary(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.vocab_size); }
-inline std::uint64_t positions(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.max_position_embeddings); }
+inline std::uint64_t positions(const ConfigView& view) {
+  return static_cast<std::uint64_t>(view.config.max_position_embeddings);
+}
 inline std::uint64_t hidden(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.hidden_size); }
 inline std::uint64_t inner(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.intermediate_size); }
 inline std::uint64_t head(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.head_dim); }
-inline std::uint64_t heads(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_attention_heads); }
-inline std::uint64_t queries(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_attention_heads * view.config.head_dim); }
-inline std::uint64_t keys(const ConfigView& view) { return static_cast<std::uint64_t>(view.config.num_key_value_heads * view.config.head_dim); }
+inline std::uint64_t heads(const ConfigView& view) {
+  return static_cast<std::uint64_t>(view.config.num_attention_heads);
+}
+inline std::uint64_t queries(const ConfigView& view) {
+  return static_cast<std::uint64_t>(view.config.num_attention_heads * view.config.head_dim);
+}
+inline std::uint64_t keys(const ConfigView& view) {
+  return static_cast<std::uint64_t>(view.config.num_key_value_heads * view.config.head_dim);
+}
 }  // namespace axis
 
 struct TensorRow {
-  std::string_view name;       // of a layer's tensor: what follows the layer's number. With a "*" there are several, with numbers from 0 there
-  std::array<Length, 4> axes;  // from the outermost; null: no more
-  Needed needed = nullptr;     // null: by every model
+  std::string_view name;  // of a layer's tensor: what follows the layer's number. With a "*" there are several, with
+                          // numbers from 0 there
+  std::array<Length, 4> axes;                                               // from the outermost; null: no more
+  Needed needed = nullptr;                                                  // null: by every model
   bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: by every layer
   Length copies = nullptr;                                                  // how many, where there is a "*"
 };

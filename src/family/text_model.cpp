@@ -19,8 +19,8 @@ namespace {
 // They may be beside text_config, and count for the text model where it does not say them itself.
 constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
 // Nothing goes with them.
-constexpr std::array<std::string_view, 7> kOfTheFile = {"architectures",        "model_type",  "dtype",    "torch_dtype",
-                                                        "transformers_version", "text_config", "use_cache"};
+constexpr std::array<std::string_view, 7> kOfTheFile = {
+    "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
 std::string some(const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 3;
@@ -41,7 +41,9 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
     }
   }
   text.set("model_type", family.text_type);
-  if (!lost.empty()) losses.push_back(fmt::format("the text model alone is written; what the configuration says of the others is lost: {}", some(lost)));
+  if (!lost.empty())
+    losses.push_back(fmt::format(
+        "the text model alone is written; what the configuration says of the others is lost: {}", some(lost)));
   return text;
 }
 
@@ -56,7 +58,8 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
   Reformed result{without_tensors(model), {}, {}};
   if (nested) {
     if (const auto other = other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
-    if (&family_keys(family, model.config_json) != &model.config_json) result.model.config_json = text_config(model, family, result.losses);
+    if (&family_keys(family, model.config_json) != &model.config_json)
+      result.model.config_json = text_config(model, family, result.losses);
     result.model.card.model_type = family.text_type;
   }
   std::vector<std::string> others;
@@ -72,7 +75,8 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
     result.model.add(std::move(named));
   }
   if (!others.empty()) {
-    const std::string count = others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
+    const std::string count =
+        others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
     result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, some(others)));
   }
   return result;

@@ -9,8 +9,9 @@
 
 namespace poise {
 
-// Family::reformed() of families with weights of one form. Of a configuration with a text_config the text model's own stays, and the other tensors are
-// lost; names that begin otherwise than in the table begin as there. Nothing for other readers, or where that is so already.
+// Family::reformed() of families with weights of one form. Of a configuration with a text_config the text model's own
+// stays, and the other tensors are lost; names that begin otherwise than in the table begin as there. Nothing for other
+// readers, or where that is so already.
 std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

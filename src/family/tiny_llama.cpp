@@ -52,7 +52,8 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-// What the family fixes: the activation, one key and value head per query head, heads that divide the dimension, and so on.
+// What the family fixes: the activation, one key and value head per query head, heads that divide the dimension, and so
+// on.
 std::vector<std::string> faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;
@@ -60,17 +61,23 @@ std::vector<std::string> faults(const ConfigView& view) {
     if (!right) faults.emplace_back(fault);
   };
   const std::int64_t heads = config.num_attention_heads;
-  expect(config.hidden_size % heads == 0, fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
+  expect(config.hidden_size % heads == 0,
+         fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
   expect(config.hidden_size % heads != 0 || config.head_dim == config.hidden_size / heads,
-         fmt::format("head_dim is {}, a Tiny Llama has hidden_size / num_attention_heads = {}", config.head_dim, config.hidden_size / heads));
+         fmt::format("head_dim is {}, a Tiny Llama has hidden_size / num_attention_heads = {}", config.head_dim,
+                     config.hidden_size / heads));
   expect(config.num_key_value_heads == heads,
-         fmt::format("num_key_value_heads is {}, a Tiny Llama has one for each of its {} heads", config.num_key_value_heads, heads));
+         fmt::format("num_key_value_heads is {}, a Tiny Llama has one for each of its {} heads",
+                     config.num_key_value_heads, heads));
   expect(config.vocab_size > 0, "vocab_size is 0, expected at least 1");
-  expect(config.hidden_act == kActivation, fmt::format("hidden_act is \"{}\", a Tiny Llama has {}", config.hidden_act, kActivation));
+  expect(config.hidden_act == kActivation,
+         fmt::format("hidden_act is \"{}\", a Tiny Llama has {}", config.hidden_act, kActivation));
   expect(!config.tie_word_embeddings, "tie_word_embeddings is true, a Tiny Llama has an output projection of its own");
   expect(config.sliding_window == 0, fmt::format("sliding_window is {}, a Tiny Llama has none", config.sliding_window));
-  expect(config.rms_norm_eps == kTinyLlamaNormEps, fmt::format("rms_norm_eps is {}, a Tiny Llama's norms have {}", config.rms_norm_eps, kTinyLlamaNormEps));
-  expect(config.dropout >= 0.0F && config.dropout <= 1.0F, fmt::format("dropout is {}, expected 0 to 1", config.dropout));
+  expect(config.rms_norm_eps == kTinyLlamaNormEps,
+         fmt::format("rms_norm_eps is {}, a Tiny Llama's norms have {}", config.rms_norm_eps, kTinyLlamaNormEps));
+  expect(config.dropout >= 0.0F && config.dropout <= 1.0F,
+         fmt::format("dropout is {}, expected 0 to 1", config.dropout));
   return faults;
 }
 

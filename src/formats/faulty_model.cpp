@@ -11,7 +11,8 @@ constexpr std::size_t kMostFaults = 100;
 
 std::string message_of(const std::vector<Finding>& faults) {
   const std::size_t more = faults.size() - 1;
-  return more == 0 ? faults.front().message : fmt::format("{} (and {} more fault{})", faults.front().message, more, more == 1 ? "" : "s");
+  return more == 0 ? faults.front().message
+                   : fmt::format("{} (and {} more fault{})", faults.front().message, more, more == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -23,7 +24,9 @@ FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound)
 void TensorFaults::note(const Error& error) {
   faults_.push_back({Severity::error, error.message(), error.path(), error.offset()});
   if (faults_.size() < kMostFaults) return;
-  faults_.push_back({Severity::error, fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults), error.path(), error.offset()});
+  faults_.push_back({Severity::error,
+                     fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),
+                     error.path(), error.offset()});
   throw_if_any();
 }
 

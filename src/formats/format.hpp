@@ -19,7 +19,8 @@
 
 namespace poise {
 
-// Where parts begin in files of a format that lets one choose: at multiples of `usual`, or of another power of two from `least` on.
+// Where parts begin in files of a format that lets one choose: at multiples of `usual`, or of another power of two from
+// `least` on.
 struct Alignments {
   std::uint64_t usual = 0;
   std::uint64_t least = 0;
@@ -46,8 +47,8 @@ struct HeldLayouts {
 
 // What a file will be, as far as headers tell.
 struct FilePlan {
-  // Of each tensor's parts, as a reader of the file will find them, in the model's order; before compression. Empty where it will hold none of
-  // them.
+  // Of each tensor's parts, as a reader of the file will find them, in the model's order; before compression. Empty
+  // where it will hold none of them.
   std::vector<std::uint64_t> tensor_bytes;
   // Of all files. Nothing where it depends on the tensors' bytes.
   std::optional<std::uint64_t> bytes;
@@ -66,7 +67,8 @@ class PreparedFile {
 };
 
 // For formats whose questions have little in common: a function for each.
-template <FilePlan (*kPlan)(const Model&, const WriteOptions&), void (*kWrite)(const Model&, Output&, const WriteOptions&),
+template <FilePlan (*kPlan)(const Model&, const WriteOptions&),
+          void (*kWrite)(const Model&, Output&, const WriteOptions&),
           std::vector<std::string> (*kLosses)(const Model&, const WriteOptions&)>
 std::unique_ptr<PreparedFile> prepare_with(const Model& model, const WriteOptions& options) {
   class Prepared final : public PreparedFile {
@@ -95,18 +97,20 @@ struct Format {
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
   bool holds_bf16;
   HeldLayouts layouts = {};
-  bool ties_by_absence = false;              // an output matrix that is there is multiplied with, even where embeddings are tied
+  bool ties_by_absence = false;  // an output matrix that is there is multiplied with, even where embeddings are tied
   WeightReader weights = WeightReader::any;  // what reads its files, where weights can be stored in several forms
 
-  // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a few bytes, never throws
-  // for what they say. Null: other formats begin as it does.
+  // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a
+  // few bytes, never throws for what they say. Null: other formats begin as it does.
   bool (*sniff)(const Input& input) = nullptr;
   // Then by the container that it is in, and the names of its members. Null: those of any names.
   std::optional<Container> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
-  // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it may be.
-  std::string (*why_kept)(const MemberNames& names) = nullptr;
-  // Null where the format cannot be read or written. Requires of prepare: model and options outlive what it makes, and stay the same.
+  // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it
+  // may be.
+  std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
+  // Null where the format cannot be read or written. Requires of prepare: model and options outlive what it makes, and
+  // stay the same.
   Model (*read)(const Input& input, const ReadOptions& options);
   std::unique_ptr<PreparedFile> (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
@@ -127,15 +131,15 @@ Opened open_with_format(const std::filesystem::path& path, const ReadOptions& op
 // All of them, in the order in which they are asked.
 std::span<const Format* const> all_formats();
 
-// The one of these formats that an input's content belongs to: by magic; else by the kind of its container and its members' names, the
-// first in order. Null: none.
+// The one of these formats that an input's content belongs to: by magic; else by the kind of its container and its
+// members' names, the first in order. Null: none.
 const Format* recognise(const Input& input, std::span<const Format* const> among);
 
 // Throws bad_argument listing the names that exist.
 const Format& format_by_name(std::string_view name);
 
-// The format that the name of an output asks for: that of directories where it ends in a slash or is one, else that of its extension. Throws
-// bad_argument where there is none.
+// The format that the name of an output asks for: that of directories where it ends in a slash or is one, else that of
+// its extension. Throws bad_argument where there is none.
 const Format& output_format(const std::filesystem::path& path);
 
 // Where a file, or a directory, of the format is written. Throws what making one throws, which is in io/.
@@ -143,10 +147,12 @@ std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesys
                                         std::vector<std::filesystem::path> inputs = {});
 
 // Throws the bad_argument that output_for() would throw. Makes nothing. Returns what SavedOutput::replaces() would.
-std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
+std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                    const std::vector<std::filesystem::path>& inputs);
 
-// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then prepares. Its losses are all that a file
-// of this format will not hold. Requires: model and options outlive what it returns, and stay the same.
+// Refuses options the format does not honour, and tensors whose parts do not make up what they say they are, then
+// prepares. Its losses are all that a file of this format will not hold. Requires: model and options outlive what it
+// returns, and stay the same.
 std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
 // For callers with one question.

@@ -27,7 +27,8 @@ constexpr std::string_view kCard = "poise.card";
 constexpr std::string_view kConfig = "poise.config";
 constexpr std::string_view kVocabulary = "poise.vocabulary";
 
-// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex after a NUL, which no token text begins with.
+// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex after a NUL, which no token text begins
+// with.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');
@@ -54,7 +55,8 @@ std::string decode_text(const Model& model, std::string_view text) {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {{{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
+constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {
+    {{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
 
 // JSON has no infinities and no NaN: they travel as text.
 Value encode_score(float score) {
@@ -83,10 +85,12 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
                  {"tokens", std::move(tokens)},
                  {"scores", std::move(scores)},
                  {"types", std::move(types)}};
-  if (vocabulary.merges.size() > kMaxMerges) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} merges", kMaxMerges));
+  if (vocabulary.merges.size() > kMaxMerges)
+    throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} merges", kMaxMerges));
   if (!vocabulary.merges.empty()) {
     Value::Array merges;
-    for (const auto& [left, right] : vocabulary.merges) merges.push_back(Value::Array{encode_text(left), encode_text(right)});
+    for (const auto& [left, right] : vocabulary.merges)
+      merges.push_back(Value::Array{encode_text(left), encode_text(right)});
     map.set("merges", std::move(merges));
   }
   if (!vocabulary.pipeline.empty()) map.set("pipeline", vocabulary.pipeline);
@@ -94,7 +98,8 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   return map;
 }
 
-// Tokens, scores, types and merges are read one by one as the text is parsed: as values they would take many times its size.
+// Tokens, scores, types and merges are read one by one as the text is parsed: as values they would take many times its
+// size.
 class VocabularyReader {
  public:
   explicit VocabularyReader(const Model& model) : model_(model) {}
@@ -102,18 +107,22 @@ class VocabularyReader {
   Vocabulary read(std::string_view json, const std::string& name) {
     std::vector<Attributes::Entry> fields;
     walk_json_object(JsonText(json), name, 0, [&](std::string_view key, JsonValue& value) {
-      if (std::ranges::find(fields, key, &Attributes::Entry::first) != fields.end()) fail_repeated_key(key, name, value.position());
+      if (std::ranges::find(fields, key, &Attributes::Entry::first) != fields.end())
+        fail_repeated_key(key, name, value.position());
       if (fields.size() == kMaxKeys) fail(model_, kVocabulary, "too many keys");
       const auto* list = std::ranges::find(kLists, key, &List::key);
       fields.emplace_back(key, Value(Value::Array()));
-      if (list == kLists.end() || !value.items([&](JsonValue& item) { (this->*list->add)(item); })) fields.back().second = value.tree();
+      if (list == kLists.end() || !value.items([&](JsonValue& item) { (this->*list->add)(item); }))
+        fields.back().second = value.tree();
     });
     map_ = Attributes::from_unique(std::move(fields));
     read_fields();
     for (const std::string_view list : {"tokens", "scores", "types"}) (void)get<Value::Array>(list);
     if (map_.find("merges") != nullptr) (void)get<Value::Array>("merges");
     if (scores_.size() != ends_.size() || types_.size() != ends_.size()) {
-      fail(model_, kVocabulary, fmt::format("{} tokens, {} scores and {} types: expected equal numbers", ends_.size(), scores_.size(), types_.size()));
+      fail(model_, kVocabulary,
+           fmt::format("{} tokens, {} scores and {} types: expected equal numbers", ends_.size(), scores_.size(),
+                       types_.size()));
     }
     vocabulary_.reserve(ends_.size(), texts_.size());
     std::size_t begin = 0;
@@ -199,12 +208,14 @@ class VocabularyReader {
 
   TokenType type(const Value& value) const {
     const auto* number = value.get_if<std::uint64_t>();
-    if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined)) fail(model_, kVocabulary, "a token type is not known");
+    if (number == nullptr || *number > static_cast<std::uint64_t>(TokenType::user_defined))
+      fail(model_, kVocabulary, "a token type is not known");
     return static_cast<TokenType>(*number);
   }
 
   void add_merge(JsonValue& item) {
-    if (vocabulary_.merges.size() == kMaxMerges) fail(model_, kVocabulary, fmt::format("more than {} merges", kMaxMerges));
+    if (vocabulary_.merges.size() == kMaxMerges)
+      fail(model_, kVocabulary, fmt::format("more than {} merges", kMaxMerges));
     std::array<std::string, 2> parts;
     std::size_t count = 0;
     const bool list = item.items([&](JsonValue& part) {
@@ -237,7 +248,8 @@ Card card_from(const Model& model, const Attributes& map) {
     if (found == nullptr) fail(model, kCard, fmt::format("{} is no text", key));
     return *found;
   };
-  return {text("model_type"), text("base_model"), text("author"), text("created_at"), text("last_modified"), text("license"), text("uuid")};
+  return {text("model_type"),    text("base_model"), text("author"), text("created_at"),
+          text("last_modified"), text("license"),    text("uuid")};
 }
 
 // Poise's attribute of that key, if it is there; throws unless it is text.
@@ -249,7 +261,9 @@ const std::string* json_text(const Model& model, std::string_view key) {
   return text;
 }
 
-std::string name_of(const Model& model, std::string_view key) { return fmt::format("{}: attribute {}", model.origin.path.string(), key); }
+std::string name_of(const Model& model, std::string_view key) {
+  return fmt::format("{}: attribute {}", model.origin.path.string(), key);
+}
 
 // The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
 std::optional<Attributes> take_json(Model& model, std::string_view key) {
@@ -274,7 +288,8 @@ void require_finite(const Attributes& config) {
 
 Attributes text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
-  for (const auto& [key, value] : attributes) entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
+  for (const auto& [key, value] : attributes)
+    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
   return Attributes::from_unique(std::move(entries));
 }
 
@@ -290,17 +305,21 @@ DescribedVocabulary described_vocabulary(const Model& model) {
   if (!described.made) return described;
   if (model.config) described.made->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
   std::vector<Attributes::Entry> entries;
-  std::ranges::copy_if(model.attributes, std::back_inserter(entries), [](const Attributes::Entry& entry) { return !is_gguf_tokenizer_key(entry.first); });
+  std::ranges::copy_if(model.attributes, std::back_inserter(entries),
+                       [](const Attributes::Entry& entry) { return !is_gguf_tokenizer_key(entry.first); });
   described.attributes = Attributes::from_unique(std::move(entries));
   return described;
 }
 
 std::string text_loss(const DescribedVocabulary& described, std::string_view format) {
   if (!described.problem.empty()) {
-    return fmt::format("{} holds text attributes only: what describes the vocabulary becomes text that no tokenizer is made of ({})", format,
-                       described.problem);
+    return fmt::format(
+        "{} holds text attributes only: what describes the vocabulary becomes text that no tokenizer is made of ({})",
+        format, described.problem);
   }
-  return described.made ? fmt::format("{} holds text attributes only: what describes the vocabulary becomes {}", format, kVocabulary) : std::string();
+  return described.made ? fmt::format("{} holds text attributes only: what describes the vocabulary becomes {}", format,
+                                      kVocabulary)
+                        : std::string();
 }
 
 Attributes text_attributes(const Model& model) {
@@ -322,12 +341,14 @@ std::vector<std::string> attributes_that_are_no_text(const Attributes& attribute
 std::string listed(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 5;
   const std::size_t count = std::min(names.size(), kMost);
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "), count < names.size() ? ", ..." : "");
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                     count < names.size() ? ", ..." : "");
 }
 
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {
   if (cost <= max_value_bytes(text_bytes)) return;
-  throw Error(ErrorKind::unsupported, "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
+  throw Error(ErrorKind::unsupported,
+              "the attributes of the model are too many: Poise would refuse to read the file (docs/limits.md)");
 }
 
 std::string config_text(const Model& model) {
@@ -346,7 +367,9 @@ Attributes metadata_attributes(const Model& model) {
   return result;
 }
 
-std::optional<std::string> card_text(const Card& card) { return card == Card{} ? std::nullopt : std::optional(to_json(card_to_attributes(card))); }
+std::optional<std::string> card_text(const Card& card) {
+  return card == Card{} ? std::nullopt : std::optional(to_json(card_to_attributes(card)));
+}
 
 std::optional<Card> take_card_text(Model& model) {
   const auto map = take_json(model, kCard);

@@ -1,6 +1,7 @@
 // Metadata as text: how a model's card, configuration and vocabulary travel in formats that only have text attributes.
 //
-// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary" (docs/formats/ztensor.md).
+// Three attributes hold JSON: "poise.card", "poise.config" (config.json's keys) and "poise.vocabulary"
+// (docs/formats/ztensor.md).
 #pragma once
 
 #include <optional>
@@ -29,7 +30,8 @@ Attributes text_attributes(const Model& model);
 // The names of the attributes that text_attributes() makes JSON text of.
 std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes);
 
-// What text_attributes() makes of a vocabulary that attributes describe, in a sentence for people. Empty: there is none.
+// What text_attributes() makes of a vocabulary that attributes describe, in a sentence for people. Empty: there is
+// none.
 std::string text_loss(const DescribedVocabulary& described, std::string_view format);
 
 // "a, b, c, d, e, ...": the first few, for a message.
@@ -52,8 +54,8 @@ void require_finite(const Attributes& config);
 // Throws unsupported when values of that reading_cost() in a text of that size are more than readers take.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
-// The reverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws invalid_file
-// naming attribute and field when one of them does not parse.
+// The reverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
+// invalid_file naming attribute and field when one of them does not parse.
 void take_text_attributes(Model& model);
 
 }  // namespace poise

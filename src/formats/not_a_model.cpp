@@ -18,7 +18,9 @@ struct Archive {
 };
 
 constexpr std::array kArchives = {
-    Archive{Container::zip, "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with safe_serialization=True"},
+    Archive{Container::zip,
+            "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with "
+            "safe_serialization=True"},
     Archive{Container::tar, "this is a tar archive; unpack it first"},
 };
 

@@ -48,7 +48,8 @@ const auto& infos() {
 }
 
 bool has_extension(const Format& format, const std::string& extension) {
-  return !extension.empty() && (format.info.extension == extension || std::ranges::find(format.extensions, extension) != format.extensions.end());
+  return !extension.empty() && (format.info.extension == extension ||
+                                std::ranges::find(format.extensions, extension) != format.extensions.end());
 }
 
 Input make_input(const std::filesystem::path& path, const ReadOptions& options) {
@@ -58,7 +59,9 @@ Input make_input(const std::filesystem::path& path, const ReadOptions& options) 
 }
 
 Model read_with(const Format& format, const Input& input, const ReadOptions& options) {
-  if (format.read == nullptr) throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name), input.path.string());
+  if (format.read == nullptr)
+    throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
+                input.path.string());
   return format.read(input, options);
 }
 
@@ -68,8 +71,9 @@ Opened read_input(Input input, const ReadOptions& options) {
     Model model = read_with(*format, input, options);
     const auto named = format_from_extension(input.path);
     if (named && input.source && !has_extension(*format, extension)) {
-      model.warnings.push_back(
-          {Severity::warning, fmt::format("the name ends in {}, but this is {}", extension, format->info.description), input.path.string(), 0});
+      model.warnings.push_back({Severity::warning,
+                                fmt::format("the name ends in {}, but this is {}", extension, format->info.description),
+                                input.path.string(), 0});
     }
     return {format, std::move(input), std::move(model)};
   }
@@ -84,11 +88,13 @@ Opened read_input(Input input, const ReadOptions& options) {
 }
 
 void require_honoured(bool given, bool honoured, std::string_view option, const Format& format) {
-  if (given && !honoured) throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
+  if (given && !honoured)
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files have no {}", format.info.name, option));
 }
 
 void require_writable(const Model& model, const Format& format, const WriteOptions& options) {
-  if (format.prepare == nullptr) throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
+  if (format.prepare == nullptr)
+    throw Error(ErrorKind::bad_argument, fmt::format("{} can be read, not written", format.info.name));
   require_honoured(options.dialect.has_value(), format.options.dialect, "dialects", format);
   require_honoured(options.zstd_level.has_value(), format.options.zstd_level, "compression", format);
   require_honoured(options.digest.has_value(), format.options.digest, "digests", format);
@@ -113,8 +119,9 @@ std::optional<std::string> lost_parts(const Model& model) {
   }
   constexpr std::size_t kNamed = 5;
   const std::size_t named = std::min(roles.size(), kNamed);
-  return fmt::format("tensor {}{}: the part{} {}{} beside data {} lost", first->name, more == 0 ? "" : fmt::format(" and {} more", more),
-                     roles.size() == 1 ? "" : "s", fmt::join(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+  return fmt::format("tensor {}{}: the part{} {}{} beside data {} lost", first->name,
+                     more == 0 ? "" : fmt::format(" and {} more", more), roles.size() == 1 ? "" : "s",
+                     fmt::join(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(named), ", "),
                      named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
 }
 
@@ -161,29 +168,36 @@ std::optional<std::string_view> format_from_extension(const std::filesystem::pat
 const Format& output_format(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!path.has_filename() || std::filesystem::is_directory(path, ignored)) {
-    const auto found = std::ranges::find_if(kFormats, [](const Format* format) { return format->why_kept != nullptr; });
+    const auto found =
+        std::ranges::find_if(kFormats, [](const Format* format) { return format->refusal_to_replace != nullptr; });
     if (found != kFormats.end()) return **found;
   }
   const auto name = format_from_extension(path);
   if (name) return format_by_name(*name);
-  throw Error(ErrorKind::bad_argument, fmt::format("the extension \"{}\" is that of no format", path.extension().string()), path.string())
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("the extension \"{}\" is that of no format", path.extension().string()), path.string())
       .with({.kind = Remedy::Kind::format});
 }
 
-std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite, std::vector<std::filesystem::path> inputs) {
-  if (format.why_kept != nullptr) return std::make_unique<DirectoryOutput>(path, overwrite, format.why_kept, std::move(inputs));
+std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                        std::vector<std::filesystem::path> inputs) {
+  if (format.refusal_to_replace != nullptr)
+    return std::make_unique<DirectoryOutput>(path, overwrite, format.refusal_to_replace, std::move(inputs));
   return std::make_unique<FileOutput>(path, overwrite, std::move(inputs));
 }
 
-std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs) {
-  if (format.why_kept != nullptr) return DirectoryOutput::require_possible(path, overwrite, format.why_kept, inputs);
+std::string require_output_possible(const Format& format, const std::filesystem::path& path, bool overwrite,
+                                    const std::vector<std::filesystem::path>& inputs) {
+  if (format.refusal_to_replace != nullptr)
+    return DirectoryOutput::require_possible(path, overwrite, format.refusal_to_replace, inputs);
   FileOutput::require_possible(path, overwrite, inputs);
   return {};
 }
 
 const Format* recognise(const Input& input, std::span<const Format* const> among) {
   if (input.source) {
-    const auto found = std::ranges::find_if(among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
+    const auto found = std::ranges::find_if(
+        among, [&](const Format* format) { return format->sniff != nullptr && format->sniff(input); });
     if (found != among.end()) return *found;
   }
   const auto container = container_of(input);
@@ -198,9 +212,13 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   return nullptr;
 }
 
-Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) { return read_input(make_input(path, options), options); }
+Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) {
+  return read_input(make_input(path, options), options);
+}
 
-Model open(const std::filesystem::path& path, const ReadOptions& options) { return open_with_format(path, options).model; }
+Model open(const std::filesystem::path& path, const ReadOptions& options) {
+  return open_with_format(path, options).model;
+}
 
 Model open(SourcePtr source, const ReadOptions& options) {
   const std::filesystem::path path = source->name();
@@ -222,7 +240,8 @@ std::vector<std::string> losses_of(const Model& model, const Format& format, con
   return prepare_file(model, format, options)->losses();
 }
 
-SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format, const WriteOptions& options) {
+SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
+                const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
   auto as_read = reformed(model, writer.weights, false);
@@ -237,7 +256,8 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   const auto prepared = prepare_file(tied ? *tied : whole, writer, options);
   prepared->write(*output, options.progress);
   SaveReport report{std::string(format), output->bytes(), prepared->losses()};
-  if (tied) report.losses.push_back(fmt::format("tensor {} is left out: {}", unused_output(whole)->name, kUnusedOutput));
+  if (tied)
+    report.losses.push_back(fmt::format("tensor {} is left out: {}", unused_output(whole)->name, kUnusedOutput));
   if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
   output->commit();
   return report;

@@ -24,22 +24,25 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-constexpr std::size_t kUnbufferedBytes = 128 << 10;  // written at once: another copy would take longer than the system call
-constexpr std::uint64_t kLeastHoleBytes = 4096;      // holes are made of whole blocks
+constexpr std::size_t kUnbufferedBytes = 128
+                                         << 10;  // written at once: another copy would take longer than the system call
+constexpr std::uint64_t kLeastHoleBytes = 4096;  // holes are made of whole blocks
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
-// Does the file system copy by referring twice to what is there, or on its server? Elsewhere copy_file_range() goes page by page,
-// which takes longer than reading and writing.
+// Does the file system copy by referring twice to what is there, or on its server? Elsewhere copy_file_range() goes
+// page by page, which takes longer than reading and writing.
 bool shares_extents(const FileDescriptor& fd) {
   constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
                                                      NFS_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
   struct statfs status {};
-  return ::fstatfs(fd.get(), &status) == 0 && std::ranges::find(kSharing, static_cast<std::uint32_t>(status.f_type)) != kSharing.end();
+  return ::fstatfs(fd.get(), &status) == 0 &&
+         std::ranges::find(kSharing, static_cast<std::uint32_t>(status.f_type)) != kSharing.end();
 }
 
 [[noreturn]] void refuse_existing(const std::filesystem::path& target) {
-  throw Error(ErrorKind::bad_argument, "the output exists already", target.string()).with({.kind = Remedy::Kind::overwrite});
+  throw Error(ErrorKind::bad_argument, "the output exists already", target.string())
+      .with({.kind = Remedy::Kind::overwrite});
 }
 
 // /dev/stdout and the like, wherever they lead at the moment.
@@ -60,12 +63,15 @@ std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool ov
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (!overwrite) refuse_existing(target);
   if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to
-    if (belongs_to_the_system(target)) throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
+    if (belongs_to_the_system(target))
+      throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
     if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file", target.string());
+      throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file",
+                  target.string());
     return std::nullopt;
   }
-  if (!S_ISREG(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
+  if (!S_ISREG(status.st_mode))
+    throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
   return status.st_mode & 07777;
 }
 
@@ -89,7 +95,8 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// rename() needs a name, so a finished file without one gets finished_name() for the instant before it replaces the target.
+// rename() needs a name, so a finished file without one gets finished_name() for the instant before it replaces the
+// target.
 
 // Removes a finished file that no writer is putting into its place any more: a writer holds a lock on it.
 void remove_left(const std::filesystem::path& finished) {
@@ -117,10 +124,12 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 void require_replaceable(const std::filesystem::path& target, bool overwrite) {
   replaced_mode(target, overwrite);
   const std::filesystem::path directory = directory_of(target);
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) throw_system_error("create a file in this directory", directory.string(), errno);
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    throw_system_error("create a file in this directory", directory.string(), errno);
 }
 
-AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite) : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
+AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
+    : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
   const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
   open_unnamed(mode.value_or(0666));
   if (!fd_) open_named(mode.value_or(0666));
@@ -171,7 +180,8 @@ void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ += written;
   if (unwritten_ < kWritebackBytes) return;
   // Only a hint: fsync() has the last word.
-  ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_), SYNC_FILE_RANGE_WRITE);
+  ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_),
+                    SYNC_FILE_RANGE_WRITE);
   handed_over_ += unwritten_;
   unwritten_ = 0;
 }
@@ -197,26 +207,31 @@ void AtomicFile::do_pad(std::uint64_t count) {
   empty_buffer();
   flushed_ = false;
   if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
-    throw_system_error("write", target_.string(), count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // which the system calls an invalid position
+    throw_system_error(
+        "write", target_.string(),
+        count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // which the system calls an invalid position
   }
   ends_in_hole_ = true;
   start_writeback(count);
 }
 
 void AtomicFile::end_hole() {
-  if (ends_in_hole_ && ::ftruncate(fd_.get(), static_cast<off64_t>(position())) != 0) throw_system_error("write", target_.string());
+  if (ends_in_hole_ && ::ftruncate(fd_.get(), static_cast<off64_t>(position())) != 0)
+    throw_system_error("write", target_.string());
   ends_in_hole_ = false;
 }
 
 void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64_t length) {
-  if (source.descriptor() < 0 || length < kBufferBytes || !shares_extents(fd_)) return Sink::do_copy(source, offset, length);
+  if (source.descriptor() < 0 || length < kBufferBytes || !shares_extents(fd_))
+    return Sink::do_copy(source, offset, length);
   empty_buffer();
   flushed_ = false;
   auto from = static_cast<off64_t>(offset);
   while (length > 0) {
     const ssize_t copied = ::copy_file_range(source.descriptor(), &from, fd_.get(), nullptr, length, 0);
     if (copied < 0 && errno == EINTR) continue;
-    if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG)) throw_system_error("write", target_.string());
+    if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
+      throw_system_error("write", target_.string());
     if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or says why
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
@@ -239,15 +254,19 @@ void AtomicFile::flush() {
   flushed_ = true;
 }
 
-bool AtomicFile::appear() { return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_); }
+bool AtomicFile::appear() {
+  return temporary_.empty() ? link_to_new(fd_, target_) : rename_to_new(temporary_, target_);
+}
 
 void AtomicFile::replace() {
   if (!temporary_.empty()) {
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw_system_error("rename the finished file", target_.string());
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+      throw_system_error("rename the finished file", target_.string());
     return;
   }
   for (int attempt = 0; !link_over(fd_, target_); ++attempt) {
-    if (attempt == kAttempts) throw Error(ErrorKind::io, "no name is free for the finished file", directory_of(target_).string());
+    if (attempt == kAttempts)
+      throw Error(ErrorKind::io, "no name is free for the finished file", directory_of(target_).string());
   }
 }
 

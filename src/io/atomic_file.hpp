@@ -1,9 +1,10 @@
 // AtomicFile: a file that appears whole or not at all.
 //
-// Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A crash,
-// a killed process, a full disk or an exception leaves the old file, the new one or none. A file that replaces another has a hidden name for
-// an instant, when it is complete; should the process be killed then, the next save to that target removes it. Where a file system has no
-// files without names, they have a hidden one that is hard to guess, which the destructor removes.
+// Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A
+// crash, a killed process, a full disk or an exception leaves the old file, the new one or none. A file that replaces
+// another has a hidden name for an instant, when it is complete; should the process be killed then, the next save to
+// that target removes it. Where a file system has no files without names, they have a hidden one that is hard to guess,
+// which the destructor removes.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,8 @@ class AtomicFile final : public ReadableSink {
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
-  // A new file whose directory is not there yet: until commit_as() it is in `directory`, on the same file system. Errors name the target.
+  // A new file whose directory is not there yet: until commit_as() it is in `directory`, on the same file system.
+  // Errors name the target.
   AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
 

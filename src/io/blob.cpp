@@ -13,10 +13,13 @@ namespace {
 
 class OpaqueBlob final : public Blob {
  public:
-  OpaqueBlob(Stored stored, std::uint64_t size, std::string reason) : stored_(std::move(stored)), size_(size), reason_(std::move(reason)) {}
+  OpaqueBlob(Stored stored, std::uint64_t size, std::string reason)
+      : stored_(std::move(stored)), size_(size), reason_(std::move(reason)) {}
 
   std::uint64_t size() const override { return size_; }
-  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::unsupported, reason_, stored_.source->name(), stored_.offset); }
+  void read(std::uint64_t, std::span<std::byte>) const override {
+    throw Error(ErrorKind::unsupported, reason_, stored_.source->name(), stored_.offset);
+  }
   std::optional<Stored> stored() const override { return stored_; }
   bool decodable() const override { return false; }
 
@@ -61,19 +64,24 @@ std::optional<Stored> Blob::stored() const {
   return place ? std::optional<Stored>(Stored{*std::move(place)}) : std::nullopt;
 }
 
-SourceBlob::SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : place_{std::move(source), offset, length} {
+SourceBlob::SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length)
+    : place_{std::move(source), offset, length} {
   const Source& all = *place_.source;
   if (offset > all.size() || length > all.size() - offset) {
-    throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, all.size()), all.name(), offset);
+    throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, all.size()),
+                all.name(), offset);
   }
 }
 
 std::optional<std::span<const std::byte>> SourceBlob::map() const {
   if (!place_.source->mapped()) return std::nullopt;
-  return place_.source->bytes().subspan(static_cast<std::size_t>(place_.offset), static_cast<std::size_t>(place_.length));
+  return place_.source->bytes().subspan(static_cast<std::size_t>(place_.offset),
+                                        static_cast<std::size_t>(place_.length));
 }
 
-void SourceBlob::read(std::uint64_t offset, std::span<std::byte> out) const { place_.source->read(place_.offset + offset, out); }
+void SourceBlob::read(std::uint64_t offset, std::span<std::byte> out) const {
+  place_.source->read(place_.offset + offset, out);
+}
 
 HeldBlob::HeldBlob(SourceBlob blob) {
   StoredRange place = *blob.raw();
@@ -93,7 +101,9 @@ std::optional<std::span<const std::byte>> HeldBlob::map() const {
   return source.bytes().subspan(static_cast<std::size_t>(offset_), static_cast<std::size_t>(length_));
 }
 
-void HeldBlob::read(std::uint64_t offset, std::span<std::byte> out) const { static_cast<const Source*>(owner_.get())->read(offset_ + offset, out); }
+void HeldBlob::read(std::uint64_t offset, std::span<std::byte> out) const {
+  static_cast<const Source*>(owner_.get())->read(offset_ + offset, out);
+}
 
 std::unique_ptr<BlobStream> Blob::stream() const { return std::make_unique<SeekingStream>(*this); }
 
@@ -110,7 +120,9 @@ BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason) 
   return std::make_shared<OpaqueBlob>(std::move(stored), size, std::move(reason));
 }
 
-BlobPtr make_missing_blob(std::uint64_t size, std::string reason) { return std::make_shared<MissingBlob>(size, std::move(reason)); }
+BlobPtr make_missing_blob(std::uint64_t size, std::string reason) {
+  return std::make_shared<MissingBlob>(size, std::move(reason));
+}
 
 std::vector<std::byte> read_all(const Blob& blob) {
   std::vector<std::byte> bytes(blob.size());

@@ -64,7 +64,8 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
   const DirectoryPtr directory = open_directory(path, 0);
   if (directory == nullptr) throw_system_error("list", path.string());
   std::vector<DirectoryEntry> entries;
-  while (const dirent* entry = next_entry(directory.get())) entries.push_back({entry->d_name, is_file(directory.get(), *entry)});
+  while (const dirent* entry = next_entry(directory.get()))
+    entries.push_back({entry->d_name, is_file(directory.get(), *entry)});
   if (errno != 0) throw_system_error("list", path.string());
   std::ranges::sort(entries, {}, &DirectoryEntry::name);
   return entries;

@@ -1,4 +1,5 @@
-// A directory's entries, and how a directory of files is removed. std::filesystem's iterators end the program when memory runs out.
+// A directory's entries, and how a directory of files is removed. std::filesystem's iterators end the program when
+// memory runs out.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,8 @@ struct DirectoryEntry {
 // Sorted by name, without "." and "..". Throws io.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
-// Removes a directory of files. A directory that holds anything else stays, with that; so does what a link leads to. Takes no memory.
+// Removes a directory of files. A directory that holds anything else stays, with that; so does what a link leads to.
+// Takes no memory.
 void remove_directory(const std::filesystem::path& path) noexcept;
 
 }  // namespace poise

@@ -30,17 +30,22 @@ constexpr int kAttempts = 16;
 fs::path without_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();
-  if (name.empty() || name == "." || name == "..") throw Error(ErrorKind::bad_argument, "the output needs a name of its own", path.string());
+  if (name.empty() || name == "." || name == "..")
+    throw Error(ErrorKind::bad_argument, "the output needs a name of its own", path.string());
   return target;
 }
 
-[[noreturn]] void refuse(std::string_view problem, const fs::path& target) { throw Error(ErrorKind::bad_argument, std::string(problem), target.string()); }
+[[noreturn]] void refuse(std::string_view problem, const fs::path& target) {
+  throw Error(ErrorKind::bad_argument, std::string(problem), target.string());
+}
 
 void require_no_input_in(const fs::path& target, const std::vector<fs::path>& inputs) {
   for (const fs::path& input : inputs) {
     std::error_code ignored;
-    for (fs::path at = fs::weakly_canonical(input, ignored); !at.empty() && at != at.parent_path(); at = at.parent_path()) {
-      if (fs::equivalent(at, target, ignored)) refuse("the input is in this directory; it cannot be the output too", target);
+    for (fs::path at = fs::weakly_canonical(input, ignored); !at.empty() && at != at.parent_path();
+         at = at.parent_path()) {
+      if (fs::equivalent(at, target, ignored))
+        refuse("the input is in this directory; it cannot be the output too", target);
     }
   }
 }
@@ -51,7 +56,9 @@ struct Found {
 };
 
 // The directory that will be replaced. Nothing: there is none.
-std::optional<Found> replaced(const fs::path& target, bool overwrite, const DirectoryOutput::WhyKept& why_kept, const std::vector<fs::path>& inputs) {
+std::optional<Found> replaced(const fs::path& target, bool overwrite,
+                              const DirectoryOutput::RefusalToReplace& refusal_to_replace,
+                              const std::vector<fs::path>& inputs) {
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error("write", target.string());
@@ -60,13 +67,17 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite, const Dire
   if (S_ISLNK(status.st_mode)) refuse("the output is a symbolic link; a directory is needed", target);
   if (!S_ISDIR(status.st_mode)) refuse("the output is a file; this format is a directory", target);
   require_no_input_in(target, inputs);
-  if (!overwrite) throw Error(ErrorKind::bad_argument, "the output exists already", target.string()).with({.kind = Remedy::Kind::overwrite});
+  if (!overwrite)
+    throw Error(ErrorKind::bad_argument, "the output exists already", target.string())
+        .with({.kind = Remedy::Kind::overwrite});
   Found found{status.st_mode & 07777, {}};
   for (DirectoryEntry& entry : list_directory(target)) {
-    if (!entry.is_file) refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", entry.name), target);
+    if (!entry.is_file)
+      refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", entry.name), target);
     found.names.push_back(std::move(entry.name));
   }
-  if (const std::string why = found.names.empty() ? "" : why_kept(found.names); !why.empty()) refuse(why + ": it is not replaced", target);
+  if (const std::string why = found.names.empty() ? "" : refusal_to_replace(found.names); !why.empty())
+    refuse(why + ": it is not replaced", target);
   return found;
 }
 
@@ -75,9 +86,11 @@ std::string sentence(const fs::path& target, const std::optional<Found>& found) 
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
   std::string names;
-  for (std::size_t i = 0; i < std::min(kNamed, found->names.size()); ++i) names += (i == 0 ? "" : ", ") + found->names[i];
-  return fmt::format("the directory {} is replaced with all of its {} file{}: {}{}", target.string(), found->names.size(), found->names.size() == 1 ? "" : "s",
-                     names, found->names.size() > kNamed ? ", ..." : "");
+  for (std::size_t i = 0; i < std::min(kNamed, found->names.size()); ++i)
+    names += (i == 0 ? "" : ", ") + found->names[i];
+  return fmt::format("the directory {} is replaced with all of its {} file{}: {}{}", target.string(),
+                     found->names.size(), found->names.size() == 1 ? "" : "s", names,
+                     found->names.size() > kNamed ? ", ..." : "");
 }
 
 FileDescriptor locked(const fs::path& directory) {
@@ -93,14 +106,20 @@ void sync_directory(const fs::path& directory) {
 
 }  // namespace
 
-std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite, const WhyKept& why_kept, const std::vector<fs::path>& inputs) {
+std::string DirectoryOutput::require_possible(const fs::path& path, bool overwrite,
+                                              const RefusalToReplace& refusal_to_replace,
+                                              const std::vector<fs::path>& inputs) {
   const fs::path target = without_slash(path);
-  return sentence(target, replaced(target, overwrite, why_kept, inputs));
+  return sentence(target, replaced(target, overwrite, refusal_to_replace, inputs));
 }
 
-DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, WhyKept why_kept, std::vector<fs::path> inputs)
-    : target_(without_slash(path)), overwrite_(overwrite), why_kept_(std::move(why_kept)), inputs_(std::move(inputs)) {
-  const auto found = replaced(target_, overwrite_, why_kept_, inputs_);
+DirectoryOutput::DirectoryOutput(const fs::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
+                                 std::vector<fs::path> inputs)
+    : target_(without_slash(path)),
+      overwrite_(overwrite),
+      refusal_to_replace_(std::move(refusal_to_replace)),
+      inputs_(std::move(inputs)) {
+  const auto found = replaced(target_, overwrite_, refusal_to_replace_, inputs_);
   replaces_ = sentence(target_, found);
   if (found) mode_ = found->mode;
 }
@@ -114,7 +133,8 @@ void DirectoryOutput::make_hidden() {
   fs::path name = finished_name(target_);
   for (int attempt = 0;; ++attempt) {
     if (::mkdir(name.c_str(), 0777) == 0) break;
-    if (errno != EEXIST || attempt == kAttempts) throw_system_error("create a directory in this directory", directory_of(target_).string());
+    if (errno != EEXIST || attempt == kAttempts)
+      throw_system_error("create a directory in this directory", directory_of(target_).string());
     if (attempt == 0 && locked(name)) {
       remove_directory(name);  // what a killed process left
     } else {
@@ -147,7 +167,7 @@ std::uint64_t DirectoryOutput::padding() const {
 
 // The old directory goes where the new one was, and is removed.
 void DirectoryOutput::replace() {
-  replaced(target_, overwrite_, why_kept_, inputs_);  // as it is now
+  replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // as it is now
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
   // A file system without RENAME_EXCHANGE: for an instant there is none.
@@ -168,7 +188,8 @@ void DirectoryOutput::commit() {
   const fs::path parent = directory_of(target_);
   if (mode_) ::chmod(hidden_.c_str(), *mode_);
   int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
-  if (result != 0 && errno == EINVAL) result = ::rename(hidden_.c_str(), target_.c_str());  // which takes the place of an empty directory at most
+  if (result != 0 && errno == EINVAL)
+    result = ::rename(hidden_.c_str(), target_.c_str());  // which takes the place of an empty directory at most
   if (result == 0) {
     hidden_.clear();
   } else if (errno == EEXIST || errno == ENOTEMPTY) {

@@ -1,8 +1,9 @@
 // DirectoryOutput: a directory of files that appears whole or not at all.
 //
-// Its files are written beside the target and have no names until commit() puts them into a hidden directory and renames it: a process that is
-// killed before leaves nothing. Should it be killed during these instants, the next save to that target removes the hidden directory. A directory
-// that is replaced changes places with the new one and is removed then: at every moment there is the old one or the new one.
+// Its files are written beside the target and have no names until commit() puts them into a hidden directory and
+// renames it: a process that is killed before leaves nothing. Should it be killed during these instants, the next save
+// to that target removes the hidden directory. A directory that is replaced changes places with the new one and is
+// removed then: at every moment there is the old one or the new one.
 #pragma once
 
 #include <sys/types.h>
@@ -24,15 +25,19 @@ namespace poise {
 class DirectoryOutput final : public SavedOutput {
  public:
   // Why a directory of files with these names, sorted, is not to be replaced; empty: it may be.
-  using WhyKept = std::function<std::string(const std::vector<std::string>& names)>;
+  using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
-  // Throws the bad_argument that the constructor would throw. Makes nothing. Returns what commit() will replace, as a sentence; empty: nothing.
-  static std::string require_possible(const std::filesystem::path& path, bool overwrite, const WhyKept& why_kept,
+  // Throws the bad_argument that the constructor would throw. Makes nothing. Returns what commit() will replace, as a
+  // sentence; empty: nothing.
+  static std::string require_possible(const std::filesystem::path& path, bool overwrite,
+                                      const RefusalToReplace& refusal_to_replace,
                                       const std::vector<std::filesystem::path>& inputs);
 
-  // Throws bad_argument where the target is there and `overwrite` is false, is no directory, is a link, holds anything but regular files, one of the
-  // `inputs`, or what `why_kept` wants to stay. Files throw what AtomicFile throws.
-  DirectoryOutput(const std::filesystem::path& path, bool overwrite, WhyKept why_kept, std::vector<std::filesystem::path> inputs = {});
+  // Throws bad_argument where the target is there and `overwrite` is false, is no directory, is a link, holds anything
+  // but regular files, one of the `inputs`, or what `refusal_to_replace` wants to stay. Files throw what AtomicFile
+  // throws.
+  DirectoryOutput(const std::filesystem::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
+                  std::vector<std::filesystem::path> inputs = {});
   ~DirectoryOutput() override;
   DirectoryOutput(const DirectoryOutput&) = delete;
   DirectoryOutput& operator=(const DirectoryOutput&) = delete;
@@ -55,7 +60,7 @@ class DirectoryOutput final : public SavedOutput {
   std::filesystem::path target_;
   std::filesystem::path hidden_;  // the directory while it is committed; empty: there is none
   bool overwrite_;
-  WhyKept why_kept_;
+  RefusalToReplace refusal_to_replace_;
   std::vector<std::filesystem::path> inputs_;
   std::string replaces_;
   std::optional<mode_t> mode_;  // of the directory that is replaced

@@ -6,7 +6,9 @@ namespace poise {
 
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
   if (!std::ranges::is_sorted(extents)) std::ranges::sort(extents);
-  const auto overlap = [](const Extent& a, const Extent& b) { return (a.begin != b.begin || a.length != b.length) && b.begin - a.begin < a.length; };
+  const auto overlap = [](const Extent& a, const Extent& b) {
+    return (a.begin != b.begin || a.length != b.length) && b.begin - a.begin < a.length;
+  };
   const auto found = std::ranges::adjacent_find(extents, overlap);
   if (found == extents.end()) return std::nullopt;
   return std::pair(*found, *(found + 1));

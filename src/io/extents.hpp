@@ -17,8 +17,8 @@ struct Extent {
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
-// Two extents are the same bytes, or share none: the first two that break that rule, in the order of their beginnings. Quickest where extents come
-// in that order. Requires: none is empty.
+// Two extents are the same bytes, or share none: the first two that break that rule, in the order of their beginnings.
+// Quickest where extents come in that order. Requires: none is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
 // Bytes [begin, end) of a file.

@@ -19,7 +19,8 @@ FileLock::FileLock(const std::filesystem::path& path) {
     do locked = ::flock(fd_.get(), LOCK_EX);
     while (locked != 0 && errno == EINTR);
     struct stat named {};
-    const bool still_there = ::stat(path.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+    const bool still_there =
+        ::stat(path.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino;
     if (locked != 0 || still_there) return;
   }
 }

@@ -19,11 +19,14 @@ constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAG
 std::optional<FreeSpace> free_space(const std::filesystem::path& path) {
   const std::string directory = path.has_parent_path() ? path.parent_path().string() : ".";
   struct statfs status {};
-  if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0) return std::nullopt;  // a tmpfs without a limit has no blocks
+  if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)
+    return std::nullopt;  // a tmpfs without a limit has no blocks
   const auto type = static_cast<std::uint32_t>(status.f_type);
   if (std::ranges::find(kPlain, type) == kPlain.end()) return std::nullopt;
   const auto bytes =
-      checked_mul(status.f_bfree, static_cast<std::uint64_t>(status.f_frsize != 0 ? status.f_frsize : status.f_bsize));  // with what is kept for the superuser
+      checked_mul(status.f_bfree,
+                  static_cast<std::uint64_t>(
+                      status.f_frsize != 0 ? status.f_frsize : status.f_bsize));  // with what is kept for the superuser
   if (!bytes) return std::nullopt;
   return FreeSpace{*bytes, type == XFS_SUPER_MAGIC};
 }

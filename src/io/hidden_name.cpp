@@ -18,7 +18,9 @@ constexpr std::size_t kLongestName = 255;
 
 }  // namespace
 
-std::filesystem::path directory_of(const std::filesystem::path& path) { return path.has_parent_path() ? path.parent_path() : std::filesystem::path("."); }
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
 
 std::filesystem::path temporary_name(const std::filesystem::path& target) {
   std::uint64_t random = 0;

@@ -12,8 +12,9 @@ struct Written {
   std::uint64_t end = 0;
 };
 
-// The first run of bytes from `offset` on that are not in a hole; an empty one at the source's end when there is none. Where holes are not
-// known (a source without a descriptor, a file system that does not tell), all bytes from `offset` on. Requires: offset <= size().
+// The first run of bytes from `offset` on that are not in a hole; an empty one at the source's end when there is none.
+// Where holes are not known (a source without a descriptor, a file system that does not tell), all bytes from `offset`
+// on. Requires: offset <= size().
 Written next_written(const Source& source, std::uint64_t offset);
 
 }  // namespace poise

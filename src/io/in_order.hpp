@@ -16,10 +16,11 @@ namespace poise {
 
 inline constexpr std::size_t kMostItems = 32;  // worked on at once, unless there are more processors
 
-// cut(Item&) -> bool gives the next item its work, or says that there is none; make(Item&) may run for several items at once; use(Item&)
-// gets them as they were cut. When some make() fails, the first such item's failure is thrown after those before it were used; a failure
-// of cut() or use() at once. All threads are done when this returns or throws. The items are used again and again and keep what memory they have. (They are
-// kept here because oneTBB forgets items of a pipeline that fails.)
+// cut(Item&) -> bool gives the next item its work, or says that there is none; make(Item&) may run for several items at
+// once; use(Item&) gets them as they were cut. When some make() fails, the first such item's failure is thrown after
+// those before it were used; a failure of cut() or use() at once. All threads are done when this returns or throws. The
+// items are used again and again and keep what memory they have. (They are kept here because oneTBB forgets items of a
+// pipeline that fails.)
 template <typename Item, typename Cut, typename Make, typename Use>
 void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   namespace tbb = oneapi::tbb;
@@ -36,7 +37,8 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   const auto first = [&](tbb::flow_control& control) -> Slot* {
     Slot& slot = slots[next++ % count];
     // Items end in order, so that the one that had this place has ended.
-    if (slot.busy.exchange(true, std::memory_order_acquire)) throw Error(ErrorKind::internal, "more items in flight than there are places");
+    if (slot.busy.exchange(true, std::memory_order_acquire))
+      throw Error(ErrorKind::internal, "more items in flight than there are places");
     if (cut(slot.item)) return &slot;
     control.stop();
     return nullptr;

@@ -47,7 +47,8 @@ bool has_undo_file(const fs::path& path) {
   return !name.empty() && fs::is_regular_file(fs::symlink_status(name, unknown));
 }
 
-void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const std::byte> old_bytes, std::span<const std::byte> new_bytes) {
+void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const std::byte> old_bytes,
+                     std::span<const std::byte> new_bytes) {
   AtomicFile file(name, true);
   std::array<std::byte, kHeadBytes> head{};
   std::ranges::copy(std::as_bytes(std::span(kMagic)), head.begin());
@@ -96,7 +97,7 @@ class Undo {
     return known && !all_old && !all_new;
   }
 
-  void bring_back(const FileDescriptor& file, const std::string& name) const {
+  void roll_back(const FileDescriptor& file, const std::string& name) const {
     for_each_chunk([&](std::uint64_t done, std::size_t count) {
       write_at(file.get(), offset_ + done, read(*source_, kHeadBytes + done, count), name);
       return true;
@@ -157,18 +158,18 @@ void replace_in_place(const fs::path& path, std::uint64_t offset, std::span<cons
   remove_undo_file(undo_file);
 }
 
-bool is_half_replaced(const fs::path& path) {
+bool is_interrupted(const fs::path& path) {
   if (!is_mixture(path)) return false;
   const FileLock lock(path);
   return is_mixture(path);
 }
 
-void bring_back(const fs::path& path) {
+void roll_back(const fs::path& path) {
   if (!has_undo_file(path)) return;
   const FileDescriptor file = open_for_writing(path);
   const SourcePtr source = Source::open(path, IoMode::read);
   const Undo undo(path, source->size());
-  if (undo.is_of_mixture(*source)) undo.bring_back(file, path.string());
+  if (undo.is_of_mixture(*source)) undo.roll_back(file, path.string());
   remove_undo_file(undo_name(path));
 }
 

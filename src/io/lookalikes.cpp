@@ -19,26 +19,34 @@ struct Lookalike {
   std::string_view message;
 };
 
-constexpr std::string_view kServerMessage = "this is a server's message saved instead of the download: sign in there, or check the name";
+constexpr std::string_view kServerMessage =
+    "this is a server's message saved instead of the download: sign in there, or check the name";
 
 constexpr std::array kLookalikes = {
     Lookalike{"version https://git-lfs", ErrorKind::invalid_file,
               "this is a Git LFS pointer, not the file itself; `git lfs pull` in its repository fetches the weights"},
-    Lookalike{"<!doctype html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
-    Lookalike{"<html", ErrorKind::invalid_file, "this is an HTML page, perhaps a login or error page saved instead of the download"},
-    Lookalike{"<?xml", ErrorKind::invalid_file, "this is an XML document, perhaps a server's error message saved instead of the download"},
+    Lookalike{"<!doctype html", ErrorKind::invalid_file,
+              "this is an HTML page, perhaps a login or error page saved instead of the download"},
+    Lookalike{"<html", ErrorKind::invalid_file,
+              "this is an HTML page, perhaps a login or error page saved instead of the download"},
+    Lookalike{"<?xml", ErrorKind::invalid_file,
+              "this is an XML document, perhaps a server's error message saved instead of the download"},
     Lookalike{"{\"error\"", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"access to model", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"entry not found", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"repository not found", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"invalid username or password", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"\x80\x02", ErrorKind::unsupported,
-              "this is a pickle (older PyTorch checkpoints are); Poise reads safetensors: save the model with safe_serialization=True"},
+              "this is a pickle (older PyTorch checkpoints are); Poise reads safetensors: save the model with "
+              "safe_serialization=True"},
     Lookalike{"\x89hdf\r\n", ErrorKind::unsupported, "this is an HDF5 file; save its tensors as safetensors"},
     Lookalike{"\x93numpy", ErrorKind::unsupported, "this is a NumPy array; save it as safetensors"},
-    Lookalike{"lmgg", ErrorKind::unsupported, "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
-    Lookalike{"fmgg", ErrorKind::unsupported, "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
-    Lookalike{"tjgg", ErrorKind::unsupported, "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
+    Lookalike{"lmgg", ErrorKind::unsupported,
+              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
+    Lookalike{"fmgg", ErrorKind::unsupported,
+              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
+    Lookalike{"tjgg", ErrorKind::unsupported,
+              "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
     Lookalike{"\x89png", ErrorKind::unsupported, "this is a PNG image"},
     Lookalike{"\x1f\x8b", ErrorKind::unsupported, "this is a gzip archive; unpack it first"},
     Lookalike{"\x28\xb5\x2f\xfd", ErrorKind::unsupported, "this is a zstd archive; unpack it with `zstd -d` first"},
@@ -57,7 +65,8 @@ std::string lower_case_start(const Source& source) {
 void refuse_lookalike(const Source& source) {
   const std::string start = lower_case_start(source);
   for (const Lookalike& lookalike : kLookalikes) {
-    if (start.starts_with(lookalike.start)) throw Error(lookalike.kind, std::string(lookalike.message), source.name(), 0);
+    if (start.starts_with(lookalike.start))
+      throw Error(lookalike.kind, std::string(lookalike.message), source.name(), 0);
   }
 }
 

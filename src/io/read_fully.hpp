@@ -15,7 +15,8 @@ namespace poise {
 inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   for (std::size_t done = 0; done < out.size();) {
     const std::size_t got = stream.read(out.subspan(done));
-    if (got == 0) throw Error(ErrorKind::internal, fmt::format("a blob ended {} bytes before its size", out.size() - done));
+    if (got == 0)
+      throw Error(ErrorKind::internal, fmt::format("a blob ended {} bytes before its size", out.size() - done));
     done += got;
   }
 }

@@ -76,14 +76,18 @@ Sink& FileOutput::main_named(const std::string& name) {
   return files_->main.emplace(other_than_inputs(path_.parent_path() / name), overwrite_);
 }
 
-Sink& FileOutput::sibling(const std::string& name) { return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_); }
+Sink& FileOutput::sibling(const std::string& name) {
+  return files_->siblings.emplace_back(other_than_inputs(path_.parent_path() / name), overwrite_);
+}
 
-void FileOutput::require_possible(const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs) {
+void FileOutput::require_possible(const std::filesystem::path& path, bool overwrite,
+                                  const std::vector<std::filesystem::path>& inputs) {
   require_other_than(inputs, path);
   require_replaceable(path, overwrite);
 }
 
-void FileOutput::require_other_than(const std::vector<std::filesystem::path>& inputs, const std::filesystem::path& path) {
+void FileOutput::require_other_than(const std::vector<std::filesystem::path>& inputs,
+                                    const std::filesystem::path& path) {
   for (const std::filesystem::path& input : inputs) {
     std::error_code ignored;
     if (std::filesystem::equivalent(input, path, ignored))

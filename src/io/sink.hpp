@@ -1,7 +1,7 @@
 // Sink and Output: where writers put bytes, once and in order.
 //
-// A Sink is one file being written from front to back. An Output is everything one save produces: the main file and, for
-// formats with shards, its siblings; all of it appears on commit() or none of it.
+// A Sink is one file being written from front to back. An Output is everything one save produces: the main file and,
+// for formats with shards, its siblings; all of it appears on commit() or none of it.
 #pragma once
 
 #include <cstddef>
@@ -65,9 +65,11 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual Sink& main() = 0;
-  // The same under another name beside that of the output, where all files of a save are called alike. Requires: a plain file name; main() is not called.
+  // The same under another name beside that of the output, where all files of a save are called alike. Requires: a
+  // plain file name; main() is not called.
   virtual Sink& main_named(const std::string& name) = 0;
-  // Another file of the same save, beside the main one; in a directory that is saved, any file of it. Requires: a plain file name, asked for once.
+  // Another file of the same save, beside the main one; in a directory that is saved, any file of it. Requires: a plain
+  // file name, asked for once.
   virtual Sink& sibling(const std::string& name) = 0;
   // The name of the main file, from which siblings' names are made.
   virtual std::string name() const = 0;
@@ -92,7 +94,8 @@ class SavedOutput : public Output {
 class FileOutput final : public SavedOutput {
  public:
   // Throws the bad_argument that the constructor would throw. Makes nothing.
-  static void require_possible(const std::filesystem::path& path, bool overwrite, const std::vector<std::filesystem::path>& inputs);
+  static void require_possible(const std::filesystem::path& path, bool overwrite,
+                               const std::vector<std::filesystem::path>& inputs);
 
   // Throws bad_argument where the output, or later a sibling, is one of the `inputs`.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});

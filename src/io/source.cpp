@@ -21,12 +21,14 @@ namespace {
 
 void require_inside(const Source& source, std::uint64_t offset, std::size_t length) {
   if (offset <= source.size() && length <= source.size() - offset) return;
-  throw Error(ErrorKind::internal, fmt::format("read of {} bytes outside a source of {}", length, source.size()), source.name(), offset);
+  throw Error(ErrorKind::internal, fmt::format("read of {} bytes outside a source of {}", length, source.size()),
+              source.name(), offset);
 }
 
 class MemorySource final : public Source {
  public:
-  MemorySource(std::vector<std::byte> bytes, std::string name) : Source(std::move(name), bytes.size()), bytes_(std::move(bytes)) {}
+  MemorySource(std::vector<std::byte> bytes, std::string name)
+      : Source(std::move(name), bytes.size()), bytes_(std::move(bytes)) {}
 
   bool mapped() const override { return true; }
   std::span<const std::byte> bytes() const override { return bytes_; }
@@ -41,7 +43,8 @@ class MemorySource final : public Source {
 
 class FileSource final : public Source {
  public:
-  FileSource(std::string name, std::uint64_t size, FileDescriptor fd) : Source(std::move(name), size), fd_(std::move(fd)) {}
+  FileSource(std::string name, std::uint64_t size, FileDescriptor fd)
+      : Source(std::move(name), size), fd_(std::move(fd)) {}
 
   bool mapped() const override { return false; }
   std::span<const std::byte> bytes() const override { return {}; }
@@ -62,10 +65,12 @@ class FileSource final : public Source {
 };
 
 class MappedSource final : public Source {
-  static constexpr std::size_t kSystemRead = 64 << 10;  // from here on a system call takes less time than the page faults
+  static constexpr std::size_t kSystemRead = 64
+                                             << 10;  // from here on a system call takes less time than the page faults
 
  public:
-  MappedSource(std::string name, std::uint64_t size, FileDescriptor fd) : Source(std::move(name), size), fd_(std::move(fd)) {
+  MappedSource(std::string name, std::uint64_t size, FileDescriptor fd)
+      : Source(std::move(name), size), fd_(std::move(fd)) {
     if (size == 0) return;
     address_ = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd_.get(), 0);
     if (address_ == MAP_FAILED) throw_system_error("map", this->name());
@@ -115,7 +120,8 @@ std::string_view kind_of_file(mode_t mode) {
 
 void require_regular(const struct stat& status, const std::string& name) {
   if (S_ISREG(status.st_mode)) return;
-  throw Error(ErrorKind::bad_argument, fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("this is {}; a regular file is needed", kind_of_file(status.st_mode)), name);
 }
 
 }  // namespace
@@ -127,8 +133,9 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   const std::string name = path.string();
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_system_error("open", name);
-  require_regular(status, name);                                               // before open(), which a socket refuses and some devices act upon
-  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: if a pipe has come in between, do not hang
+  require_regular(status, name);  // before open(), which a socket refuses and some devices act upon
+  FileDescriptor fd(::open(
+      path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: if a pipe has come in between, do not hang
   if (!fd) throw_system_error("open", name);
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
   require_regular(status, name);
@@ -151,6 +158,8 @@ SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t 
   }
 }
 
-SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) { return std::make_shared<MemorySource>(std::move(bytes), std::move(name)); }
+SourcePtr Source::from_memory(std::vector<std::byte> bytes, std::string name) {
+  return std::make_shared<MemorySource>(std::move(bytes), std::move(name));
+}
 
 }  // namespace poise

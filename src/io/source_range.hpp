@@ -20,7 +20,9 @@ class SourceRange final : public ByteRange {
 
   const std::string& name() const override { return source_->name(); }
   std::uint64_t size() const override { return source_->size(); }
-  std::span<const std::byte> resident() const override { return by_calls_ ? std::span<const std::byte>() : source_->bytes(); }
+  std::span<const std::byte> resident() const override {
+    return by_calls_ ? std::span<const std::byte>() : source_->bytes();
+  }
   void fetch(std::uint64_t offset, std::span<std::byte> out) const override {
     if (by_calls_) return read_at(source_->descriptor(), offset, out, name());
     source_->read(offset, out);

@@ -69,7 +69,8 @@ void ClampedSwiglu(float* gate, const float* up, std::size_t count) {
 void SoftCap(float* x, std::size_t count, float cap) {
   const auto to = hn::Set(Floats(), cap);
   const auto from = hn::Set(Floats(), 1.0F / cap);
-  Transform(x, count, [&](auto number, std::size_t) HWY_ATTR { return hn::Mul(to, HyperbolicTangent(hn::Mul(number, from))); });
+  Transform(x, count,
+            [&](auto number, std::size_t) HWY_ATTR { return hn::Mul(to, HyperbolicTangent(hn::Mul(number, from))); });
 }
 
 }  // namespace poise::HWY_NAMESPACE
@@ -92,10 +93,16 @@ float relu_of(float x) { return x < 0.0F ? 0.0F : x; }
 }  // namespace
 
 void silu(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(Silu)(x, count); }
-void silu_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count); }
+void silu_product(float* gate, const float* up, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(SiluProduct)(gate, up, count);
+}
 void gelu_tanh(float* x, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhAll)(x, count); }
-void gelu_tanh_product(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(GeluTanhProduct)(gate, up, count); }
-void clamped_swiglu(float* gate, const float* up, std::size_t count) { HWY_DYNAMIC_DISPATCH(ClampedSwiglu)(gate, up, count); }
+void gelu_tanh_product(float* gate, const float* up, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(GeluTanhProduct)(gate, up, count);
+}
+void clamped_swiglu(float* gate, const float* up, std::size_t count) {
+  HWY_DYNAMIC_DISPATCH(ClampedSwiglu)(gate, up, count);
+}
 void soft_cap(float* x, std::size_t count, float cap) { HWY_DYNAMIC_DISPATCH(SoftCap)(x, count, cap); }
 
 void gelu(float* x, std::size_t count) {

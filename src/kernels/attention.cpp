@@ -50,12 +50,14 @@ HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const flo
     }
     const auto factor = hn::Set(Floats(), scale);
     for (std::size_t q = 0; q < kCount; ++q) {
-      for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(hn::Mul(sums[q][v], factor), Floats(), out + q * kKeysTogether + at + v * lanes);
+      for (std::size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(hn::Mul(sums[q][v], factor), Floats(), out + q * kKeysTogether + at + v * lanes);
     }
   }
 }
 
-void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride) {
+void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores,
+                     std::size_t stride) {
   static_assert(kKeysTogether % (4 * kMaxLanes) == 0);
   const std::size_t end = keys.begin + keys.count;
   for (std::size_t from = keys.begin; from < end;) {
@@ -66,7 +68,8 @@ void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size
       HWY_ALIGN float all[kQueriesTogether * kKeysTogether];
       ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, block, scale, all);
       for (std::size_t i = 0; i < together(); ++i)
-        std::memcpy(scores + (q + i) * stride + (from - keys.begin), all + i * kKeysTogether + first, sizeof(float) * count);
+        std::memcpy(scores + (q + i) * stride + (from - keys.begin), all + i * kKeysTogether + first,
+                    sizeof(float) * count);
     });
     from += count;
   }
@@ -90,7 +93,8 @@ double SumOfAll(const float* data, std::size_t count) {
   std::size_t i = 0;
   while (i + lanes <= count) {
     auto sum = hn::Zero(Floats());
-    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes) sum = hn::Add(sum, Load(data + i));
+    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes)
+      sum = hn::Add(sum, Load(data + i));
     total += static_cast<double>(Sum(sum));
   }
   for (; i < count; ++i) total += static_cast<double>(data[i]);
@@ -113,7 +117,8 @@ constexpr std::size_t kVectorsTogether = 2;
 
 // Adds to some vectors of each of kCount results; `weights` and `out` are those of the first.
 template <std::size_t kCount, std::size_t kVectors>
-HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, std::size_t size, std::size_t at, float* out) {
+HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, std::size_t size, std::size_t at,
+                             float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   hn::Vec<Floats> sums[kCount][kVectors];
   for (std::size_t q = 0; q < kCount; ++q) {
@@ -135,9 +140,11 @@ HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, 
 }
 
 // Adds to the last numbers of one result, which are no whole vector.
-HWY_INLINE void AddToTail(const float* weights, const FloatRows& values, std::size_t count, std::size_t at, float* out) {
+HWY_INLINE void AddToTail(const float* weights, const FloatRows& values, std::size_t count, std::size_t at,
+                          float* out) {
   auto sum = LoadTail(out + at, count);
-  for (std::size_t i = 0; i < values.count; ++i) sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
+  for (std::size_t i = 0; i < values.count; ++i)
+    sum = MulAdd(hn::Set(Floats(), weights[i]), LoadTail(values.data + i * values.stride + at, count), sum);
   HWY_ALIGN float buffer[kMaxLanes];
   hn::Store(sum, Floats(), buffer);
   std::memcpy(out + at, buffer, sizeof(float) * count);
@@ -150,10 +157,12 @@ void AddWeightedRows(const FloatRows& weights, const FloatRows& values, std::siz
     const FloatRows some = {weights.data + q * weights.stride, weights.stride, together()};
     float* const to = out + q * size;
     std::size_t at = 0;
-    for (; at + kVectors * lanes <= size; at += kVectors * lanes) AddToVectors<together(), kVectors>(some, values, size, at, to);
+    for (; at + kVectors * lanes <= size; at += kVectors * lanes)
+      AddToVectors<together(), kVectors>(some, values, size, at, to);
     for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(some, values, size, at, to);
     if (at == size) return;
-    for (std::size_t i = 0; i < together(); ++i) AddToTail(some.data + i * some.stride, values, size - at, at, to + i * size);
+    for (std::size_t i = 0; i < together(); ++i)
+      AddToTail(some.data + i * some.stride, values, size - at, at, to + i * size);
   });
 }
 
@@ -170,7 +179,8 @@ HWY_EXPORT(AddWeightedRows);
 
 }  // namespace
 
-void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride) {
+void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores,
+                      std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(AttentionScores)(queries, keys, size, scale, scores, stride);
 }
 

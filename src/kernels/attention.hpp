@@ -13,7 +13,8 @@ struct FloatRows {
 };
 
 // Keys of consecutive positions, kKeysTogether of them side by side: element e of the i-th is
-// data[s / kKeysTogether * stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are there as a whole.
+// data[s / kKeysTogether * stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are there as a
+// whole.
 inline constexpr std::size_t kKeysTogether = 64;
 struct CachedKeys {
   const float* data = nullptr;
@@ -26,7 +27,8 @@ struct CachedKeys {
 inline constexpr std::size_t kQueriesTogether = 4;
 
 // scores[q * stride + i] = scale * (row q of the queries times key i), both of `size` numbers
-void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores, std::size_t stride);
+void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores,
+                      std::size_t stride);
 // In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.
 void softmax(float* scores, std::size_t count);
 // out[q * size + j] += sum of weights[q][i] * values[i][j]; each of `weights` is as long as there are values.

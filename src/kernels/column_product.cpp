@@ -10,7 +10,8 @@ namespace poise {
 namespace {
 
 // Columns [first, last) of some rows as float32: where they are, if they are that, else decoded.
-FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first, std::size_t last, AlignedFloats& memory) {
+FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
+                        std::size_t last, AlignedFloats& memory) {
   if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {
     return {reinterpret_cast<const float*>(matrix.data) + row * matrix.columns + first, matrix.columns, rows};
   }
@@ -24,10 +25,13 @@ FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t r
 
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) {
   if (const auto add = stored_type(matrix).kernels().add_rows; add != nullptr) return add(matrix, first, last, x, sums);
-  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) { add_rows(rows, 0, count, x + r, sums); });
+  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
+    add_rows(rows, 0, count, x + r, sums);
+  });
 }
 
-void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y) {
+void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
+                      std::size_t tokens, float* y) {
   constexpr std::size_t kRows = 64;  // stay in the cache until every token has met them
   thread_local AlignedFloats decoded;
   thread_local AlignedFloats sums;  // [tokens, last - first]

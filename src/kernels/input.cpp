@@ -18,7 +18,9 @@ KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens, Precisio
 }
 
 // Of how many columns x is summed; 0: of all.
-std::size_t x_group_of(const StoredRows& matrix) { return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size; }
+std::size_t x_group_of(const StoredRows& matrix) {
+  return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
+}
 
 }  // namespace
 
@@ -62,9 +64,12 @@ bool KernelInput::suits(const StoredRows& matrix) const {
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
   switch (form_) {
     case Form::floats: return take_floats(x, first, last);
-    case Form::words: return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
+    case Form::words:
+      return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
     case Form::bytes:
-      return take_bytes(x, columns_, group_size_, {bytes_.data(), scales_.data(), sums_.data(), block_scales_.data(), block_sums_.data(), integers_.data()});
+      return take_bytes(
+          x, columns_, group_size_,
+          {bytes_.data(), scales_.data(), sums_.data(), block_scales_.data(), block_sums_.data(), integers_.data()});
     case Form::tiles: return take_tiles(x, first, last);
   }
 }
@@ -74,7 +79,8 @@ void KernelInput::take_floats(const float* x, std::size_t first, std::size_t las
     std::copy_n(x, columns_, floats_.begin());
     return;
   }
-  constexpr std::size_t kStep = 16;  // columns, so that what is written stays in the cache until all tokens have been there
+  constexpr std::size_t kStep =
+      16;  // columns, so that what is written stays in the cache until all tokens have been there
   static_assert(kFloatBlock % kStep == 0);
   for (std::size_t begin = 0; begin < columns_; begin += kStep) {
     const std::size_t block = begin / kFloatBlock;
@@ -82,7 +88,9 @@ void KernelInput::take_floats(const float* x, std::size_t first, std::size_t las
     for (std::size_t t = first; t < last; ++t) {
       const float* const from = x + t * columns_ + begin;
       hwy::Prefetch(from + kStep);
-      float* const out = floats_.data() + ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether + t % kTogether;
+      float* const out = floats_.data() +
+                         ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether +
+                         t % kTogether;
       for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = from[i];
     }
   }
@@ -97,9 +105,11 @@ void KernelInput::take_tiles(const float* x, std::size_t first, std::size_t last
       std::copy_n(x + t * columns_ + begin, std::min(kStep, columns_ - begin), numbers);
       std::uint16_t parts[2][kStep];
       split_floats(numbers, kStep, parts[0], parts[1]);
-      std::uint16_t* out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock) + begin % kFloatBlock * kTogether + t % kTogether * 2;
+      std::uint16_t* out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock) +
+                           begin % kFloatBlock * kTogether + t % kTogether * 2;
       for (const auto& part : parts) {
-        for (std::size_t i = 0; i < kStep; i += 2) std::memcpy(out + i * kTogether, part + i, 2 * sizeof(std::uint16_t));
+        for (std::size_t i = 0; i < kStep; i += 2)
+          std::memcpy(out + i * kTogether, part + i, 2 * sizeof(std::uint16_t));
         out += kFloatBlock * kTogether;
       }
     }

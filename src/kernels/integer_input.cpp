@@ -71,7 +71,8 @@ float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int
   const auto factor = hn::Set(Floats(), kLargest / largest);
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(Load(x + i), factor))), narrow, codes + i);
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::DemoteTo(narrow, hn::NearestInt(hn::Mul(Load(x + i), factor))), narrow, codes + i);
   if (i < count) {  // the rest of the vector is zero, and inside the padding
     const hn::Vec<decltype(integers)> rest = hn::NearestInt(hn::Mul(LoadTail(x + i, count - i), factor));
     hn::StoreU(hn::DemoteTo(narrow, rest), narrow, codes + i);
@@ -98,7 +99,8 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
     if (layout.group_size == 0) {
       *sums += scale * SumOfIntegers(buffer, count);
     } else {
-      for (std::size_t i = 0; i < count; i += layout.group_size) *sums++ = scale * SumOfIntegers(buffer + i, layout.group_size);
+      for (std::size_t i = 0; i < count; i += layout.group_size)
+        *sums++ = scale * SumOfIntegers(buffer + i, layout.group_size);
     }
     if (layout.planes == 2) {
       Deinterleave<2>(buffer, padded, integers);
@@ -119,7 +121,8 @@ HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
   const hn::Rebind<std::int8_t, decltype(floats)> bytes;
   const std::size_t lanes = hn::Lanes(floats);
   auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
-  for (std::size_t i = 0; i < kCount; i += lanes) most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
+  for (std::size_t i = 0; i < kCount; i += lanes)
+    most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
   const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
   float largest = 0;
   std::memcpy(&largest, &most_bits, sizeof largest);
@@ -129,7 +132,8 @@ HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
   }
   const auto factor = hn::Set(floats, kLargest / largest);
   for (std::size_t i = 0; i < kCount; i += lanes) {
-    hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor)))), bytes, codes + i);
+    hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor)))),
+               bytes, codes + i);
   }
   return largest / kLargest;
 }
@@ -182,7 +186,9 @@ HWY_EXPORT(TakeBytes);
 
 }  // namespace
 
-void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) { HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token); }
+void take_integers(const float* x, const IntegerLayout& layout, const IntegerToken& token) {
+  HWY_DYNAMIC_DISPATCH(TakeToken)(x, layout, token);
+}
 void take_bytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
   HWY_DYNAMIC_DISPATCH(TakeBytes)(x, columns, group_size, token);
 }

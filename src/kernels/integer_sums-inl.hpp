@@ -1,7 +1,7 @@
 // Exact sums of products of codes and integers, for the files of kernels that take x as integers.
 //
-// Codes are taken 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifting brings one of them after
-// another ("planes") into place as 16-bit numbers.
+// Codes are taken 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifting brings one of them
+// after another ("planes") into place as 16-bit numbers.
 #if defined(POISE_KERNELS_INTEGER_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_INTEGER_SUMS
 #undef POISE_KERNELS_INTEGER_SUMS
@@ -98,7 +98,8 @@ struct ExactSum {
 // Four rows side by side; the last is taken again where there are fewer.
 struct FourBytes {
   FourBytes(const StoredRows& matrix, std::size_t row_bytes, std::size_t r, std::size_t last) {
-    for (std::size_t i = 0; i < 4; ++i) rows[i] = reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes;
+    for (std::size_t i = 0; i < 4; ++i)
+      rows[i] = reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes;
   }
   Bytes rows[4];
 };
@@ -136,19 +137,23 @@ struct FourExactSums {
   template <class Unpack, class V>
   HWY_INLINE void add_words(V w0, V w1, V w2, V w3, const std::int16_t* x, std::size_t run) {
     const D words;
-    add(Unpack::template plane<0>(w0), Unpack::template plane<0>(w1), Unpack::template plane<0>(w2), Unpack::template plane<0>(w3), LoadU(words, x));
-    add(Unpack::template plane<1>(w0), Unpack::template plane<1>(w1), Unpack::template plane<1>(w2), Unpack::template plane<1>(w3), LoadU(words, x + run));
+    add(Unpack::template plane<0>(w0), Unpack::template plane<0>(w1), Unpack::template plane<0>(w2),
+        Unpack::template plane<0>(w3), LoadU(words, x));
+    add(Unpack::template plane<1>(w0), Unpack::template plane<1>(w1), Unpack::template plane<1>(w2),
+        Unpack::template plane<1>(w3), LoadU(words, x + run));
     if constexpr (Unpack::kPlanes == 4) {
       const std::int16_t* x2 = x + 2 * run;
-      add(Unpack::template plane<2>(w0), Unpack::template plane<2>(w1), Unpack::template plane<2>(w2), Unpack::template plane<2>(w3), LoadU(words, x2));
-      add(Unpack::template plane<3>(w0), Unpack::template plane<3>(w1), Unpack::template plane<3>(w2), Unpack::template plane<3>(w3), LoadU(words, x2 + run));
+      add(Unpack::template plane<2>(w0), Unpack::template plane<2>(w1), Unpack::template plane<2>(w2),
+          Unpack::template plane<2>(w3), LoadU(words, x2));
+      add(Unpack::template plane<3>(w0), Unpack::template plane<3>(w1), Unpack::template plane<3>(w2),
+          Unpack::template plane<3>(w3), LoadU(words, x2 + run));
     }
   }
 
   // `bytes` bytes of four rows, which begin at `begin`.
   template <class Unpack>
-  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, NextRows& next, std::size_t begin, const std::int16_t* x,
-                            std::size_t run) {
+  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, NextRows& next,
+                            std::size_t begin, const std::int16_t* x, std::size_t run) {
     const D words;
     const std::size_t step = 2 * hn::Lanes(words);
     const auto load = [&](Bytes row) HWY_ATTR { return LoadU(words, reinterpret_cast<const std::int16_t*>(row)); };
@@ -162,7 +167,9 @@ struct FourExactSums {
     add_words<Unpack>(tail(r0), tail(r1), tail(r2), tail(r3), x + i / 2, run);
   }
 
-  HWY_INLINE FourSums sums() const { return FourSums::of(hn::RebindToFloat<hn::RepartitionToWide<D> >(), a.floats(), b.floats(), c.floats(), d.floats()); }
+  HWY_INLINE FourSums sums() const {
+    return FourSums::of(hn::RebindToFloat<hn::RepartitionToWide<D> >(), a.floats(), b.floats(), c.floats(), d.floats());
+  }
 };
 
 // float16 numbers to float32, filled up with zeros to a multiple of a vector.
@@ -171,7 +178,8 @@ HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::Store(HalvesToFloats(Floats(), LoadU(narrow, reinterpret_cast<const std::uint16_t*>(halves + 2 * i))), Floats(), out + i);
+    hn::Store(HalvesToFloats(Floats(), LoadU(narrow, reinterpret_cast<const std::uint16_t*>(halves + 2 * i))), Floats(),
+              out + i);
   }
   if (i == count) return;
   HWY_ALIGN std::uint16_t buffer[kMaxLanes] = {};
@@ -206,7 +214,8 @@ class GroupScales {
       Widen(matrix.zeros + 2 * (first + r) * groups, groups, products_.get() + r * stride);
       float* products = products_.get() + r * stride;
       for (std::size_t g = 0; g < groups; g += lanes) {
-        hn::Store(hn::Mul(hn::Load(Floats(), products + g), hn::Load(Floats(), scales_.get() + r * stride + g)), Floats(), products + g);
+        hn::Store(hn::Mul(hn::Load(Floats(), products + g), hn::Load(Floats(), scales_.get() + r * stride + g)),
+                  Floats(), products + g);
       }
       std::fill(products + groups, products + stride, 0.0F);
     }
@@ -246,7 +255,8 @@ struct FourGroupSums {
   HWY_INLINE FourGroupSums() : a(hn::Zero(Tag())), b(a), c(a), d(a) {}
 
   template <bool kVnni>
-  HWY_INLINE void add(const FourExactSums<kVnni, D>& group, const float* s0, const float* s1, const float* s2, const float* s3) {
+  HWY_INLINE void add(const FourExactSums<kVnni, D>& group, const float* s0, const float* s1, const float* s2,
+                      const float* s3) {
     a = MulAdd(group.a.floats(), hn::Set(Tag(), *s0), a);
     b = MulAdd(group.b.floats(), hn::Set(Tag(), *s1), b);
     c = MulAdd(group.c.floats(), hn::Set(Tag(), *s2), c);

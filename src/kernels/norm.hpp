@@ -10,6 +10,7 @@ namespace poise {
 void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out);
 
 // out [tokens, weight.size()] = (x - mean) / sqrt(variance + eps) * weight + bias
-void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias, float eps, float* out);
+void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+                float eps, float* out);
 
 }  // namespace poise

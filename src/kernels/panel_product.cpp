@@ -17,10 +17,12 @@ namespace poise::HWY_NAMESPACE {
 
 using hn::MulAdd;
 
-// Vectors hold several tokens side by side. A panel of rows becomes float32, block by block; each of its weights meets all tokens.
+// Vectors hold several tokens side by side. A panel of rows becomes float32, block by block; each of its weights meets
+// all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
-constexpr std::size_t kPanelStride = kBlock + 16;         // rows whose distance is a power of two would push each other out of the cache
+constexpr std::size_t kPanelStride =
+    kBlock + 16;  // rows whose distance is a power of two would push each other out of the cache
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kSumRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
 #else
@@ -59,7 +61,8 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   }
 }
 
-// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. A thread keeps its memory.
+// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. A thread keeps its
+// memory.
 struct Panel {
   static Panel& of_thread() {
     thread_local Panel panel;
@@ -102,7 +105,8 @@ void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t coun
   }
 }
 
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                  std::size_t stride) {
   Panel& panel = Panel::of_thread();
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
@@ -112,8 +116,11 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
       decode_part(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
       for (std::size_t g = 0; g < in.groups(); ++g) {
         // Memory is asked for a few rows at a time, while there is something to compute.
-        if (b + 1 < in.blocks()) PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(), (b + 1) * kBlock);
-        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether), panel.sums.data() + g * kPanelRows * kTogether);
+        if (b + 1 < in.blocks())
+          PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(),
+                        (b + 1) * kBlock);
+        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether),
+                       panel.sums.data() + g * kPanelRows * kTogether);
       }
     }
     for (std::size_t t = 0; t < in.tokens(); ++t) {
@@ -134,7 +141,8 @@ HWY_EXPORT(MultiplyMany);
 
 }  // namespace
 
-void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
+void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                     std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyMany)(matrix, first, last, x, y, stride);
 }
 

@@ -10,12 +10,16 @@ namespace {
 void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);
-  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) { multiply_one(rows, 0, count, x, y + r); });
+  for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
+    multiply_one(rows, 0, count, x, y + r);
+  });
 }
 
 }  // namespace
 
-void decode_part(const StoredRows& matrix, const DecodedPart& part) { stored_type(matrix).kernels().decode(matrix, part); }
+void decode_part(const StoredRows& matrix, const DecodedPart& part) {
+  stored_type(matrix).kernels().decode(matrix, part);
+}
 
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out) {
   decode_part(matrix, {first, first + count, 0, matrix.columns, out, matrix.columns});
@@ -30,7 +34,8 @@ std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements) {
 bool takes_integers(const StoredRows& matrix) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_integers == nullptr) return false;
-  return matrix.group_size == 0 || (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
+  return matrix.group_size == 0 ||
+         (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
 
 std::size_t rows_at_once(std::size_t tokens) {
@@ -38,7 +43,8 @@ std::size_t rows_at_once(std::size_t tokens) {
   return tile_unit() == TileUnit::none ? kPanelRows : kTileRows;
 }
 
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride) {
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                   std::size_t stride) {
   switch (x.form()) {
     case KernelInput::Form::floats:
       if (x.tokens() == 1) return multiply_one(matrix, first, last, x.one(), y);

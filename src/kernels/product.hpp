@@ -1,15 +1,17 @@
 // Products of weights with x, straight from how the weights are stored. Chosen for the processor at run time.
 //
-// Weights may be at any address. Every product is summed in an order that depends on the columns only, and on whether tokens come
-// alone or with others: whichever thread computes it and whatever comes with it, the result is the same to the bit.
+// Weights may be at any address. Every product is summed in an order that depends on the columns only, and on whether
+// tokens come alone or with others: whichever thread computes it and whatever comes with it, the result is the same to
+// the bit.
 //
-// Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several tokens have the
-// error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is all the work, those that
-// are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers too; the products of
-// codes that share a scale are summed exactly. x has 15 bits and a sign, with one float32 scale for each 1024 columns. For blocks of
-// codes of six bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an instruction, and far less
-// than such codes lose themselves. That moves a result by at most half a step for each weight, times that weight: half a step is
-// max(abs(x)) / 65534 of the 1024 columns, or max(abs(x)) / 254 of the 32.
+// Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several
+// tokens have the error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is
+// all the work, those that are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and
+// x becomes integers too; the products of codes that share a scale are summed exactly. x has 15 bits and a sign, with
+// one float32 scale for each 1024 columns. For blocks of codes of six bits and fewer it has 7 bits and a sign, with one
+// scale for each 32 columns: twice as many products an instruction, and far less than such codes lose themselves. That
+// moves a result by at most half a step for each weight, times that weight: half a step is max(abs(x)) / 65534 of the
+// 1024 columns, or max(abs(x)) / 254 of the 32.
 #pragma once
 
 #include <cstddef>
@@ -62,22 +64,26 @@ class KernelInput {
   // Of one token: its x unchanged.
   const float* one() const { return floats_.data(); }
   // Of several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for tokens there are not.
-  const float* group(std::size_t g, std::size_t block) const { return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether; }
+  const float* group(std::size_t g, std::size_t block) const {
+    return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
+  }
 
-  // Of several as tiles: the upper or lower parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has them; zeros for
-  // tokens and columns there are not.
+  // Of several as tiles: the upper or lower parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has
+  // them; zeros for tokens and columns there are not.
   const std::uint16_t* high(std::size_t g, std::size_t block) const { return tiles_.data() + tile_place(g, block); }
   const std::uint16_t* low(std::size_t g, std::size_t block) const { return high(g, block) + kFloatBlock * kTogether; }
 
-  // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes + 1, ...:
-  // the order of a weight's codes in 16-bit words.
+  // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes
+  // + 1, ...: the order of a weight's codes in 16-bit words.
   const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
   // How many integers a block has, with those filled up.
-  std::size_t integers_of(std::size_t block) const { return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock; }
+  std::size_t integers_of(std::size_t block) const {
+    return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock;
+  }
   // What the integers of a block are to be multiplied with.
   float scale(std::size_t block) const { return scales_[block]; }
-  // Integers of 8 bits, in the order of columns. For each group of columns, four times over: what its integers are to be multiplied with, and the
-  // sum of those products.
+  // Integers of 8 bits, in the order of columns. For each group of columns, four times over: what its integers are to
+  // be multiplied with, and the sum of those products.
   const std::int8_t* bytes() const { return bytes_.data(); }
   const float* byte_scales() const { return scales_.data(); }
   const float* byte_sums() const { return sums_.data(); }
@@ -87,12 +93,15 @@ class KernelInput {
   // The sums of the integers of each 16 columns.
   const std::int16_t* integer_sums() const { return integers_.data(); }
 
-  // Of words: the sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of all.
+  // Of words: the sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of
+  // all.
   const float* sums() const { return sums_.data(); }
   std::size_t sums_stride() const { return sums_.size(); }
 
  private:
-  std::size_t tile_place(std::size_t g, std::size_t block) const { return (block * groups_ + g) * 2 * kFloatBlock * kTogether; }
+  std::size_t tile_place(std::size_t g, std::size_t block) const {
+    return (block * groups_ + g) * 2 * kFloatBlock * kTogether;
+  }
   void take_floats(const float* x, std::size_t first, std::size_t last);
   void take_tiles(const float* x, std::size_t first, std::size_t last);
 
@@ -119,19 +128,22 @@ class KernelInput {
 // How many rows are best multiplied in one call, or a multiple of it.
 std::size_t rows_at_once(std::size_t tokens);
 
-// y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the matrix.
-void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
+// y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the
+// matrix.
+void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                   std::size_t stride);
 
-// The product with a matrix whose rows are those of x, as [in, out] weights are: y[t * columns + c] is the sum of x[t * rows + r] times
-// element c of row r, for c in [first, last) and every token. Summed row by row, whatever comes with it. Requires: `first` is a multiple
-// of 16.
-void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x, std::size_t tokens, float* y);
+// The product with a matrix whose rows are those of x, as [in, out] weights are: y[t * columns + c] is the sum of x[t *
+// rows + r] times element c of row r, for c in [first, last) and every token. Summed row by row, whatever comes with
+// it. Requires: `first` is a multiple of 16.
+void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
+                      std::size_t tokens, float* y);
 
 // How many columns are best multiplied in one call, or a multiple of it.
 inline constexpr std::size_t kColumnsAtOnce = 64;
 
-// Adds a part of that product, of one token: sums[c] += the sum of x[r] times element c of row r, for r in [first, last) and all columns. It reads rows in
-// the order of memory.
+// Adds a part of that product, of one token: sums[c] += the sum of x[r] times element c of row r, for r in [first,
+// last) and all columns. It reads rows in the order of memory.
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums);
 
 // How many rows are best added in one call: their sums are added to those of the others.

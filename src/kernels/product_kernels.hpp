@@ -38,8 +38,8 @@ struct ByteToken {
 // Requires: `columns` is a multiple of KernelInput::kByteBlock; groups are of 16 columns or of 32.
 void take_bytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token);
 
-// Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires: `begin` is a multiple
-// of 16.
+// Columns [begin, begin + count) of rows [first, last) as float32, row r at out + (r - first) * stride. Requires:
+// `begin` is a multiple of 16.
 struct DecodedPart {
   std::size_t first;
   std::size_t last;
@@ -51,13 +51,15 @@ struct DecodedPart {
 
 void decode_part(const StoredRows& matrix, const DecodedPart& part);
 
-// Calls visit(rows, r, count) with rows r to r + count of [first, last) as float32, four at a time. Requires: visit() decodes no rows itself.
+// Calls visit(rows, r, count) with rows r to r + count of [first, last) as float32, four at a time. Requires: visit()
+// decodes no rows itself.
 template <typename Visit>
 void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t last, Visit&& visit) {
   constexpr std::size_t kRows = 4;
   thread_local AlignedFloats decoded;
   if (decoded.size() < kRows * matrix.columns) decoded.resize(kRows * matrix.columns);
-  const StoredRows rows = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(decoded.data()), .columns = matrix.columns};
+  const StoredRows rows = {
+      .storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(decoded.data()), .columns = matrix.columns};
   for (std::size_t r = first; r < last; r += kRows) {
     const std::size_t count = std::min(kRows, last - r);
     decode_part(matrix, {r, r + count, 0, matrix.columns, decoded.data(), matrix.columns});
@@ -65,15 +67,17 @@ void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple of 32. Numbers
-// that bfloat16 would round to infinity are cut instead; infinities and NaN have no low part.
+// Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple
+// of 32. Numbers that bfloat16 would round to infinity are cut instead; infinities and NaN have no low part.
 void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low);
 
 // Rows that products of several tokens as floats bring to float32 at once.
 inline constexpr std::size_t kPanelRows = 60;
 
 // multiply_rows() of several tokens, for each form of x.
-void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
-void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y, std::size_t stride);
+void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                     std::size_t stride);
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                         std::size_t stride);
 
 }  // namespace poise

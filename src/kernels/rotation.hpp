@@ -1,4 +1,5 @@
-// Rotary embedding: in the part of a head that turns, element i of the first half turns with element i of the second, by position * frequency[i].
+// Rotary embedding: in the part of a head that turns, element i of the first half turns with element i of the second,
+// by position * frequency[i].
 //
 // A const Rotation is safe to use from many threads.
 #pragma once
@@ -16,7 +17,8 @@ class Rotation {
     std::vector<float> sines;
   };
 
-  // The first 2 * frequencies.size() numbers of a head turn, and become `factor` times as long. Requires: a head has that many.
+  // The first 2 * frequencies.size() numbers of a head turn, and become `factor` times as long. Requires: a head has
+  // that many.
   Rotation(std::size_t head_size, std::vector<float> frequencies, float factor = 1.0F);
 
   // Those of positions [position, position + tokens).

@@ -24,7 +24,8 @@ using Bytes = const std::uint8_t*;
 using hn::LoadU;
 using hn::MulAdd;
 
-// Each loader makes a vector of float32 from the elements of a row from an index on; `bytes(n)` is what n elements take.
+// Each loader makes a vector of float32 from the elements of a row from an index on; `bytes(n)` is what n elements
+// take.
 
 // The last `count` elements of a row, filled up with what zero bytes decode to.
 template <typename Loader>
@@ -56,7 +57,8 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-// Every sum of products goes block by block, and then the blocks are added: the longer a sum, the more float32 rounds away.
+// Every sum of products goes block by block, and then the blocks are added: the longer a sum, the more float32 rounds
+// away.
 constexpr std::size_t kOneBlock = 512;
 
 // Sums of four rows.
@@ -83,7 +85,9 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
   const std::size_t row_bytes = Loader::bytes(columns);
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t r = first; r < last; r += 4) {
-    const auto row = [&](std::size_t i) { return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes; };
+    const auto row = [&](std::size_t i) {
+      return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes;
+    };
     const Bytes row0 = row(0);
     const Bytes row1 = row(1);
     const Bytes row2 = row(2);
@@ -98,8 +102,8 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
         block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
       }
       if (const std::size_t rest = end - i; rest > 0) {
-        block.add(LoadTail(loader, row0, i, rest), LoadTail(loader, row1, i, rest), LoadTail(loader, row2, i, rest), LoadTail(loader, row3, i, rest),
-                  LoadTail(x + i, rest));
+        block.add(LoadTail(loader, row0, i, rest), LoadTail(loader, row1, i, rest), LoadTail(loader, row2, i, rest),
+                  LoadTail(loader, row3, i, rest), LoadTail(x + i, rest));
         i = end;
       }
       total.add(block.sums());
@@ -123,13 +127,15 @@ void AddRows(const StoredRows& matrix, std::size_t first, std::size_t last, cons
     for (; i + lanes <= columns; i += lanes) {
       next.ask(Loader::bytes(kRows * (i + lanes)));
       auto sum = Load(sums + i);
-      for (std::size_t k = 0; k < kRows; ++k) sum = MulAdd(hn::Set(Floats(), x[r + k]), loader(rows + k * row_bytes, i), sum);
+      for (std::size_t k = 0; k < kRows; ++k)
+        sum = MulAdd(hn::Set(Floats(), x[r + k]), loader(rows + k * row_bytes, i), sum);
       hn::StoreU(sum, Floats(), sums + i);
     }
     if (i == columns) return;
     HWY_ALIGN float last_sums[kMaxLanes];
     auto sum = LoadTail(sums + i, columns - i);
-    for (std::size_t k = 0; k < kRows; ++k) sum = MulAdd(hn::Set(Floats(), x[r + k]), LoadTail(loader, rows + k * row_bytes, i, columns - i), sum);
+    for (std::size_t k = 0; k < kRows; ++k)
+      sum = MulAdd(hn::Set(Floats(), x[r + k]), LoadTail(loader, rows + k * row_bytes, i, columns - i), sum);
     hn::Store(sum, Floats(), last_sums);
     std::memcpy(sums + i, last_sums, sizeof(float) * (columns - i));
   };

@@ -47,7 +47,9 @@ HWY_EXPORT(Split);
 
 }  // namespace
 
-void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) { HWY_DYNAMIC_DISPATCH(Split)(x, count, high, low); }
+void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) {
+  HWY_DYNAMIC_DISPATCH(Split)(x, count, high, low);
+}
 
 }  // namespace poise
 #endif

@@ -56,7 +56,8 @@ constexpr auto kTypes = [] {
   constexpr std::size_t kCount = 64;
   std::array<StoredTypeRow, kCount> types;
   types.fill({.planes = 2, .kernels = decoding_kernels});
-  for (const BlockRow& row : kBlockRows) types.at(row.number) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
+  for (const BlockRow& row : kBlockRows)
+    types.at(row.number) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;
 }();
 

@@ -21,7 +21,8 @@ struct Scaled {
   template <typename Codes>
   HWY_INLINE auto apply(Codes codes) const {
     const hn::RebindToSigned<Floats> integers;
-    return MulAdd(hn::ConvertTo(Floats(), hn::PromoteTo(integers, codes)), hn::Set(Floats(), scale), hn::Set(Floats(), offset));
+    return MulAdd(hn::ConvertTo(Floats(), hn::PromoteTo(integers, codes)), hn::Set(Floats(), scale),
+                  hn::Set(Floats(), offset));
   }
   float scale;
   float offset;
@@ -31,7 +32,9 @@ template <typename Code>
 struct Load8 : Scaled {
   using Scaled::Scaled;
   static std::size_t bytes(std::size_t count) { return count; }
-  HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return apply(LoadU(hn::Rebind<Code, Floats>(), reinterpret_cast<const Code*>(row + i))); }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    return apply(LoadU(hn::Rebind<Code, Floats>(), reinterpret_cast<const Code*>(row + i)));
+  }
 };
 
 // The low nibbles as numbers from -8 to 7.
@@ -125,15 +128,17 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
       FourExactSums<kVnni, Words> sums;
-      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin, four.rows[3] + begin, bytes, next, begin,
-                                      in.integers(b), in.integers_of(b) / Unpack::kPlanes);
+      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin,
+                                      four.rows[3] + begin, bytes, next, begin, in.integers(b),
+                                      in.integers_of(b) / Unpack::kPlanes);
       total.add_product(in.scale(b), sums.sums());
     }
     WithScale(matrix, total, in.sums()).store(y + r, last - r);
   }
 }
 
-// Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that each begins with a byte.
+// Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that
+// each begins with a byte.
 template <bool kVnni, class Unpack>
 void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y);
@@ -162,7 +167,8 @@ void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t l
 }
 
 template <class Unpack>
-void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
+                        float* y) {
 #if POISE_HAVE_VNNI
   if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y);
 #endif
@@ -184,7 +190,8 @@ const TypeKernels& KernelsOf() {
 
 template <bool kSigned>
 const TypeKernels& NibbleKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>, .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>,
+                                           .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>};
   return kKernels;
 }
 

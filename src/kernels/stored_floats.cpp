@@ -15,7 +15,9 @@ namespace poise::HWY_NAMESPACE {
 struct LoadF32 {
   explicit LoadF32(const StoredRows&) {}
   static std::size_t bytes(std::size_t count) { return 4 * count; }
-  HWY_INLINE auto operator()(Bytes row, std::size_t i) const { return LoadU(Floats(), reinterpret_cast<const float*>(row + bytes(i))); }
+  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
+    return LoadU(Floats(), reinterpret_cast<const float*>(row + bytes(i)));
+  }
 };
 
 struct LoadF16 {
@@ -40,7 +42,8 @@ struct LoadBf16 {
 
 template <typename Loader>
 const TypeKernels& KernelsOf() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>, .multiply_floats = &MultiplyFloats<Loader>, .add_rows = &AddRows<Loader>};
+  static constexpr TypeKernels kKernels = {
+      .decode = &DecodeRows<Loader>, .multiply_floats = &MultiplyFloats<Loader>, .add_rows = &AddRows<Loader>};
   return kKernels;
 }
 

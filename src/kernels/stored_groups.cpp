@@ -53,7 +53,8 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
       const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
       const auto scale = Broadcast(matrix.scales, r * groups + g);
       const auto zero = Broadcast(matrix.zeros, r * groups + g);
-      for (; i < end; i += lanes) hn::StoreU(hn::Mul(hn::Sub(codes(row, part.begin + i), zero), scale), Floats(), out + i);
+      for (; i < end; i += lanes)
+        hn::StoreU(hn::Mul(hn::Sub(codes(row, part.begin + i), zero), scale), Floats(), out + i);
     }
   }
 }
@@ -61,7 +62,8 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
 #if HWY_TARGET != HWY_SCALAR
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
+                        float* y) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
@@ -85,7 +87,8 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       for (std::size_t i = 0; i < words; i += group_words, ++g) {
         const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
         FourExactSums<kVnni, D> group;
-        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at, 2 * group_words, next, at, x + i, run);
+        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at,
+                                         2 * group_words, next, at, x + i, run);
         block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
       }
       total.add_product(in.scale(b), block.sums());
@@ -118,7 +121,8 @@ const TypeKernels& Group8() {
 #if HWY_TARGET == HWY_SCALAR
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>};
 #else
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>, .multiply_integers = &MultiplyAnyGroups<EightBits<false> >, .least_group = 16};
+  static constexpr TypeKernels kKernels = {
+      .decode = &DecodeGroups<Codes8>, .multiply_integers = &MultiplyAnyGroups<EightBits<false> >, .least_group = 16};
 #endif
   return kKernels;
 }
@@ -128,7 +132,8 @@ const TypeKernels& Group4() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>};
 #else
   // Groups of 8 words are a vector of every processor.
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>, .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >, .least_group = 32};
+  static constexpr TypeKernels kKernels = {
+      .decode = &DecodeGroups<Codes4>, .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >, .least_group = 32};
 #endif
   return kKernels;
 }

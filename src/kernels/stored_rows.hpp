@@ -21,12 +21,13 @@ enum class Storage : std::uint8_t {
   u4_bytes,
   group8,  // unsigned codes with a float16 scale and zero point for each group: (code - zero) * scale
   group4,  // the same, two codes a byte, the even element in the low nibble
-  mx4,     // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0) for each group of 32
+  mx4,  // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0) for each group
+        // of 32
   blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
-// A matrix, row by row without gaps. Integer codes are code * scale + offset. Groups are within rows, their size divides
-// the columns and is a multiple of 16.
+// A matrix, row by row without gaps. Integer codes are code * scale + offset. Groups are within rows, their size
+// divides the columns and is a multiple of 16.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;

@@ -1,4 +1,5 @@
-// A stored type: a row of a table that says how the kernels take weights stored that way. A new one is a row and a file.
+// A stored type: a row of a table that says how the kernels take weights stored that way. A new one is a row and a
+// file.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +9,18 @@
 
 namespace poise {
 
-using MultiplyIntegers = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y);
+using MultiplyIntegers = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x,
+                                  float* y);
 
 // What a stored type's file does, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
   // multiply_rows() of one token as floats, straight from the stored bytes. Null: rows become float32 first.
-  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) = nullptr;
+  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
+                          float* y) = nullptr;
   // add_weighted_rows() of these rows, straight from the stored bytes. Null: rows become float32 first.
-  void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums) = nullptr;
+  void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
+                   float* sums) = nullptr;
   // multiply_rows() of one token with x as integers. Null: does not take them.
   MultiplyIntegers multiply_integers = nullptr;
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits

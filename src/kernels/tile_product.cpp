@@ -9,12 +9,13 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;
-constexpr std::size_t kStride = kBlock + 32;  // rows whose distance is a power of two would push each other out of the cache
+constexpr std::size_t kStride =
+    kBlock + 32;  // rows whose distance is a power of two would push each other out of the cache
 constexpr std::size_t kSums = kTileRows * kTileTokens;
 static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 0);
 
-// The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds, and the sums are
-// multiplied with it.
+// The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds,
+// and the sums are multiplied with it.
 struct Unscaled {
   explicit Unscaled(const StoredRows& matrix) : rows(matrix), form(stored_type(matrix).tiles) {
     if (form != TileForm::codes) return;
@@ -32,8 +33,8 @@ struct Unscaled {
   float factor = 1;
 };
 
-// A block of the weights of kTileRows rows as tiles take them, and the rows' sums [tokens / kTileTokens, kTileRows, kTileTokens]. A thread keeps its
-// memory.
+// A block of the weights of kTileRows rows as tiles take them, and the rows' sums [tokens / kTileTokens, kTileRows,
+// kTileTokens]. A thread keeps its memory.
 class TilePanel {
  public:
   static TilePanel& of_thread() {
@@ -46,8 +47,8 @@ class TilePanel {
     std::fill_n(sums_.begin(), groups * kSums, 0.0F);
   }
 
-  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Later rows keep their sums: a row's sums come
-  // from that row only.
+  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Later rows keep their sums: a row's
+  // sums come from that row only.
   void take(const Unscaled& weights, std::size_t first, std::size_t last, std::size_t column) {
     const StoredRows& matrix = weights.rows;
     const std::size_t count = std::min(kBlock, matrix.columns - column);
@@ -55,7 +56,8 @@ class TilePanel {
     for (std::size_t r = first; r < last; ++r) {
       std::uint16_t* const high = high_.data() + (r - first) * kStride;
       if (weights.form == TileForm::stored) {
-        std::memcpy(high, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column), sizeof(std::uint16_t) * count);
+        std::memcpy(high, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column),
+                    sizeof(std::uint16_t) * count);
         std::fill(high + count, high + columns_, std::uint16_t{0});
       } else {
         decode_part(matrix, {r, r + 1, column, count, floats_.data(), kBlock});
@@ -77,7 +79,9 @@ class TilePanel {
   }
 
   // Of a token, row r at [r * kTileTokens].
-  const float* sums(std::size_t token) const { return sums_.data() + token / kTileTokens * kSums + token % kTileTokens; }
+  const float* sums(std::size_t token) const {
+    return sums_.data() + token / kTileTokens * kSums + token % kTileTokens;
+  }
 
  private:
   std::vector<float> floats_ = std::vector<float>(kBlock);
@@ -89,7 +93,8 @@ class TilePanel {
 
 }  // namespace
 
-void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y, std::size_t stride) {
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                         std::size_t stride) {
   TilePanel& panel = TilePanel::of_thread();
   const Unscaled weights(matrix);
   const TileScope scope;

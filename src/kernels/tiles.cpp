@@ -22,7 +22,8 @@ namespace {
 constexpr std::size_t kRegisterRows = 16;    // of a tile
 constexpr std::size_t kRegisterBytes = 64;   // of a row of a tile
 constexpr std::size_t kRegisterTokens = 16;  // float32 sums in a row of a tile
-static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterTokens && 2 * kTileColumns == kRegisterBytes);
+static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterTokens &&
+              2 * kTileColumns == kRegisterBytes);
 
 float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
@@ -30,13 +31,15 @@ float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint3
 void add_plainly(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x, float* sums) {
   std::vector<float> tokens_of_columns(block.columns * kTileTokens);
   for (std::size_t i = 0; i < block.columns; ++i) {
-    for (std::size_t t = 0; t < kTileTokens; ++t) tokens_of_columns[i * kTileTokens + t] = from_bfloat16(x[(i / 2 * kTileTokens + t) * 2 + i % 2]);
+    for (std::size_t t = 0; t < kTileTokens; ++t)
+      tokens_of_columns[i * kTileTokens + t] = from_bfloat16(x[(i / 2 * kTileTokens + t) * 2 + i % 2]);
   }
   const std::size_t tokens = block.tokens <= kRegisterTokens ? kRegisterTokens : kTileTokens;
   for (std::size_t r = 0; r < kTileRows; ++r) {
     for (std::size_t i = 0; i < block.columns; ++i) {
       const float weight = from_bfloat16(weights[r * block.stride + i]);
-      for (std::size_t t = 0; t < tokens; ++t) sums[r * kTileTokens + t] += weight * tokens_of_columns[i * kTileTokens + t];
+      for (std::size_t t = 0; t < tokens; ++t)
+        sums[r * kTileTokens + t] += weight * tokens_of_columns[i * kTileTokens + t];
     }
   }
 }
@@ -65,8 +68,8 @@ constinit const TileShapes kShapes;
 POISE_AMX void begin_tiles() { _tile_loadconfig(&kShapes); }
 POISE_AMX void end_tiles() { _tile_release(); }
 
-// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others. Tiles 4 and 5 hold weights of
-// the upper and the lower rows, 6 and 7 x of the first tokens and the others.
+// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others.
+// Tiles 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of the first tokens and the others.
 template <bool kWide>
 POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
   constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
@@ -128,7 +131,8 @@ bool processor_has_tiles() {
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & kTileState) != kTileState) return false;
   const Cpuid palette(0x1d, 1);
-  return palette.ebx >> 16U >= 8 && (palette.ebx & 0xffffU) == kRegisterBytes && (palette.ecx & 0xffffU) == kRegisterRows;
+  return palette.ebx >> 16U >= 8 && (palette.ebx & 0xffffU) == kRegisterBytes &&
+         (palette.ecx & 0xffffU) == kRegisterRows;
 }
 
 // Linux gives the tiles' 8 KiB of state to processes that ask for it (Documentation/arch/x86/xstate.rst).
@@ -168,7 +172,9 @@ bool first_product_is_right() {
   return true;
 }
 
-TileUnit best_unit() { return processor_has_tiles() && system_grants_tiles() && first_product_is_right() ? TileUnit::amx : TileUnit::none; }
+TileUnit best_unit() {
+  return processor_has_tiles() && system_grants_tiles() && first_product_is_right() ? TileUnit::amx : TileUnit::none;
+}
 
 #else
 

@@ -1,10 +1,11 @@
 // Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
 //
-// The unit multiplies bfloat16 and sums float32. So that nothing is lost that matters, a number is taken as two: `high`, the number
-// rounded to bfloat16, and `low`, what is left of it, rounded too. Of the four products of two such numbers that of the lows is
-// left out. A product is then wrong by 2 / 65536 of it at most, if the numbers are between 1e-32 and 3e38, for what is too small for
-// float32's normal form counts as zero; if one of the two is a bfloat16 number, by half of 1 / 65536. The sums are those of float32, in
-// an order that depends on the columns only. An infinity makes its sums infinite or NaN.
+// The unit multiplies bfloat16 and sums float32. So that nothing is lost that matters, a number is taken as two:
+// `high`, the number rounded to bfloat16, and `low`, what is left of it, rounded too. Of the four products of two such
+// numbers that of the lows is left out. A product is then wrong by 2 / 65536 of it at most, if the numbers are between
+// 1e-32 and 3e38, for what is too small for float32's normal form counts as zero; if one of the two is a bfloat16
+// number, by half of 1 / 65536. The sums are those of float32, in an order that depends on the columns only. An
+// infinity makes its sums infinite or NaN.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,9 @@ enum class TileUnit : std::uint8_t {
   amx,
 };
 
-// What products of several tokens use: amx where the processor has it, the system lets this process use it, and a first product came
-// out right; else none. (The system's leave is for the whole process and for good; signal stacks must then hold 8 KiB more.)
+// What products of several tokens use: amx where the processor has it, the system lets this process use it, and a first
+// product came out right; else none. (The system's leave is for the whole process and for good; signal stacks must then
+// hold 8 KiB more.)
 TileUnit tile_unit();
 // For tests. Requires: `amx` only where tile_unit() has named it.
 void choose_tile_unit(TileUnit unit);

@@ -29,9 +29,9 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   return hn::Load(Floats(), buffer);
 }
 
-// Asks for what comes after four rows while these are multiplied, as one run of memory: four rows at a time are too short a run for the processor to see
-// where it goes on. Well ahead for the second cache, which waits for more lines at once than the first does, then for the first. Addresses after the last
-// row do no harm.
+// Asks for what comes after four rows while these are multiplied, as one run of memory: four rows at a time are too
+// short a run for the processor to see where it goes on. Well ahead for the second cache, which waits for more lines at
+// once than the first does, then for the first. Addresses after the last row do no harm.
 class NextRows {
  public:
   explicit HWY_INLINE NextRows(const std::uint8_t* rows) : rows_(rows), asked_(0) {}
@@ -90,7 +90,9 @@ struct FourSums {
   }
   HWY_INLINE void store(float* to) const { hn::StoreU(lanes, Tag(), to); }
   HWY_INLINE void add(const FourSums& other) { lanes = hn::Add(lanes, other.lanes); }
-  HWY_INLINE void add_product(float factor, const FourSums& other) { lanes = hn::MulAdd(hn::Set(Tag(), factor), other.lanes, lanes); }
+  HWY_INLINE void add_product(float factor, const FourSums& other) {
+    lanes = hn::MulAdd(hn::Set(Tag(), factor), other.lanes, lanes);
+  }
 
   // Adds up the blocks of four lanes.
   template <typename D>

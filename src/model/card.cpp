@@ -54,9 +54,9 @@ bool take_day(Fields& fields) {
   const auto month = fields.take_number(2);
   if (!month || !fields.take_any("-")) return false;
   const auto day = fields.take_number(2);
-  return day &&
-         std::chrono::year_month_day(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)), std::chrono::day(static_cast<unsigned>(*day)))
-             .ok();
+  return day && std::chrono::year_month_day(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
+                                            std::chrono::day(static_cast<unsigned>(*day)))
+                    .ok();
 }
 
 // "HH:MM", "HH:MM:SS" with or without a fraction, and "Z", "+HH:MM" or nothing.
@@ -80,7 +80,9 @@ void check_text(std::string_view name, const std::string& value) {
 void check_date(std::string_view name, std::string& value) {
   if (value.empty()) return;
   auto day = day_of(value);
-  if (!day) throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\": expected YYYY-MM-DD or a timestamp that begins with it", name, value));
+  if (!day)
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{}: \"{}\": expected YYYY-MM-DD or a timestamp that begins with it", name, value));
   value = *std::move(day);
 }
 

@@ -9,11 +9,12 @@
 
 namespace poise {
 
-// The day of "YYYY-MM-DD" or of an ISO 8601 timestamp that begins with it, as "YYYY-MM-DD". Nothing when it is neither or there is no such day.
+// The day of "YYYY-MM-DD" or of an ISO 8601 timestamp that begins with it, as "YYYY-MM-DD". Nothing when it is neither
+// or there is no such day.
 std::optional<std::string> day_of(std::string_view text);
 
-// The card with days for dates. Throws bad_argument, naming field and value, for text that is not UTF-8 and dates that are none. Empty fields
-// stay.
+// The card with days for dates. Throws bad_argument, naming field and value, for text that is not UTF-8 and dates that
+// are none. Empty fields stay.
 Card checked_card(Card card);
 
 }  // namespace poise

@@ -37,13 +37,14 @@ MergeList::MergeList(std::initializer_list<value_type> pairs) {
 void MergeList::reserve(std::size_t merges, std::size_t bytes) {
   ends_.reserve(merges);
   arena_.reserve(bytes);
-  wish_for_huge_pages(ends_);
-  wish_for_huge_pages(arena_);
+  advise_huge_pages(ends_);
+  advise_huge_pages(arena_);
 }
 
 void MergeList::emplace_back(std::string_view left, std::string_view right) {
   const std::size_t left_over = kMaxArena - arena_.size();
-  if (left.size() > left_over || right.size() > left_over - left.size()) throw Error(ErrorKind::unsupported, "the merges have more than 4 GiB of text");
+  if (left.size() > left_over || right.size() > left_over - left.size())
+    throw Error(ErrorKind::unsupported, "the merges have more than 4 GiB of text");
   arena_ += left;
   const auto middle = static_cast<std::uint32_t>(arena_.size());
   arena_ += right;
@@ -53,13 +54,15 @@ void MergeList::emplace_back(std::string_view left, std::string_view right) {
 void Vocabulary::reserve(std::size_t tokens, std::size_t bytes) {
   tokens_.reserve(tokens);
   arena_.reserve(bytes);
-  wish_for_huge_pages(tokens_);
-  wish_for_huge_pages(arena_);
+  advise_huge_pages(tokens_);
+  advise_huge_pages(arena_);
 }
 
 void Vocabulary::add(std::string_view text, float score, TokenType type) {
-  if (tokens_.size() == kMaxTokens) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} tokens", kMaxTokens));
-  if (text.size() > kMaxArena - arena_.size()) throw Error(ErrorKind::unsupported, "the vocabulary has more than 4 GiB of text");
+  if (tokens_.size() == kMaxTokens)
+    throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has more than {} tokens", kMaxTokens));
+  if (text.size() > kMaxArena - arena_.size())
+    throw Error(ErrorKind::unsupported, "the vocabulary has more than 4 GiB of text");
   tokens_.push_back({static_cast<std::uint32_t>(arena_.size()), static_cast<std::uint32_t>(text.size()), score, type});
   arena_ += text;
   texts_.table = nullptr;
@@ -67,7 +70,9 @@ void Vocabulary::add(std::string_view text, float score, TokenType type) {
 
 const Tensor& Model::add(Tensor tensor) {
   const auto require = [&](bool holds, std::string_view what, std::size_t most) {
-    if (!holds) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: more than {} {}", tensor.name, most, what), origin.path.string());
+    if (!holds)
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: more than {} {}", tensor.name, most, what),
+                  origin.path.string());
   };
   require(tensors_.size() < kMaxTensors, "tensors", kMaxTensors);
   require(tensor.parts.size() <= kMaxTensorParts, "parts", kMaxTensorParts);
@@ -76,7 +81,8 @@ const Tensor& Model::add(Tensor tensor) {
   reserve(tensors_.size() + 1);
   const Tensor& added = tensors_.emplace_back(std::move(tensor));
   const auto position = static_cast<std::uint32_t>(tensors_.size() - 1);
-  if (!by_name_->insert(added.name, position, [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) {
+  if (!by_name_->insert(added.name, position,
+                        [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) {
     parts_ += added.parts.size();
     return added;
   }
@@ -91,7 +97,8 @@ void Model::reserve(std::size_t tensors) {
 }
 
 void Model::reorder(const std::vector<std::uint32_t>& order) {
-  // Along each cycle of the permutation, so that there is one tensor in the air. Memory is asked for ahead: the next tensor may be anywhere.
+  // Along each cycle of the permutation, so that there is one tensor in the air. Memory is asked for ahead: the next
+  // tensor may be anywhere.
   constexpr std::size_t kAhead = 8;
   constexpr std::size_t kCacheLine = 64;
   std::vector<bool> done(order.size(), false);
@@ -102,7 +109,8 @@ void Model::reorder(const std::vector<std::uint32_t>& order) {
     std::size_t ahead = first;
     for (std::size_t i = 0; i < kAhead; ++i) ahead = order[ahead];
     for (std::size_t from = order[at]; from != first; at = from, from = order[at], ahead = order[ahead]) {
-      for (std::size_t byte = 0; byte < sizeof(Tensor); byte += kCacheLine) __builtin_prefetch(reinterpret_cast<const char*>(&tensors_[ahead]) + byte, 1);
+      for (std::size_t byte = 0; byte < sizeof(Tensor); byte += kCacheLine)
+        __builtin_prefetch(reinterpret_cast<const char*>(&tensors_[ahead]) + byte, 1);
       tensors_[at] = std::move(tensors_[from]);
       done[at] = true;
     }
@@ -121,8 +129,13 @@ const Tensor* Model::find(std::string_view name) const {
 }
 
 Attributes card_to_attributes(const Card& card) {
-  return {{"model_type", card.model_type},       {"base_model", card.base_model}, {"author", card.author}, {"created_at", card.created_at},
-          {"last_modified", card.last_modified}, {"license", card.license},       {"uuid", card.uuid}};
+  return {{"model_type", card.model_type},
+          {"base_model", card.base_model},
+          {"author", card.author},
+          {"created_at", card.created_at},
+          {"last_modified", card.last_modified},
+          {"license", card.license},
+          {"uuid", card.uuid}};
 }
 
 }  // namespace poise

@@ -5,7 +5,8 @@
 
 namespace poise {
 
-// No tokens; the ids of BOS, EOS, padding and the unknown token, and the longest sequence, are those of another vocabulary.
+// No tokens; the ids of BOS, EOS, padding and the unknown token, and the longest sequence, are those of another
+// vocabulary.
 inline Vocabulary with_special_ids_of(const Vocabulary& other) {
   Vocabulary result;
   result.bos_id = other.bos_id;

@@ -9,7 +9,8 @@
 
 namespace poise {
 
-// Adds a warning that elements were not checked: for each tensor of Layout::other whose name `is_known_layout` refuses, and for each part of an unknown type.
+// Adds a warning that elements were not checked: for each tensor of Layout::other whose name `is_known_layout` refuses,
+// and for each part of an unknown type.
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);
 
 }  // namespace poise

@@ -28,18 +28,24 @@ std::optional<std::uint64_t> first_nonzero(const SourcePtr& source, const FileRa
   return std::nullopt;
 }
 
-// Only zero bytes up to the next multiple are padding. Anything more may have been a part, even where all of it is zero.
+// Only zero bytes up to the next multiple are padding. Anything more may have been a part, even where all of it is
+// zero.
 bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments) {
-  return std::ranges::any_of(alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });
+  return std::ranges::any_of(
+      alignments, [&](std::uint64_t alignment) { return gap.end % alignment == 0 && gap.end - gap.begin < alignment; });
 }
 
-void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const std::uint64_t> alignments,
+               std::vector<Finding>& findings) {
   if (!is_padding(gap, alignments)) {
-    findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin), source->name(), gap.begin});
+    findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin),
+                        source->name(), gap.begin});
   } else if (const auto offset = first_nonzero(source, gap)) {
     const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();
-    findings.push_back({Severity::warning, *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero",
-                        source->name(), offset});
+    findings.push_back(
+        {Severity::warning,
+         *offset >= next_place ? "nothing refers to the bytes here, which are not zero" : "the padding is not zero",
+         source->name(), offset});
   }
 }
 
@@ -49,13 +55,15 @@ std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source)
   std::vector<FileRange> ranges;
   for (const Tensor& tensor : model.tensors()) {
     for (const Part& part : tensor.parts) {
-      if (const auto at = part.blob->stored(); at && at->source.get() == &source) ranges.push_back({at->offset, at->offset + at->length});
+      if (const auto at = part.blob->stored(); at && at->source.get() == &source)
+        ranges.push_back({at->offset, at->offset + at->length});
     }
   }
   return ranges;
 }
 
-void find_unused_bytes(const SourcePtr& source, std::vector<FileRange> known, std::span<const std::uint64_t> alignments, std::vector<Finding>& findings) {
+void find_unused_bytes(const SourcePtr& source, std::vector<FileRange> known, std::span<const std::uint64_t> alignments,
+                       std::vector<Finding>& findings) {
   for (const FileRange& gap : gaps_between(std::move(known))) check_gap(source, gap, alignments, findings);
 }
 

@@ -64,8 +64,8 @@ HWY_INLINE auto ToF16(V values) {
 // Narrows whole vectors and counts what happened; leaves the tail to the caller. Returns how many elements are done, or
 // stops before a vector with an overflow.
 template <typename Narrow, typename Widen>
-HWY_INLINE std::size_t NarrowVectors(const float* in, std::uint16_t* out, std::size_t count, float smallest_normal, CastStats& stats, Narrow narrow,
-                                     Widen widen) {
+HWY_INLINE std::size_t NarrowVectors(const float* in, std::uint16_t* out, std::size_t count, float smallest_normal,
+                                     CastStats& stats, Narrow narrow, Widen widen) {
   const std::size_t lanes = hn::Lanes(kFloats);
   const auto infinity = hn::Set(kFloats, std::numeric_limits<float>::infinity());
   const auto zero = hn::Zero(kFloats);
@@ -115,14 +115,16 @@ void WidenF16(const std::byte* in, float* out, std::size_t count) {
 
 std::size_t NarrowBf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
   return NarrowVectors(
-      in, out, count, std::numeric_limits<float>::min(), stats, [](auto v) HWY_ATTR { return ToBf16(v); }, [](auto v) HWY_ATTR { return FromBf16(v); });
+      in, out, count, std::numeric_limits<float>::min(), stats, [](auto v) HWY_ATTR { return ToBf16(v); },
+      [](auto v) HWY_ATTR { return FromBf16(v); });
 }
 
 std::size_t NarrowF16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats) {
 #if POISE_HAS_F16
   constexpr float kSmallestNormal = 6.103515625e-05F;  // 2^-14
   return NarrowVectors(
-      in, out, count, kSmallestNormal, stats, [](auto v) HWY_ATTR { return ToF16(v); }, [](auto v) HWY_ATTR { return FromF16(v); });
+      in, out, count, kSmallestNormal, stats, [](auto v) HWY_ATTR { return ToF16(v); },
+      [](auto v) HWY_ATTR { return FromF16(v); });
 #else
   (void)in, (void)out, (void)count, (void)stats;
   return 0;
@@ -142,7 +144,8 @@ HWY_EXPORT(NarrowBf16);
 HWY_EXPORT(NarrowF16);
 
 // One value after the other: the tails, overflows, and processors without the instructions.
-std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end, CastStats& stats) {
+std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
+                          CastStats& stats) {
   const float smallest_normal = dtype == DType::f16 ? 6.103515625e-05F : std::numeric_limits<float>::min();
   for (std::size_t i = begin; i < end; ++i) {
     out[i] = dtype == DType::f16 ? encode_f16(static_cast<double>(in[i])) : encode_bf16(static_cast<double>(in[i]));

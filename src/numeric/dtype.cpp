@@ -8,7 +8,9 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view plain_name(std::string_view enumerator) { return enumerator == "boolean" ? "bool" : enumerator; }
+constexpr std::string_view plain_name(std::string_view enumerator) {
+  return enumerator == "boolean" ? "bool" : enumerator;
+}
 
 constexpr std::array kTable = {
 #define POISE_DTYPE(name, bits, kind) DTypeInfo{DType::name, plain_name(#name), bits, DTypeKind::kind},

@@ -36,13 +36,15 @@ std::uint16_t encode_16(double value, FloatFormat format) {
   // Below the smallest normal number the mantissa shrinks; far below, nothing of it is left.
   const int dropped = kMantissaBits - static_cast<int>(format.mantissa_bits) + (exponent < 1 ? 1 - exponent : 0);
   if (dropped > kMantissaBits + 1) return sign;
-  const std::uint64_t significand = (magnitude & ((std::uint64_t{1} << kMantissaBits) - 1)) | std::uint64_t{1} << kMantissaBits;
+  const std::uint64_t significand = (magnitude & ((std::uint64_t{1} << kMantissaBits) - 1)) | std::uint64_t{1}
+                                                                                                  << kMantissaBits;
   const std::uint64_t kept = significand >> dropped;
   const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1);
   const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   const std::uint64_t rounded = kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0);
   // A normal number's leading bit is the lowest bit of the exponent, and a carry raises it, up to infinity.
-  const std::uint64_t code = rounded + (exponent > 1 ? static_cast<std::uint64_t>(exponent - 1) << format.mantissa_bits : 0);
+  const std::uint64_t code =
+      rounded + (exponent > 1 ? static_cast<std::uint64_t>(exponent - 1) << format.mantissa_bits : 0);
   return static_cast<std::uint16_t>(sign | code);
 }
 
@@ -72,10 +74,13 @@ float decode_float(DType dtype, std::uint32_t code) {
   const std::uint32_t largest_mantissa = (1U << format.mantissa_bits) - 1;
   const float sign = negative ? -1.0F : 1.0F;
   if (format.specials == Specials::fnuz && negative && exponent == 0 && mantissa == 0) return kNan;
-  if (format.specials == Specials::nan_only && exponent == largest_exponent && mantissa == largest_mantissa) return kNan;
-  if (format.specials == Specials::ieee && exponent == largest_exponent) return mantissa == 0 ? sign * kInfinity : decode_nan(negative, mantissa, format);
+  if (format.specials == Specials::nan_only && exponent == largest_exponent && mantissa == largest_mantissa)
+    return kNan;
+  if (format.specials == Specials::ieee && exponent == largest_exponent)
+    return mantissa == 0 ? sign * kInfinity : decode_nan(negative, mantissa, format);
   const std::uint32_t significand = exponent == 0 ? mantissa : mantissa | 1U << format.mantissa_bits;
-  const int scale = static_cast<int>(exponent == 0 ? 1 : exponent) - format.bias - static_cast<int>(format.mantissa_bits);
+  const int scale =
+      static_cast<int>(exponent == 0 ? 1 : exponent) - format.bias - static_cast<int>(format.mantissa_bits);
   return sign * std::ldexp(static_cast<float>(significand), scale);
 }
 

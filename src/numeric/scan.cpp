@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::size_t kBlock = 128;  // elements; as many bad ones fit a counter of a byte
 
-// Counts without branches and in counters as wide as the elements, so that the compiler makes vectors of the loop; the first is
-// searched for only where there is one.
+// Counts without branches and in counters as wide as the elements, so that the compiler makes vectors of the loop; the
+// first is searched for only where there is one.
 template <typename Word, typename Counter = Word, typename IsBad>
 BadValues find(std::span<const std::byte> bytes, IsBad is_bad) {
   const std::size_t count = bytes.size() / sizeof(Word);
@@ -41,7 +41,9 @@ BadValues find_complex(std::span<const std::byte> bytes) {
     Word real;
     Word imaginary;
   };
-  return find<Complex, Word>(bytes, [](Complex value) { return (value.real & exponent) == exponent || (value.imaginary & exponent) == exponent; });
+  return find<Complex, Word>(bytes, [](Complex value) {
+    return (value.real & exponent) == exponent || (value.imaginary & exponent) == exponent;
+  });
 }
 
 // A byte is bad when its bits under the mask are all set.

@@ -51,9 +51,11 @@ Use use_of(std::string_view name) {
 }
 
 // What chooses experts, and learned positions: small, and weighty.
-constexpr std::array<std::string_view, 6> kNeverBlocks = {"block_sparse_moe.gate.weight", "mlp.gate.weight", "mlp.router.weight",
-                                                          "ffn_gate_inp.weight",          "wpe.weight",      "position_embd.weight"};
-// Parts of names of other models' matrices that llama.cpp computes with as numbers: norms, convolutions, what decides over time.
+constexpr std::array<std::string_view, 6> kNeverBlocks = {
+    "block_sparse_moe.gate.weight", "mlp.gate.weight", "mlp.router.weight",
+    "ffn_gate_inp.weight",          "wpe.weight",      "position_embd.weight"};
+// Parts of names of other models' matrices that llama.cpp computes with as numbers: norms, convolutions, what decides
+// over time.
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
     "altup",
@@ -114,11 +116,14 @@ std::int64_t layer_of(std::string_view name) {
 }
 
 // The first and last eighth of the layers, and every third between.
-bool is_weighty(std::int64_t layer, std::int64_t layers) { return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2; }
+bool is_weighty(std::int64_t layer, std::int64_t layers) {
+  return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
 
 }  // namespace
 
-// What a recipe gives to a use; empty: the base. `weighty` goes to layers that is_weighty() names, `early` to the first of `early_of`-ths of them.
+// What a recipe gives to a use; empty: the base. `weighty` goes to layers that is_weighty() names, `early` to the first
+// of `early_of`-ths of them.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};
@@ -153,14 +158,22 @@ std::span<const BlockRecipe::Row> BlockRecipe::rows() {
        .down = {.all = "q4_k", .early = "q5_k", .early_of = 16},
        .attention_output = "q4_k",
        .attention_output_of_8_experts = true},
-      {.name = "q3_k_l", .base = "q3_k", .values = {.all = "q5_k"}, .down = {.all = "q5_k"}, .attention_output = "q5_k"},
+      {.name = "q3_k_l",
+       .base = "q3_k",
+       .values = {.all = "q5_k"},
+       .down = {.all = "q5_k"},
+       .attention_output = "q5_k"},
       {.name = "q4_0:mix", .base = "q4_0", .down_with_importance = "q4_1"},
       {.name = "q4_k_s",
        .base = "q4_k",
        .values = {.early = "q5_k", .early_first = 4},
        .down = {.early = "q5_k", .early_of = 8},
        .attention_output_of_8_experts = true},
-      {.name = "q4_k_m", .base = "q4_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}, .attention_output_of_8_experts = true},
+      {.name = "q4_k_m",
+       .base = "q4_k",
+       .values = {.weighty = "q6_k"},
+       .down = {.weighty = "q6_k"},
+       .attention_output_of_8_experts = true},
       {.name = "q5_k_s", .base = "q5_k"},
       {.name = "q5_k_m", .base = "q5_k", .values = {.weighty = "q6_k"}, .down = {.weighty = "q6_k"}},
       {.name = "q6_k:mix", .base = "q6_k"},
@@ -182,17 +195,22 @@ bool is_never_blocks(std::string_view name) {
   // llama.cpp's own names of matrices end in weight; transformers' experts do not.
   if (name.starts_with("blk.") && !name.ends_with("weight")) return true;
   return std::ranges::any_of(kNeverBlocks, [&](std::string_view ending) { return name.ends_with(ending); }) ||
-         std::ranges::any_of(kNeverParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+         std::ranges::any_of(kNeverParts,
+                             [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
 }
 
-bool is_block_recipe(std::string_view name) { return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end(); }
+bool is_block_recipe(std::string_view name) {
+  return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end();
+}
 
 BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   const auto found = std::ranges::find(rows(), name, &Row::name);
   if (found == rows().end())
-    throw Error(ErrorKind::bad_argument, fmt::format("there is no recipe {}; there are {}", name, fmt::join(block_recipe_names(), ", ")));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("there is no recipe {}; there are {}", name, fmt::join(block_recipe_names(), ", ")));
   row_ = &*found;
-  if (block_type_named(row_->base)->encode == nullptr) throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
+  if (block_type_named(row_->base)->encode == nullptr)
+    throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
   has_8_experts_ = experts_of(model) == 8;
   tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {
@@ -211,7 +229,8 @@ const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance
   const Use use = use_of(tensor.name);
   const std::int64_t layer = layer_of(tensor.name);
   const auto chosen = [&](const Row::Choice& choice) {
-    const bool early = choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;
+    const bool early =
+        choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;
     if (!choice.early.empty() && early) return choice.early;
     if (!choice.weighty.empty() && is_weighty(layer, layers_)) return choice.weighty;
     return choice.all;
@@ -221,14 +240,16 @@ const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance
     const bool fits = tensor.shape.back() % block_type_named(row_->base)->elements == 0;
     type = !fits || row_->base == "q8_0" ? "q8_0" : "q6_k";
   } else if (use == Use::values) {
-    type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries : chosen(row_->values);
+    type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries
+                                                                        : chosen(row_->values);
     if (type.empty()) type = row_->base;
     if (has_8_experts_) type = "q8_0";
     if (is_70b_ && (type == "q3_k" || type == "q4_k")) type = "q5_k";
   } else if (use == Use::keys) {
     if (has_8_experts_) type = "q8_0";
   } else if (use == Use::down) {
-    type = has_importance && !row_->down_with_importance.empty() && layer < layers_ / 8 ? row_->down_with_importance : chosen(row_->down);
+    type = has_importance && !row_->down_with_importance.empty() && layer < layers_ / 8 ? row_->down_with_importance
+                                                                                        : chosen(row_->down);
   } else if (use == Use::attention_output) {
     type = !has_8_experts_ ? row_->attention_output : row_->attention_output_of_8_experts ? "q5_k" : std::string_view();
   }

@@ -1,4 +1,5 @@
-// Recipes: which of ggml's block types each matrix of a model becomes. Their names and choices are those of llama-quantize.
+// Recipes: which of ggml's block types each matrix of a model becomes. Their names and choices are those of
+// llama-quantize.
 //
 // Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
 #pragma once

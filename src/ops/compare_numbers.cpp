@@ -85,13 +85,14 @@ bool is_same(A a, B b) {
   }
 }
 
-// Adds up differences. The sum of their squares is kept in units of the largest one, so that it neither overflows nor vanishes.
+// Adds up differences. The sum of their squares is kept in units of the largest one, so that it neither overflows nor
+// vanishes.
 class Differences {
  public:
   // `distance`: of two elements that are not the same.
   void add(double distance) {
     ++result_.different;
-    // NaN against a number, or infinities of two signs, are as far apart as can be.
+    // NaN against a number, or infinities of two implied_flags, are as far apart as can be.
     if (std::isnan(distance)) distance = INFINITY;
     const double largest = result_.max_absolute;
     result_.max_absolute = std::max(largest, distance);
@@ -121,7 +122,8 @@ template <typename A, typename B>
 constexpr bool kComparable = std::is_floating_point_v<A> == std::is_floating_point_v<B>;
 
 template <typename A, typename B>
-void compare_elements(const std::byte* a, const std::byte* b, std::size_t elements, unsigned numbers, Differences& differences) {
+void compare_elements(const std::byte* a, const std::byte* b, std::size_t elements, unsigned numbers,
+                      Differences& differences) {
   if (std::is_same_v<A, B> && std::memcmp(a, b, elements * numbers * sizeof(A)) == 0) return;
   for (std::size_t i = 0; i < elements; ++i, a += numbers * sizeof(A), b += numbers * sizeof(B)) {
     const A x = load_le<A>(a);
@@ -133,7 +135,8 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
     const A imaginary_x = load_le<A>(a + sizeof(A));
     const B imaginary_y = load_le<B>(b + sizeof(B));
     if (is_same(x, y) && is_same(imaginary_x, imaginary_y)) continue;
-    differences.add(std::hypot(is_same(x, y) ? 0 : distance(x, y), is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
+    differences.add(std::hypot(is_same(x, y) ? 0 : distance(x, y),
+                               is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
   }
 }
 
@@ -149,7 +152,8 @@ CompareElements comparison_of(DType a, DType b) {
   });
 }
 
-TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, const std::function<void(std::uint64_t)>& compared) {
+TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements,
+                                      const std::function<void(std::uint64_t)>& compared) {
   const CompareElements compare = comparison_of(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
   std::vector<std::byte> a(most * left.element_bytes());
@@ -169,7 +173,8 @@ TensorDifference::Values compare_runs(const Run& left, const Run& right, std::ui
 // The stored elements of a sparse tensor, by cell.
 class StoredElements {
  public:
-  explicit StoredElements(const Tensor& tensor) : entries_(sparse_entries(tensor)), values_(values_of(tensor)), bytes_(read_all(*values_.blob)) {}
+  explicit StoredElements(const Tensor& tensor)
+      : entries_(sparse_entries(tensor)), values_(values_of(tensor)), bytes_(read_all(*values_.blob)) {}
 
   const Run& values() const { return values_; }
   std::size_t size() const { return entries_.size(); }
@@ -188,7 +193,8 @@ class StoredElements {
 };
 
 // An element that is stored on one side only differs from zero on the other.
-TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b,
+                                        const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};
   const StoredElements left(a);
   const StoredElements right(b);
@@ -211,7 +217,8 @@ bool have_like_numbers(const Tensor& a, const Tensor& b) {
   return kind != NumberKind::none && kind == kind_of(b);
 }
 
-TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b,
+                                         const std::function<void(std::uint64_t)>& compared) {
   if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, compared);
   return compare_runs(run_of(a), run_of(b), a.elements(), compared);
 }

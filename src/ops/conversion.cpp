@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 void require_both_or_none(const ConvertOptions& options) {
   if (options.vocab.empty() == options.merges.empty()) return;
   const bool merges = options.vocab.empty();
-  throw Error(ErrorKind::bad_argument, fmt::format("{} is given without {}", merges ? "merges" : "vocab", merges ? "vocab" : "merges"));
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("{} is given without {}", merges ? "merges" : "vocab", merges ? "vocab" : "merges"));
 }
 
 std::shared_ptr<Plan::Work> begin(const Format& format, const ConvertOptions& options) {
@@ -37,9 +38,13 @@ void transform_input(Plan::Work& work) {
   if (!options.vocab.empty()) {
     Model& model = work.transformed.model;
     if (model.vocabulary) {
-      model.warnings.push_back({Severity::warning, fmt::format("{} takes the place of the model's vocabulary", options.vocab.string()), {}, {}});
+      model.warnings.push_back({Severity::warning,
+                                fmt::format("{} takes the place of the model's vocabulary", options.vocab.string()),
+                                {},
+                                {}});
     }
-    work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read), *Source::open(options.merges, IoMode::read));
+    work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read),
+                                                                  *Source::open(options.merges, IoMode::read));
   }
   work.losses.emplace(work.transformed);
 }

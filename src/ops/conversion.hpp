@@ -1,4 +1,5 @@
-// Conversion: what convert() and plan() have in common. A conversion is prepared from headers alone; then it is described, or carried out.
+// Conversion: what convert() and plan() have in common. A conversion is prepared from headers alone; then it is
+// described, or carried out.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +45,7 @@ struct Plan::Work {
 
 // Throws what plan() throws.
 std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format, const ConvertOptions& options);
-std::shared_ptr<Plan::Work> prepare(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options);
+std::shared_ptr<Plan::Work> prepare(const std::filesystem::path& input, const std::filesystem::path& output,
+                                    const ConvertOptions& options);
 
 }  // namespace poise

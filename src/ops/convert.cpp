@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 bool has_digests(const Model& model, const Tensor& tensor) {
-  return !model.origin.file_digests.empty() || std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+  return !model.origin.file_digests.empty() ||
+         std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
 }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -44,22 +45,26 @@ class Written {
   std::optional<FilePlan> plan_;
 };
 
-// Throws io where the file system cannot take what is certainly written. Holes and what may be shared with the input do not count.
+// Throws io where the file system cannot take what is certainly written. Holes and what may be shared with the input do
+// not count.
 void require_room(const Plan::Work& work, Written& written, const fs::path& output) {
   const auto room = free_space(output);
   if (!room) return;
   const auto takes_room = [&](const Tensor& tensor) {
-    return !room->shares_copies || std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw(); });
+    return !room->shares_copies ||
+           std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw(); });
   };
   std::uint64_t most = 0;
   for (const Tensor& tensor : work.transformed.model.tensors()) most = saturating_add(most, tensor.size_bytes());
   if (most <= room->bytes || !written.plan().bytes || !written.plan().exact) return;
   std::uint64_t needed = 0;
   for (std::size_t i = 0; i < written.plan().tensor_bytes.size(); ++i) {
-    if (takes_room(work.transformed.model.tensors()[i])) needed = saturating_add(needed, written.plan().tensor_bytes[i]);
+    if (takes_room(work.transformed.model.tensors()[i]))
+      needed = saturating_add(needed, written.plan().tensor_bytes[i]);
   }
   if (needed <= room->bytes) return;
-  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes), output.string());
+  throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes),
+              output.string());
 }
 
 // All of a conversion that looks at the input's bytes.
@@ -78,9 +83,11 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
     const std::vector<std::string>& replaced = transformed.reformed ? transformed.reformed->replaced : none;
     const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // into other tensors
     const auto is_taken = [&](const Tensor& tensor) {
-      return has_digests(*work.input, tensor) && (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));
+      return has_digests(*work.input, tensor) &&
+             (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));
     };
-    check.emplace(std::vector<const Model*>{work.input}, [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
+    check.emplace(std::vector<const Model*>{work.input},
+                  [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
   }
   const auto write = [&](const Progress& progress) {
     work.file().write(file, progress);
@@ -96,7 +103,8 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   report.skipped = transformed.skipped.size();
   report.bytes_in = transformed.model.origin.size;
   report.warnings = transformed.model.warnings;
-  if (const std::string replaced = file.replaces(); !replaced.empty()) report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
+  if (const std::string replaced = file.replaces(); !replaced.empty())
+    report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
   report.losses = work.told_losses();
   work.losses->tell(report);
@@ -112,7 +120,8 @@ ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
 
 ConvertReport write(const Plan& plan, const fs::path& output) {
   const auto start = Clock::now();
-  if (!plan.work || plan.work->is_written) throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
+  if (!plan.work || plan.work->is_written)
+    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
   plan.work->is_written = true;
   ConvertReport report = carry_out(*plan.work, output);
   report.seconds = seconds_since(start);

@@ -37,7 +37,8 @@ std::string text_of(const Value& value) {
   return (value.get_if<Value::Bytes>() != nullptr ? "bytes " : "") + to_json(value);
 }
 
-void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b, std::vector<FieldDifference>& out) {
+void compare_maps(const std::string& prefix, const Attributes& a, const Attributes& b,
+                  std::vector<FieldDifference>& out) {
   const auto values_of = [](const Attributes& map) {
     std::unordered_map<std::string_view, const Value*> values;
     for (const auto& [key, value] : map) values.emplace(key, &value);
@@ -58,12 +59,16 @@ void compare_maps(const std::string& prefix, const Attributes& a, const Attribut
   }
 }
 
-void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) { compare_maps("config.", normal_config(a), normal_config(b), out); }
+void compare_config(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
+  compare_maps("config.", normal_config(a), normal_config(b), out);
+}
 
 void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDifference>& out) {
   if (!a.vocabulary || !b.vocabulary) {
     if (a.vocabulary.has_value() != b.vocabulary.has_value()) {
-      const auto size = [](const Model& model) { return model.vocabulary ? fmt::format("{} tokens", model.vocabulary->size()) : "-"; };
+      const auto size = [](const Model& model) {
+        return model.vocabulary ? fmt::format("{} tokens", model.vocabulary->size()) : "-";
+      };
       out.push_back({"vocabulary", size(a), size(b)});
     }
     return;
@@ -87,25 +92,30 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   number("add_dummy_prefix", left.add_dummy_prefix ? 1 : 0, right.add_dummy_prefix ? 1 : 0);
   number("remove_extra_whitespaces", left.remove_extra_whitespaces ? 1 : 0, right.remove_extra_whitespaces ? 1 : 0);
   if (left.merges != right.merges)
-    out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()), fmt::format("{}, not all the same", right.merges.size())});
+    out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()),
+                   fmt::format("{}, not all the same", right.merges.size())});
   if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
   if (left.chat_template != right.chat_template) out.push_back({"vocabulary.chat_template", "differs", "differs"});
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
-    if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) || left.type(id) != right.type(id)) ++different;
+    if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) ||
+        left.type(id) != right.type(id))
+      ++different;
   }
-  if (different > 0) out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
+  if (different > 0)
+    out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
 
 // The type of a part as diff shows it.
 std::string type_name(const Tensor&, const Part& part) { return std::string(part.shown_type()); }
 
-// What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the versions of zTensor spell
-// an unknown type over bytes in two ways.
+// What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the
+// versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (is_sparse(tensor) && part.role != "values") return {};
   if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.type_name()));
-  if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype)) return fmt::format("{}", info(part.dtype).bits);
+  if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype))
+    return fmt::format("{}", info(part.dtype).bits);
   return type_name(tensor, part);
 }
 
@@ -134,20 +144,23 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
 }
 
 bool are_groups(const Tensor& a, const Tensor& b) {
-  return a.layout == Layout::quantized_group && b.layout == Layout::quantized_group && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
+  return a.layout == Layout::quantized_group && b.layout == Layout::quantized_group && a.shape == b.shape &&
+         has_float_elements(a) && has_float_elements(b);
 }
 
 bool are_mx(const Tensor& a, const Tensor& b) { return is_mx(a) && is_mx(b) && a.shape == b.shape; }
 
 // Do equal bytes mean equal numbers?
 bool same_scheme(const Tensor& a, const Tensor& b) {
-  if (a.layout == Layout::affine && b.layout == Layout::affine) return a.layout.affine()->get() == b.layout.affine()->get();
+  if (a.layout == Layout::affine && b.layout == Layout::affine)
+    return a.layout.affine()->get() == b.layout.affine()->get();
   if (are_mx(a, b)) return *a.layout.mx() == *b.layout.mx();
   return !are_groups(a, b) || same_meaning(*a.layout.groups(), *b.layout.groups());
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.
-std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const std::function<void(std::uint64_t)>& compared) {
+std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b,
+                                        const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
   const bool is_same_kind = same_kind(a, b);
   if (is_same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
@@ -177,10 +190,14 @@ void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDiffe
   compare_maps(fmt::format("tensors.{}.", a.name), rest(a), rest(b), out);
 }
 
-std::uint64_t compared_bytes(std::uint64_t elements) { return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX); }
+std::uint64_t compared_bytes(std::uint64_t elements) {
+  return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX);
+}
 
 // How much work a tensor is, in bytes.
-std::uint64_t work(const Tensor& tensor) { return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements()); }
+std::uint64_t work(const Tensor& tensor) {
+  return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements());
+}
 
 std::uint64_t work(const Model& model) {
   std::uint64_t sum = 0;
@@ -204,7 +221,9 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       return;
     }
     const bool sparse = is_sparse(*left);  // how far its elements are through its bytes is not known
-    found[i] = compare(*left, *right, [&](std::uint64_t elements) { meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]); });
+    found[i] = compare(*left, *right, [&](std::uint64_t elements) {
+      meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]);
+    });
     if (sparse) meter.advance(work(*left), ordered[i]);
   });
   for (const std::string& name : ordered) {
@@ -236,7 +255,9 @@ DiffReport compare_models(const Model& a, const Model& b, const Progress& progre
 DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool verify) {
   return naming_parts({&a, &b}, [&] {
     if (!verify) return compare_models(a, b, progress);
-    DigestCheck check({&a, &b}, [&](const Tensor& tensor) { return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr; });
+    DigestCheck check({&a, &b}, [&](const Tensor& tensor) {
+      return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr;
+    });
     DiffReport report = check.around(progress, [&](const Progress& watched) { return compare_models(a, b, watched); });
     if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
     return report;

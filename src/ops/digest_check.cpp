@@ -23,7 +23,8 @@ class DigestCheck::ItemCheck final : public Visitor {
     const bool sha256 = check->claim_.needs_sha256();
     return {all.items_[index].blob, sha256, std::move(check)};
   }
-  ItemCheck(DigestCheck& all, std::size_t index) : all_(all), index_(index), claim_(all.items_[index].blob, all.items_[index].digest()) {}
+  ItemCheck(DigestCheck& all, std::size_t index)
+      : all_(all), index_(index), claim_(all.items_[index].blob, all.items_[index].digest()) {}
 
   void see(std::span<const std::byte> bytes) override { claim_.see(bytes); }
 
@@ -32,14 +33,15 @@ class DigestCheck::ItemCheck final : public Visitor {
     if (!problem) return;
     const Item& item = all_.items_[index_];
     const auto at = item.blob->stored();
-    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), at ? at->source->name() : std::string(),
-                            at ? std::optional(at->offset) : std::nullopt));
+    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem),
+                            at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt));
   }
 
   void fail(const Error& error) override {
     // What is not here or not known cannot be read by the others, either; they say so.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
-    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].where(), error.message()), error.path(), error.offset()));
+    all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].where(), error.message()),
+                            error.path(), error.offset()));
   }
 
  private:
@@ -61,7 +63,8 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
   std::set<DigestedBytes> seen;
   std::set<const Source*> stamped;
   const auto note_unknown = [&](const Digest& digest, const auto& where) {
-    if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0) first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
+    if (digest.algorithm == DigestAlgorithm::unknown && unchecked_++ == 0)
+      first_unchecked_ = fmt::format("{}: the digest {}", where(), digest.text);
   };
   const auto add_item = [&](Item item) {
     const auto at = item.part->blob->stored();
@@ -96,7 +99,8 @@ void DigestCheck::make_batches() {
     for (; last < items_.size() && (bytes == 0 || items_[last].blob->size() <= most - std::min(most, bytes)); ++last) {
       bytes = saturating_add(bytes, sizes.emplace_back(items_[last].blob->size()));
     }
-    batches_.emplace_back(begin, sizes, [this, first](std::size_t index) { return ItemCheck::visit(*this, first + index); });
+    batches_.emplace_back(begin, sizes,
+                          [this, first](std::size_t index) { return ItemCheck::visit(*this, first + index); });
     begin = saturating_add(begin, bytes);
   }
 }
@@ -140,7 +144,10 @@ void DigestCheck::fail(std::size_t index, const Error& error) {
 std::optional<Finding> DigestCheck::unchecked() const {
   if (unchecked_ == 0) return std::nullopt;
   const std::string more = unchecked_ == 1 ? "" : fmt::format(" (and {} more)", unchecked_ - 1);
-  return Finding{Severity::warning, fmt::format("{}{} is of no kind that Poise can compute; it was not checked", first_unchecked_, more), {}, {}};
+  return Finding{Severity::warning,
+                 fmt::format("{}{} is of no kind that Poise can compute; it was not checked", first_unchecked_, more),
+                 {},
+                 {}};
 }
 
 }  // namespace poise

@@ -1,7 +1,8 @@
-// DigestCheck: compares the digests that a file has with the bytes they are of, on all threads, while others work on the same bytes.
+// DigestCheck: compares the digests that a file has with the bytes they are of, on all threads, while others work on
+// the same bytes.
 //
-// It goes through the bytes in file order, a batch ahead of the others' progress, so that each is read from the disk once. Memory: a chunk a
-// thread.
+// It goes through the bytes in file order, a batch ahead of the others' progress, so that each is read from the disk
+// once. Memory: a chunk a thread.
 #pragma once
 
 #include <atomic>
@@ -40,8 +41,8 @@ class DigestCheck {
   // What is said of digests of no known kind, if there are any.
   std::optional<Finding> unchecked() const;
 
-  // Calls work(progress) with a Progress that tells `progress` (may be empty), and checks beside that. Throws what finish() throws, and else
-  // what `work` throws.
+  // Calls work(progress) with a Progress that tells `progress` (may be empty), and checks beside that. Throws what
+  // finish() throws, and else what `work` throws.
   template <typename Work>
   auto around(Progress progress, const Work& work) {
     try {
@@ -58,8 +59,8 @@ class DigestCheck {
  private:
   // Goes on as events come, and cancels when a digest is wrong.
   Progress beside(Progress progress);
-  // Checks what is left. Throws invalid_file, naming the tensor, when a digest is wrong; io when a file has changed since this was made; and
-  // what reading throws.
+  // Checks what is left. Throws invalid_file, naming the tensor, when a digest is wrong; io when a file has changed
+  // since this was made; and what reading throws.
   void finish();
   // Waits for what has begun. Throws invalid_file likewise.
   void finish_batch();
@@ -75,7 +76,8 @@ class DigestCheck {
   };
   class ItemCheck;
   struct Batch {
-    Batch(std::uint64_t begin_byte, std::span<const std::uint64_t> sizes, Scan::MakeVisit make_visit) : begin(begin_byte), scan(sizes, std::move(make_visit)) {}
+    Batch(std::uint64_t begin_byte, std::span<const std::uint64_t> sizes, Scan::MakeVisit make_visit)
+        : begin(begin_byte), scan(sizes, std::move(make_visit)) {}
     std::uint64_t begin;  // bytes in the batches before
     Scan scan;
   };

@@ -14,7 +14,9 @@ namespace poise {
 namespace {
 
 // The character at the front. The order of such texts, byte by byte, is that of their code points.
-std::string_view first_character(std::string_view text) { return text.substr(0, std::max<std::size_t>(1, character_length(text))); }
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, std::max<std::size_t>(1, character_length(text)));
+}
 
 std::string_view take_character(std::string_view& text) {
   const std::string_view character = first_character(text);
@@ -92,8 +94,8 @@ bool take_match(std::string_view& pattern, std::string_view& name) {
 }  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view name) {
-  // Where to go on when an attempt fails: at the last star, which then takes one character more. Stars before it need none: what is between
-  // two of them may as well be found as early as possible.
+  // Where to go on when an attempt fails: at the last star, which then takes one character more. Stars before it need
+  // none: what is between two of them may as well be found as early as possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
   while (!pattern.empty() || !name.empty()) {
     if (pattern.starts_with('*')) {

@@ -22,7 +22,8 @@
 namespace poise {
 namespace {
 
-// A part, or a whole file that it is in. A digest that the model's files say it has must be true: what is printed names the bytes that were meant.
+// A part, or a whole file that it is in. A digest that the model's files say it has must be true: what is printed names
+// the bytes that were meant.
 struct Item {
   const Tensor* tensor;
   const Part* part;
@@ -58,7 +59,8 @@ class ItemHash final : public Visitor {
     if (!problem) return;
     const auto at = item_.blob->stored();
     const std::string file = item_.file == nullptr ? std::string() : item_.file->what + ": ";
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem),
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem),
                 at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
   }
 
@@ -90,12 +92,16 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
     if (!same[i]) items.push_back({parts[i].tensor, parts[i].part, parts[i].part->blob});
   }
   for (const FileClaim& claim : file_claims(model, [](const Tensor&) { return true; })) {
-    if (is_computable(claim.file->digest.algorithm)) items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
+    if (is_computable(claim.file->digest.algorithm))
+      items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
   }
   hash_items(items, progress);
   ModelHash result;
-  for (std::size_t i = 0; i < parts.size(); ++i) result.parts.push_back({parts[i].tensor->name, parts[i].part->role, items[item_of[i]].sha256});
-  std::ranges::sort(result.parts, {}, [](const PartHash& part) { return std::pair<std::string_view, std::string_view>(part.tensor, part.role); });
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    result.parts.push_back({parts[i].tensor->name, parts[i].part->role, items[item_of[i]].sha256});
+  std::ranges::sort(result.parts, {}, [](const PartHash& part) {
+    return std::pair<std::string_view, std::string_view>(part.tensor, part.role);
+  });
   std::string lines;
   for (const PartHash& part : result.parts) lines += fmt::format("{}  {}/{}\n", part.sha256, part.tensor, part.role);
   result.model = sha256_hex(std::as_bytes(std::span(lines)));

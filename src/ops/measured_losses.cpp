@@ -66,7 +66,9 @@ class MeasuredBlob final : public Blob {
     std::uint64_t position_ = 0;
   };
 
-  bool first_time(std::uint64_t block) const { return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0; }
+  bool first_time(std::uint64_t block) const {
+    return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
+  }
 
   // Reads a block of which only the beginning is wanted.
   void read_more(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
@@ -100,8 +102,10 @@ BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::sha
   return std::make_shared<MeasuredBlob<Loss>>(std::move(blob), std::move(tally));
 }
 
-template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<CastStats>> blob, std::shared_ptr<Tally<CastStats>> tally);
-template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<QuantizationError>> blob, std::shared_ptr<Tally<QuantizationError>> tally);
+template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<CastStats>> blob,
+                                    std::shared_ptr<Tally<CastStats>> tally);
+template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<QuantizationError>> blob,
+                                    std::shared_ptr<Tally<QuantizationError>> tally);
 
 MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   if (transformed.casts.empty() && transformed.quantized.empty()) return;
@@ -129,10 +133,13 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
 void MeasuredLosses::tell(ConvertReport& report) const {
   for (const auto& [types, tally] : casts_) {
     const CastStats stats = tally->total();
-    if (stats.values == 0) continue;  // the writer asked for no elements: metadata alone, or codes that are float32 already
-    report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
+    if (stats.values == 0)
+      continue;  // the writer asked for no elements: metadata alone, or codes that are float32 already
+    report.casts.push_back(
+        {types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
   }
-  for (const auto& [tensor, tally] : quantized_) report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});
+  for (const auto& [tensor, tally] : quantized_)
+    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});
 }
 
 }  // namespace poise

@@ -33,7 +33,8 @@ class Tally {
   Loss total_;
 };
 
-// The same bytes. What each lost is added to `tally` when it is first read, however often it is read. Requires: the blob loses something.
+// The same bytes. What each lost is added to `tally` when it is first read, however often it is read. Requires: the
+// blob loses something.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 

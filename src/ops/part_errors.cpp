@@ -20,8 +20,11 @@ Error named(const Error& error, std::initializer_list<const Model*> models) {
     for (const Tensor& tensor : model->tensors()) {
       for (const Part& part : tensor.parts) {
         const auto at = part.blob->stored();
-        if (!at || *error.offset() < at->offset || *error.offset() - at->offset >= at->length || at->source->name() != error.path()) continue;
-        return Error(error.kind(), fmt::format("tensor {}: {}: {}", tensor.name, part.role, error.message()), error.path(), error.offset());
+        if (!at || *error.offset() < at->offset || *error.offset() - at->offset >= at->length ||
+            at->source->name() != error.path())
+          continue;
+        return Error(error.kind(), fmt::format("tensor {}: {}: {}", tensor.name, part.role, error.message()),
+                     error.path(), error.offset());
       }
     }
   }

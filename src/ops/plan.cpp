@@ -12,7 +12,8 @@ namespace {
 // "bf16", "qint8", "qint4:range", "group4:128", "sparse_csr f16", "layout zt.foo/1"
 std::string stored_as(const Tensor& tensor) {
   if (const AffineSource* affine = tensor.layout.affine()) {
-    return to_string(StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
+    return to_string(
+        StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
   }
   if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
   if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
@@ -23,7 +24,12 @@ std::string stored_as(const Tensor& tensor) {
 }
 
 PlannedTensor planned(const Tensor& before, const Tensor& after) {
-  return {.name = after.name, .shape = after.shape, .from = stored_as(before), .to = stored_as(after), .bytes_in = before.size_bytes(), .bytes_out = {}};
+  return {.name = after.name,
+          .shape = after.shape,
+          .from = stored_as(before),
+          .to = stored_as(after),
+          .bytes_in = before.size_bytes(),
+          .bytes_out = {}};
 }
 
 Plan described(std::shared_ptr<Plan::Work> work) {
@@ -51,7 +57,9 @@ Plan described(std::shared_ptr<Plan::Work> work) {
 
 }  // namespace
 
-Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) { return described(prepare(model, format, changes)); }
+Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) {
+  return described(prepare(model, format, changes));
+}
 
 Plan plan(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options) {
   return described(prepare(input, output, options));

@@ -20,7 +20,8 @@ struct CheckedValues {
 // All that the outcome of a sparse tensor's check depends on: its values are no part of it.
 struct CheckedIndices {
   // Requires: all parts have a location.
-  explicit CheckedIndices(const Tensor& tensor) : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
+  explicit CheckedIndices(const Tensor& tensor)
+      : layout(tensor.layout), rules(sparse_rules(tensor)), shape(tensor.shape) {
     for (const Part& part : tensor.parts) {
       roles.push_back(part.role);
       sizes.emplace_back(part.dtype, part.blob->size());
@@ -82,7 +83,8 @@ SameBefore same_indices_before(const Model& model) {
   std::vector<std::pair<CheckedIndices, std::size_t>> keys;
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
-    if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, has_place)) keys.emplace_back(CheckedIndices(tensor), index);
+    if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, has_place))
+      keys.emplace_back(CheckedIndices(tensor), index);
     ++index;
   }
   return same_before(model.size(), std::move(keys));

@@ -15,7 +15,8 @@
 
 namespace poise {
 
-// The decoded bytes of a part, and the digest that its file says they have: all that a digest check of the part depends on. Borrowed: the part.
+// The decoded bytes of a part, and the digest that its file says they have: all that a digest check of the part depends
+// on. Borrowed: the part.
 struct DigestedBytes {
   // Requires: the part has a location.
   explicit DigestedBytes(const Part& part);
@@ -38,8 +39,8 @@ std::vector<PartRef> all_parts(const Model& model);
 
 using SameBefore = std::vector<std::optional<std::size_t>>;
 
-// For each of `count` things the index of the first that has the same key, if that is another one. Keys come with their indices; things without a key
-// are unlike all others.
+// For each of `count` things the index of the first that has the same key, if that is another one. Keys come with their
+// indices; things without a key are unlike all others.
 template <typename Key>
 SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
   SameBefore same(count);

@@ -34,7 +34,8 @@ namespace {
 // Which tensors go on, and whether every pattern had something to say.
 class Selection {
  public:
-  explicit Selection(const ConvertOptions& options) : only_{"only", counted(options.only)}, skip_{"skip", counted(options.skip)} {}
+  explicit Selection(const ConvertOptions& options)
+      : only_{"only", counted(options.only)}, skip_{"skip", counted(options.skip)} {}
 
   bool keeps(const std::string& name) {
     const bool wanted = only_.patterns.empty() || matches(only_, name);
@@ -87,26 +88,32 @@ bool holds(const Format& target, const Tensor& tensor) {
 // Decides what floating-point tensors become.
 class Types {
  public:
-  Types(const Model& model, const Format& target, const ConvertOptions& options) : target_(target), options_(options), used_(options.keep.size(), false) {
+  Types(const Model& model, const Format& target, const ConvertOptions& options)
+      : target_(target), options_(options), used_(options.keep.size(), false) {
     if ((options.dtype ? 1 : 0) + (options.quantize ? 1 : 0) + (options.recipe.empty() ? 0 : 1) > 1) {
-      throw Error(ErrorKind::bad_argument, "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
+      throw Error(ErrorKind::bad_argument,
+                  "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
     }
     if (!options.recipe.empty()) {
       recipe_.emplace(options.recipe, model);
-      if (!target.layouts.blocks) throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target.info.name, options.recipe));
+      if (!target.layouts.blocks)
+        throw Error(ErrorKind::bad_argument,
+                    fmt::format("{} files hold no {} tensors", target.info.name, options.recipe));
     }
     if (options.quantize && !options.quantize->quantized()) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("tensors are quantized to qint8, qint4, group8, group4 or ggml's blocks, not {}", to_string(options.quantize->dtype)));
+                  fmt::format("tensors are quantized to qint8, qint4, group8, group4 or ggml's blocks, not {}",
+                              to_string(options.quantize->dtype)));
     }
     if (options.dtype) require_castable(*options.dtype);
     if (options.quantize) require_possible(*options.quantize);
     for (const ConvertOptions::Keep& keep : options.keep) require_possible(keep.type);
   }
 
-  // Nothing when the tensor keeps its type. `turned`: the transposed one, where its columns would become blocks.
-  std::optional<StoredType> wanted(const Tensor& tensor, const std::optional<Tensor>& turned) {
-    const Tensor& rows = turned ? *turned : tensor;
+  // Nothing when the tensor keeps its type. `transposed_tensor`: the transposed one, where its columns would become
+  // blocks.
+  std::optional<StoredType> wanted(const Tensor& tensor, const std::optional<Tensor>& transposed_tensor) {
+    const Tensor& rows = transposed_tensor ? *transposed_tensor : tensor;
     const auto kept = kept_type(tensor.name);
     if (!has_float_elements(tensor)) return std::nullopt;
     const auto type = kept ? kept : requested(tensor, rows);
@@ -115,7 +122,9 @@ class Types {
     const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) spared_.push_back(tensor.name);
     const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(rows, *type);
-    return is_stored_so(tensor, result, turned ? BlocksAlong::columns : BlocksAlong::rows) ? std::nullopt : std::optional(result);
+    return is_stored_so(tensor, result, transposed_tensor ? BlocksAlong::columns : BlocksAlong::rows)
+               ? std::nullopt
+               : std::optional(result);
   }
 
   // Does it keep its type although that was to change?
@@ -136,13 +145,18 @@ class Types {
 
  private:
   static void require_castable(DType dtype) {
-    if (!is_castable(dtype)) throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
+    if (!is_castable(dtype))
+      throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
   }
 
   void require_possible(const StoredType& type) const {
     if (!type.quantized()) return require_castable(type.dtype);
-    if (type.blocks != nullptr ? target_.layouts.blocks : type.grouped() ? target_.layouts.groups : target_.layouts.affine) return;
-    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target_.info.name, to_string(type)));
+    if (type.blocks != nullptr ? target_.layouts.blocks
+        : type.grouped()       ? target_.layouts.groups
+                               : target_.layouts.affine)
+      return;
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} files hold no {} tensors", target_.info.name, to_string(type)));
   }
 
   // For rows that are no whole blocks what llama-quantize takes.
@@ -154,7 +168,8 @@ class Types {
 
   static bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
     const BlockType* const blocks = tensor.layout.blocks();
-    if (blocks != nullptr || type.blocks != nullptr) return blocks == type.blocks && tensor.layout.blocks_along() == along;
+    if (blocks != nullptr || type.blocks != nullptr)
+      return blocks == type.blocks && tensor.layout.blocks_along() == along;
     if (tensor.layout == Layout::quantized_group && type.grouped()) {
       if (tensor.layout.groups() == nullptr) return false;
       const GroupScheme& scheme = *tensor.layout.groups();
@@ -162,7 +177,8 @@ class Types {
     }
     if (const AffineSource* affine = tensor.layout.affine()) {
       // Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
-      return !type.grouped() && tensor.require("data").dtype == type.dtype && affine->ranged() == (type.scale == ScaleRule::range);
+      return !type.grouped() && tensor.require("data").dtype == type.dtype &&
+             affine->ranged() == (type.scale == ScaleRule::range);
     }
     return tensor.layout == Layout::dense && !type.grouped() && tensor.require("data").dtype == type.dtype;
   }
@@ -202,14 +218,16 @@ class Importances {
     if (!options.recipe.empty() || (options.quantize && options.quantize->blocks != nullptr)) {
       matrix_.emplace(options.imatrix);
     } else {
-      throw Error(ErrorKind::bad_argument, "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
+      throw Error(ErrorKind::bad_argument,
+                  "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
     }
   }
 
   Importance of(const Tensor& tensor, const std::optional<StoredType>& type) {
     if (!matrix_ || !type || type->blocks == nullptr) return nullptr;
     const std::size_t matrices = tensor.shape.size() == 3 ? static_cast<std::size_t>(tensor.shape.front()) : 1;
-    Importance weights = matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
+    Importance weights =
+        matrix_->weights(tensor.name, model_type_, static_cast<std::size_t>(tensor.shape.back()), matrices);
     used_ = used_ || weights != nullptr;
     if (weights == nullptr) without_.push_back(tensor.name);
     return weights;
@@ -225,7 +243,7 @@ class Importances {
 
   void tell(Attributes& attributes) const {
     if (!matrix_) return;
-    for (const auto& [key, value] : matrix_->told()) attributes.set(key, value);
+    for (const auto& [key, value] : matrix_->provenance()) attributes.set(key, value);
   }
 
  private:
@@ -235,8 +253,10 @@ class Importances {
   std::optional<gguf::ImportanceMatrix> matrix_;
 };
 
-Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, const Importance& importance, std::vector<QuantizedTensor>& done) {
-  Tensor quantized = type.blocks != nullptr ? quantize_to_blocks(tensor, *type.blocks, importance) : quantize(tensor, type);
+Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, const Importance& importance,
+                       std::vector<QuantizedTensor>& done) {
+  Tensor quantized =
+      type.blocks != nullptr ? quantize_to_blocks(tensor, *type.blocks, importance) : quantize(tensor, type);
   StoredType actual = type;
   if (type.grouped()) actual.groups.size = quantized.layout.groups()->group_size;
   done.push_back({tensor.name, actual, tensor.size_bytes(), quantized.size_bytes()});
@@ -252,7 +272,8 @@ Tensor cast_tensor(const Tensor& tensor, DType to, std::vector<CastTensor>& cast
 
 // Is it stored as codes?
 bool is_quantized(const Tensor& tensor) {
-  return tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || tensor.layout.blocks() != nullptr;
+  return tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) ||
+         tensor.layout.blocks() != nullptr;
 }
 
 bool has_more_parts(const Tensor& tensor) { return tensor.layout == Layout::dense && tensor.parts.size() > 1; }
@@ -260,7 +281,8 @@ bool has_more_parts(const Tensor& tensor) { return tensor.layout == Layout::dens
 // A dense tensor's parts beside data go along where it stays dense.
 Tensor with_parts_beside_data(Tensor tensor, const Tensor& original) {
   if (!has_more_parts(original) || tensor.layout != Layout::dense || has_more_parts(tensor)) return tensor;
-  std::ranges::copy_if(original.parts, std::back_inserter(tensor.parts), [](const Part& part) { return part.role != "data"; });
+  std::ranges::copy_if(original.parts, std::back_inserter(tensor.parts),
+                       [](const Part& part) { return part.role != "data"; });
   return tensor;
 }
 
@@ -273,33 +295,41 @@ Tensor cast_values(Tensor tensor, const std::optional<StoredType>& type, std::ve
 }
 
 // The same tensor, dense where the target does not have its layout.
-Tensor laid_out(const Tensor& tensor, const Format& target) { return holds(target, tensor) ? tensor : make_dense_tensor(tensor); }
+Tensor laid_out(const Tensor& tensor, const Format& target) {
+  return holds(target, tensor) ? tensor : make_dense_tensor(tensor);
+}
 
 bool is_asked_to_be_sparse(const Tensor& tensor, const ConvertOptions& options) {
-  return options.sparse && tensor.layout == Layout::dense && element_type(tensor) != DType::unknown && may_become_sparse(tensor, *options.sparse);
+  return options.sparse && tensor.layout == Layout::dense && element_type(tensor) != DType::unknown &&
+         may_become_sparse(tensor, *options.sparse);
 }
 
 void require_sparse_possible(const Format& target, const ConvertOptions& options) {
   if (!options.sparse) return;
-  if (!target.layouts.sparse) throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
+  if (!target.layouts.sparse)
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
   if (*options.sparse != Layout::sparse_csr && *options.sparse != Layout::sparse_coo) {
     throw Error(ErrorKind::bad_argument, fmt::format("{} is no sparse layout", to_string(*options.sparse)));
   }
   if (!(options.min_sparsity >= 0 && options.min_sparsity <= 1)) {
-    throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", options.min_sparsity));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("a least sparsity of {}: expected a number from 0 to 1", options.min_sparsity));
   }
 }
 
 // The transposed matrix, where its columns become blocks: other codes than blocks of columns are numbers.
-std::optional<Tensor> turned_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
-  const bool becomes_blocks = target.layouts.blocks && has_float_elements(matrix) && !(is_sparse(matrix) && target.layouts.sparse);
+std::optional<Tensor> transposed_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
+  const bool becomes_blocks =
+      target.layouts.blocks && has_float_elements(matrix) && !(is_sparse(matrix) && target.layouts.sparse);
   if (!becomes_blocks || matrix.shape.size() != 2 || !gguf::transposes(model, matrix.name)) return std::nullopt;
   if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
   const bool narrow = info(element_type(matrix)).bits < 8;
-  return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32)) : make_dense_tensor(matrix));
+  return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))
+                           : make_dense_tensor(matrix));
 }
 
-Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance, const Format& target, Transformed& result) {
+Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance,
+                   const Format& target, Transformed& result) {
   if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
   if (!type) return laid_out(tensor, target);
   if (type->quantized()) return quantize_tensor(tensor, *type, importance, result.quantized);
@@ -352,8 +382,8 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   Types types(model, target, options);
   Importances importance(model, options);
   std::vector<std::string> untouched;
-  std::vector<std::string> again;   // become codes of others
-  std::vector<std::string> bereft;  // of parts
+  std::vector<std::string> requantized;  // become codes of others
+  std::vector<std::string> lost_parts;   // of parts
   const Tensor* const unused = target.ties_by_absence ? unused_output(model) : nullptr;
   for (const Tensor& tensor : model.tensors()) {
     if (!selection.keeps(tensor.name)) {
@@ -361,45 +391,49 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
       continue;
     }
     if (&tensor == unused) {
-      result.model.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, kUnusedOutput), {}, {}});
+      result.model.warnings.push_back(
+          {Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, kUnusedOutput), {}, {}});
       continue;
     }
-    const std::optional<Tensor> turned = turned_for_blocks(model, target, tensor);
-    const Tensor& rows = turned ? *turned : tensor;  // that become blocks
-    const auto type = types.wanted(tensor, turned);
-    if (type && type->quantized() && is_quantized(tensor)) again.push_back(tensor.name);
-    if (types.is_out_of_reach(tensor, type)) untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
-    const bool turns_back = turned && type && type->blocks != nullptr;
-    Tensor output = transformed(turns_back ? rows : tensor, type, importance.of(rows, type), target, result);
-    if (turns_back) output = transposed(std::move(output));
+    const std::optional<Tensor> transposed_tensor = transposed_for_blocks(model, target, tensor);
+    const Tensor& rows = transposed_tensor ? *transposed_tensor : tensor;  // that become blocks
+    const auto type = types.wanted(tensor, transposed_tensor);
+    if (type && type->quantized() && is_quantized(tensor)) requantized.push_back(tensor.name);
+    if (types.is_out_of_reach(tensor, type))
+      untouched.push_back(fmt::format("{} ({})", tensor.name, storage_name(tensor)));
+    const bool transposes_back = transposed_tensor && type && type->blocks != nullptr;
+    Tensor output = transformed(transposes_back ? rows : tensor, type, importance.of(rows, type), target, result);
+    if (transposes_back) output = transposed(std::move(output));
     const Tensor& made = result.model.add(with_parts_beside_data(std::move(output), tensor));
-    if (has_more_parts(tensor) && !has_more_parts(made)) bereft.push_back(tensor.name);
+    if (has_more_parts(tensor) && !has_more_parts(made)) lost_parts.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }
-  if (!options.recipe.empty() || !result.quantized.empty() || !result.casts.empty()) result.model.origin.recipe = options.recipe;
+  if (!options.recipe.empty() || !result.quantized.empty() || !result.casts.empty())
+    result.model.origin.recipe = options.recipe;
   selection.require_all_used();
   types.require_all_used();
   importance.require_used();
   importance.tell(result.model.attributes);
-  warn(result.model, again, "its codes are quantized again, and errors add up; what is lost is measured against these codes");
+  warn(result.model, requantized,
+       "its codes are quantized again, and errors add up; what is lost is measured against these codes");
   warn(result.model, importance.without(), "the importance matrix has no weights for it, so it is quantized without");
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
   warn(result.model, types.spared(), "vectors are not quantized, so it is f32");
-  warn_of_lost_parts(result.model, bereft);
+  warn_of_lost_parts(result.model, lost_parts);
   return result;
 }
 
 void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   if (transformed.perhaps_sparse.empty()) return;
   Model model = without_tensors(transformed.model);
-  std::vector<std::string> bereft;
+  std::vector<std::string> lost_parts;
   for (const Tensor& tensor : transformed.model.tensors()) {
     const bool is_asked = transformed.perhaps_sparse.contains(tensor.name);
     auto sparse = is_asked ? sparsify(tensor, *options.sparse, options.min_sparsity) : std::nullopt;
-    if (sparse && has_more_parts(tensor)) bereft.push_back(tensor.name);
+    if (sparse && has_more_parts(tensor)) lost_parts.push_back(tensor.name);
     model.add(sparse ? std::move(*sparse) : tensor);
   }
-  warn_of_lost_parts(model, bereft);
+  warn_of_lost_parts(model, lost_parts);
   transformed.model = std::move(model);
   transformed.perhaps_sparse.clear();
 }

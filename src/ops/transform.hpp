@@ -29,15 +29,15 @@ struct QuantizedTensor {
 
 struct Transformed {
   Model model;
-  std::optional<Reformed> reformed;                // what it was made of, where its weights have another form than the input's
-  std::vector<std::string> skipped;                // names
+  std::optional<Reformed> reformed;  // what it was made of, where its weights have another form than the input's
+  std::vector<std::string> skipped;  // names
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
 };
 
-// Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict each other.
-// Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
+// Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict
+// each other. Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
 
 // Makes those tensors sparse that have enough zeros. Reads all that may become so. Throws what that throws.

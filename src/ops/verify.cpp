@@ -27,13 +27,14 @@
 namespace poise {
 namespace {
 
-// What the parts of a tensor must be to each other: sparse indices inside the shape, codes with a scale that makes numbers of them. `known` is wrong
-// with the parts: what cannot be read is said there already.
+// What the parts of a tensor must be to each other: sparse indices inside the shape, codes with a scale that makes
+// numbers of them. `known` is wrong with the parts: what cannot be read is said there already.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
     if (tensor.layout == Layout::affine) check_scale(tensor, findings);
-    const bool is_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
+    const bool is_known = std::ranges::none_of(
+        tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
     if (is_sparse(tensor) && is_known) {
       validate_sparse(tensor, sparse_rules(tensor));
     } else {
@@ -42,7 +43,8 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;
     const bool is_known = std::ranges::any_of(known, [&](const Finding& finding) {
-      return finding.path == error.path() && finding.offset == error.offset() && finding.message.ends_with(error.message());
+      return finding.path == error.path() && finding.offset == error.offset() &&
+             finding.message.ends_with(error.message());
     });
     if (is_known) return findings;
     Finding& finding = findings.emplace_back(finding_from(error));
@@ -56,7 +58,8 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
 
 // The finding that tells that something is wrong elsewhere, too; nothing where nothing is.
 std::optional<Finding> see_there(const std::vector<Finding>& findings, std::string message) {
-  const auto worst = std::ranges::max_element(findings, {}, [](const Finding& one) { return one.severity == Severity::error; });
+  const auto worst =
+      std::ranges::max_element(findings, {}, [](const Finding& one) { return one.severity == Severity::error; });
   if (worst == findings.end()) return std::nullopt;
   return Finding{worst->severity, std::move(message), worst->path, worst->offset};
 }
@@ -73,7 +76,8 @@ class FileCheck final : public Visitor {
     meter_.advance(bytes.size(), file_.what);
   }
   void end(std::string sha256) override {
-    if (const auto problem = claim_.wrong(std::move(sha256))) finding_ = Finding{Severity::error, fmt::format("{}: {}", file_.what, *problem), file_.path, {}};
+    if (const auto problem = claim_.wrong(std::move(sha256)))
+      finding_ = Finding{Severity::error, fmt::format("{}: {}", file_.what, *problem), file_.path, {}};
   }
 
  private:
@@ -83,11 +87,15 @@ class FileCheck final : public Visitor {
   Meter& meter_;
 };
 
-// Checks every part of a model, and then every tensor; those that share their bytes once. Files that have a digest as a whole are read, too.
+// Checks every part of a model, and then every tensor; those that share their bytes once. Files that have a digest as a
+// whole are read, too.
 class ModelCheck {
  public:
   ModelCheck(const Model& model, IoMode io, const Progress& progress)
-      : parts_(all_parts(model)), outcomes_(parts_.size()), same_part_(same_values_before(parts_)), same_indices_(same_indices_before(model)) {
+      : parts_(all_parts(model)),
+        outcomes_(parts_.size()),
+        same_part_(same_values_before(parts_)),
+        same_indices_(same_indices_before(model)) {
     std::size_t part = 0;
     for (const Tensor& tensor : model.tensors()) {
       tensors_.push_back({&tensor, part, part + tensor.parts.size()});
@@ -102,7 +110,9 @@ class ModelCheck {
     std::uint64_t bytes_read = bytes_;
     for (const FileItem& file : files_) bytes_read = saturating_add(bytes_read, sizes.emplace_back(file.all->size()));
     meter_.emplace(progress, bytes_read);
-    scan_.emplace(sizes, [this](std::size_t index) { return index < own_.size() ? visit_part(own_[index]) : visit_file(files_[index - own_.size()]); });
+    scan_.emplace(sizes, [this](std::size_t index) {
+      return index < own_.size() ? visit_part(own_[index]) : visit_file(files_[index - own_.size()]);
+    });
   }
 
   void run(VerifyReport& report) {
@@ -147,7 +157,8 @@ class ModelCheck {
         const SourcePtr source = Source::open(file.path, io);
         files_.push_back({&file, make_source_blob(source, 0, source->size())});
       } else {
-        const std::string problem = fmt::format("{}: the digest {} is of no kind that Poise can compute; it was not checked", file.what, file.digest.text);
+        const std::string problem = fmt::format(
+            "{}: the digest {} is of no kind that Poise can compute; it was not checked", file.what, file.digest.text);
         file_findings_.push_back({Severity::warning, problem, file.path, {}});
       }
     }
@@ -155,7 +166,8 @@ class ModelCheck {
 
   Visit visit_part(std::size_t i) {
     const auto& [tensor, part] = parts_[i];
-    return PartCheck::visit(*tensor, *part, outcomes_[i], [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); });
+    return PartCheck::visit(*tensor, *part, outcomes_[i],
+                            [this, tensor = tensor](std::uint64_t bytes) { meter_->advance(bytes, tensor->name); });
   }
 
   Visit visit_file(FileItem& item) {
@@ -166,20 +178,24 @@ class ModelCheck {
 
   void take_over_part(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
-    auto finding = see_there(outcomes_[other].findings, fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
-                                                                    parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
+    auto finding =
+        see_there(outcomes_[other].findings,
+                  fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
+                              parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
     if (finding) outcomes_[i].findings.push_back(std::move(*finding));
   }
 
   void check(TensorItem& item) {
     meter_->advance(0, item.tensor->name);  // which may be where somebody cancels
     std::vector<Finding> known;
-    for (std::size_t i = item.first; i < item.last; ++i) std::ranges::copy(outcomes_[same_part_[i].value_or(i)].findings, std::back_inserter(known));
+    for (std::size_t i = item.first; i < item.last; ++i)
+      std::ranges::copy(outcomes_[same_part_[i].value_or(i)].findings, std::back_inserter(known));
     item.findings = check_layout(*item.tensor, known);
   }
 
   static void take_over_indices(TensorItem& item, const TensorItem& other) {
-    auto finding = see_there(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
+    auto finding = see_there(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there",
+                                                         item.tensor->name, other.tensor->name));
     if (finding) item.findings.push_back(std::move(*finding));
   }
 
@@ -209,7 +225,9 @@ class ModelCheck {
 
 }  // namespace
 
-std::size_t VerifyReport::errors() const { return static_cast<std::size_t>(std::ranges::count(faults, Severity::error, &Finding::severity)); }
+std::size_t VerifyReport::errors() const {
+  return static_cast<std::size_t>(std::ranges::count(faults, Severity::error, &Finding::severity));
+}
 
 std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
@@ -225,7 +243,8 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
   try {
     const auto [format, input, model] = open_with_format(path, options);
     report.faults = model.warnings;
-    for (const std::string& fault : check_consistency(model)) report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
+    for (const std::string& fault : check_consistency(model))
+      report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
     std::vector<Finding> of_files = check_tensors(model);
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
     std::ranges::move(of_files, std::back_inserter(report.faults));

@@ -6,12 +6,15 @@
 
 namespace poise {
 
-bool is_about_the_file(const Error& error) { return error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported; }
+bool is_about_the_file(const Error& error) {
+  return error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
+}
 
 bool is_about_the_part(const Error& error) { return is_about_the_file(error) || error.kind() == ErrorKind::not_found; }
 
 Finding finding_from(const Error& error, std::string_view where) {
-  return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()), error.path(), error.offset()};
+  return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()),
+          error.path(), error.offset()};
 }
 
 Place place_of(const Part& part, std::uint64_t byte) {
@@ -27,12 +30,17 @@ Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outc
 }
 
 PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance)
-    : tensor_(tensor), part_(part), outcome_(outcome), advance_(std::move(advance)), checks_(make_value_checks(value_rules(tensor, part))) {
+    : tensor_(tensor),
+      part_(part),
+      outcome_(outcome),
+      advance_(std::move(advance)),
+      checks_(make_value_checks(value_rules(tensor, part))) {
   if (!part.digest || part.digest.algorithm() == DigestAlgorithm::none) return;
   if (is_computable(part.digest.algorithm())) {
     claim_.emplace(part.blob, *part.digest);
   } else {
-    tell(Severity::warning, fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()), 0);
+    tell(Severity::warning,
+         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()), 0);
   }
 }
 

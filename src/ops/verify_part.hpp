@@ -20,7 +20,8 @@
 
 namespace poise {
 
-// Whether an error says that a file, or what it holds of a part, is not as it should be. The part may also be in a file that is not here.
+// Whether an error says that a file, or what it holds of a part, is not as it should be. The part may also be in a file
+// that is not here.
 bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
@@ -43,7 +44,8 @@ class PartCheck final : public Visitor {
  public:
   using Advance = std::function<void(std::uint64_t bytes)>;
 
-  // `outcome` is written when the part was seen, or could not be; `advance` hears of every piece. Borrowed: tensor, part, outcome.
+  // `outcome` is written when the part was seen, or could not be; `advance` hears of every piece. Borrowed: tensor,
+  // part, outcome.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
   // The visit of a scan.

@@ -29,8 +29,10 @@ class BadElements {
   void tell(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
-    const Severity severity = dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
-    bad.push_back({severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), place_of(first_)});
+    const Severity severity =
+        dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
+    bad.push_back(
+        {severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), place_of(first_)});
   }
 
  private:
@@ -66,8 +68,9 @@ class LastByte final : public ValueCheck {
   void tell(bool complete, std::vector<BadValue>& bad) const override {
     if (!complete || byte_ < 16) return;
     bad.push_back({Severity::error,
-                   half_ == ValueRules::LastHalf::without_code ? fmt::format("the high half of the last byte holds no code: expected 0, found {}", byte_ >> 4U)
-                                                               : "the unused half of the last byte is not zero",
+                   half_ == ValueRules::LastHalf::without_code
+                       ? fmt::format("the high half of the last byte holds no code: expected 0, found {}", byte_ >> 4U)
+                       : "the unused half of the last byte is not zero",
                    place_});
   }
 
@@ -144,9 +147,12 @@ ValueRules value_rules(const Tensor& tensor, const Part& part) {
   if (tensor.layout == Layout::affine && part.role == "data") {
     const CodeFormat format = code_format(part.dtype, tensor.layout.affine()->get());
     if (format.packed && odd) rules.last_half = ValueRules::LastHalf::without_code;
-    if (format.bits == 4 && !format.packed) rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
+    if (format.bits == 4 && !format.packed)
+      rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
   }
-  if (const BlockType* blocks = tensor.layout.blocks(); blocks != nullptr && blocks->decode != nullptr && part.role == "data") rules.blocks = blocks;
+  if (const BlockType* blocks = tensor.layout.blocks();
+      blocks != nullptr && blocks->decode != nullptr && part.role == "data")
+    rules.blocks = blocks;
   // Two elements a byte: after an odd number of them the last high half is zero.
   const bool halves = tensor.layout == Layout::dense && part.dtype != DType::unknown && info(part.dtype).bits == 4;
   if (halves && odd && part.blob->size() == tensor.elements() / 2 + 1) rules.last_half = ValueRules::LastHalf::unused;
@@ -167,7 +173,8 @@ void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
   const auto tell = [&](const std::string& problem) {
     const auto at = tensor.require("data").blob->stored();
     const auto position = tensor.layout.affine()->position();
-    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), at ? at->source->name() : std::string(),
+    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem),
+                        at ? at->source->name() : std::string(),
                         position ? position
                         : at     ? std::optional(at->offset)
                                  : std::nullopt});

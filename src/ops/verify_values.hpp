@@ -1,4 +1,5 @@
-// What verify() asks of the values in one part: each check sees the part's decoded bytes go by and remembers what is wrong.
+// What verify() asks of the values in one part: each check sees the part's decoded bytes go by and remembers what is
+// wrong.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,8 @@ class ValueCheck {
   virtual void tell(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
-// Booleans are 0 or 1, floating-point values finite (else a warning), halves of bytes that hold nothing zero, and codes fit their bits. Those that do
-// not apply are left out.
+// Booleans are 0 or 1, floating-point values finite (else a warning), halves of bytes that hold nothing zero, and codes
+// fit their bits. Those that do not apply are left out.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
 // Adds what is wrong with the scale of codes: it is not finite, or negative. Requires: Layout::affine.

@@ -20,7 +20,8 @@ constexpr auto kTables = [] {
     tables[0][byte] = value;
   }
   for (std::size_t k = 1; k < tables.size(); ++k) {
-    for (std::size_t byte = 0; byte < 256; ++byte) tables[k][byte] = tables[k - 1][byte] >> 8U ^ tables[0][tables[k - 1][byte] & 0xffU];
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      tables[k][byte] = tables[k - 1][byte] >> 8U ^ tables[0][tables[k - 1][byte] & 0xffU];
   }
   return tables;
 }();
@@ -32,12 +33,14 @@ std::uint32_t update_by_table(std::uint32_t state, std::span<const std::byte> by
     for (std::size_t i = 0; i < 8; ++i) state ^= kTables[7 - i][word >> (8 * i) & 0xffU];
     bytes = bytes.subspan(8);
   }
-  for (const std::byte byte : bytes) state = state >> 8U ^ kTables[0][(state ^ static_cast<std::uint32_t>(byte)) & 0xffU];
+  for (const std::byte byte : bytes)
+    state = state >> 8U ^ kTables[0][(state ^ static_cast<std::uint32_t>(byte)) & 0xffU];
   return state;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t update_by_instruction(std::uint32_t state, std::span<const std::byte> bytes) {
+__attribute__((target("sse4.2"))) std::uint32_t update_by_instruction(std::uint32_t state,
+                                                                      std::span<const std::byte> bytes) {
   std::uint64_t wide = state;
   while (bytes.size() >= 8) {
     wide = __builtin_ia32_crc32di(wide, load_le<std::uint64_t>(bytes.data()));

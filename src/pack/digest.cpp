@@ -46,7 +46,9 @@ class Xxh3 final : public Hasher {
     if (!state_) throw std::bad_alloc();
     XXH3_64bits_reset(state_.get());
   }
-  void update(std::span<const std::byte> bytes) override { XXH3_64bits_update(state_.get(), bytes.data(), bytes.size()); }
+  void update(std::span<const std::byte> bytes) override {
+    XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
+  }
   std::string finish() override { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
 
  private:

@@ -24,7 +24,8 @@ class HashingSink final : public Sink {
   void do_pad(std::uint64_t count) override {
     static constexpr std::array<std::byte, 64 << 10> kZeros{};
     for (std::uint64_t left = count; left > 0;) {
-      const auto piece = std::span<const std::byte>(kZeros).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size())));
+      const auto piece = std::span<const std::byte>(kZeros).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(left, kZeros.size())));
       hasher_.update(piece);
       left -= piece.size();
     }

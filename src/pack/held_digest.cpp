@@ -37,10 +37,12 @@ struct Slab {
   }
   // Of a digest, which begins in its first kSlabBytes.
   static Slab* of(const std::byte* digest) {
-    return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(digest) & ~std::uintptr_t{kSlabBytes - 1});  // NOLINT(performance-no-int-to-ptr)
+    return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(digest) &
+                                   ~std::uintptr_t{kSlabBytes - 1});  // NOLINT(performance-no-int-to-ptr)
   }
-  void let_go() {
-    if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1) ::operator delete(static_cast<void*>(this), std::align_val_t(kSlabBytes));
+  void release() {
+    if (holders.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      ::operator delete(static_cast<void*>(this), std::align_val_t(kSlabBytes));
   }
 };
 
@@ -53,7 +55,7 @@ std::byte* new_place(std::size_t size) {
   const std::lock_guard lock(mutex);
   if (current == nullptr || current->bytes - current->used < size) {
     Slab* const next = Slab::make(kSlabBytes);
-    if (current != nullptr) current->let_go();
+    if (current != nullptr) current->release();
     current = next;
   }
   std::byte* const place = current->memory() + current->used;
@@ -96,7 +98,8 @@ Digits digits_of(DigestAlgorithm algorithm, std::string_view text) {
   const char* at = text.data() + text.size() - 2 * count;
   for (std::size_t i = 0; i < count; ++i, at += 2) {
     unsigned byte = 0;
-    if (const auto [stop, error] = std::from_chars(at, at + 2, byte, 16); error != std::errc() || stop != at + 2) return digits;
+    if (const auto [stop, error] = std::from_chars(at, at + 2, byte, 16); error != std::errc() || stop != at + 2)
+      return digits;
     digits.bytes[i] = static_cast<std::byte>(byte);
   }
   if (spelled(algorithm, std::span(digits.bytes).first(count)) == text) digits.count = count;
@@ -110,7 +113,8 @@ HeldDigest::HeldDigest(DigestAlgorithm algorithm, std::string_view text, bool ov
   const auto length = static_cast<std::uint32_t>(text.size());
   const bool is_text = digits.count == 0;
   std::byte* const place = new_place(1 + (is_text ? sizeof(length) + length : digits.count));
-  place[0] = static_cast<std::byte>(algorithm) | (over_stored ? kOverStored : std::byte{}) | (is_text ? kAsText : std::byte{});
+  place[0] =
+      static_cast<std::byte>(algorithm) | (over_stored ? kOverStored : std::byte{}) | (is_text ? kAsText : std::byte{});
   if (is_text) {
     std::memcpy(place + 1, &length, sizeof(length));
     std::memcpy(place + 1 + sizeof(length), text.data(), length);
@@ -125,7 +129,7 @@ HeldDigest::HeldDigest(const HeldDigest& other) noexcept : at_(other.at_) {
 }
 
 void HeldDigest::reset() noexcept {
-  if (const std::byte* const at = std::exchange(at_, nullptr)) Slab::of(at)->let_go();
+  if (const std::byte* const at = std::exchange(at_, nullptr)) Slab::of(at)->release();
 }
 
 DigestAlgorithm HeldDigest::algorithm() const { return static_cast<DigestAlgorithm>(*at_ & kAlgorithm); }

@@ -41,7 +41,9 @@ DigestAlgorithm digest_algorithm(std::string_view text) {
 
 bool is_computable(DigestAlgorithm algorithm) { return !digest_name(algorithm).empty(); }
 
-bool covers_content(const Blob& blob, const Digest& digest) { return !digest.over_stored || blob.raw() || !blob.stored(); }
+bool covers_content(const Blob& blob, const Digest& digest) {
+  return !digest.over_stored || blob.raw() || !blob.stored();
+}
 
 BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest) {
   if (covers_content(*blob, digest)) return blob;

@@ -50,8 +50,9 @@ class DigestClaim {
   // True if wrong() takes the SHA-256 of the blob from the scan.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
   void see(std::span<const std::byte> bytes);
-  // "the digest is xxh3:..., the file says xxh3:..."; nothing if it is the one that the file says. A digest of what is stored of a compressed blob is
-  // computed here: throws what reading that throws. Called once. Requires: see() saw all bytes.
+  // "the digest is xxh3:..., the file says xxh3:..."; nothing if it is the one that the file says. A digest of what is
+  // stored of a compressed blob is computed here: throws what reading that throws. Called once. Requires: see() saw all
+  // bytes.
   std::optional<std::string> wrong(std::string sha256);
 
  private:

@@ -24,7 +24,8 @@ void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_v
   }
 }
 
-// Memory for chunks, used again and again: for a fresh chunk the kernel clears pages, which takes as long as filling it.
+// Memory for chunks, used again and again: for a fresh chunk the kernel clears pages, which takes as long as filling
+// it.
 class ChunkMemory {
  public:
   using Buffer = std::unique_ptr<std::byte[]>;
@@ -114,7 +115,8 @@ template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
   const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
   for (std::uint64_t done = 0; done < blob.size();) {
-    const auto piece = chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
+    const auto piece =
+        chunk.bytes().first(static_cast<std::size_t>(std::min<std::uint64_t>(chunk.size, blob.size() - done)));
     blob.read(done, piece);
     consume(std::span<const std::byte>(piece));
     done += piece.size();
@@ -123,7 +125,8 @@ void read_chunks(const Blob& blob, Consume&& consume) {
 
 template <typename Consume>
 void borrow_chunks(std::span<const std::byte> all, Consume&& consume) {
-  for (std::size_t done = 0; done < all.size(); done += kChunkBytes) consume(all.subspan(done, std::min(kChunkBytes, all.size() - done)));
+  for (std::size_t done = 0; done < all.size(); done += kChunkBytes)
+    consume(all.subspan(done, std::min(kChunkBytes, all.size() - done)));
 }
 
 }  // namespace

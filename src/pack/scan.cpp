@@ -5,7 +5,8 @@
 
 namespace poise {
 
-Scan::Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit) : order_(sizes), make_visit_(std::move(make_visit)) {}
+Scan::Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit)
+    : order_(sizes), make_visit_(std::move(make_visit)) {}
 
 Scan::~Scan() {
   given_up_ = true;
@@ -49,7 +50,9 @@ std::optional<Sha256Message> Scan::begin(const HashOrder::Item& turn) {
   std::optional<Sha256Message> message;
   guarded([&] {
     if (const auto bytes = visit.sha256 ? turn.side_by_side(*visit.blob) : std::nullopt) {
-      const auto end = [visitor, guarded, blob = visit.blob](std::string digits) { guarded([&] { visitor->end(std::move(digits)); }); };
+      const auto end = [visitor, guarded, blob = visit.blob](std::string digits) {
+        guarded([&] { visitor->end(std::move(digits)); });
+      };
       message = Sha256Message{*bytes, see, end};
       return;
     }

@@ -1,7 +1,8 @@
 // Scan: reads blobs from front to back, each by one thread and many side by side, and shows their bytes to visitors.
 //
-// Each blob is read once, whatever its visitor computes of it. Blobs in memory whose SHA-256 is wanted are hashed several at a time, one in each lane
-// of the processor's vectors, where that is quicker. Memory: a chunk a thread, and the visitors of the blobs that are being read.
+// Each blob is read once, whatever its visitor computes of it. Blobs in memory whose SHA-256 is wanted are hashed
+// several at a time, one in each lane of the processor's vectors, where that is quicker. Memory: a chunk a thread, and
+// the visitors of the blobs that are being read.
 #pragma once
 
 #include <atomic>
@@ -26,11 +27,13 @@ namespace poise {
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  // The next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. Throws nothing but `cancelled`.
+  // The next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. Throws
+  // nothing but `cancelled`.
   virtual void see(std::span<const std::byte> bytes) = 0;
   // There are no more bytes. `sha256`: of all of them, 64 lower-case digits; empty if the visit does not ask for it.
   virtual void end(std::string sha256) = 0;
-  // Reading or end() threw; nothing is called afterwards. What this throws ends the scan. `cancelled` ends it without this.
+  // Reading or end() threw; nothing is called afterwards. What this throws ends the scan. `cancelled` ends it without
+  // this.
   virtual void fail(const Error& error) { throw Error(error); }
 };
 
@@ -59,8 +62,8 @@ class Scan {
   // Waits until all is read; the calling thread helps. Throws what ended the scan.
   void finish();
 
-  // Whoever reads the same bytes as a scan at about the same time has it go this far ahead: so many bytes should stay in the page cache, and are
-  // enough blobs for all lanes.
+  // Whoever reads the same bytes as a scan at about the same time has it go this far ahead: so many bytes should stay
+  // in the page cache, and are enough blobs for all lanes.
   static std::uint64_t batch_bytes();
 
  private:

@@ -35,13 +35,17 @@ constexpr std::size_t kMaxLanes = 16;
 using Sha256States = std::array<std::uint32_t, kStateWords * kMaxLanes>;
 
 constexpr std::array<std::uint32_t, 64> kRoundConstants = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74,
-    0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d,
-    0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e,
-    0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5,
-    0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-constexpr std::array<std::uint32_t, kStateWords> kFirstState = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+constexpr std::array<std::uint32_t, kStateWords> kFirstState = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                                                0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 }  // namespace poise
 #endif
@@ -82,13 +86,16 @@ HWY_INLINE void LoadBlocks(const std::byte* const* data, std::size_t at, Word* w
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     const std::byte* const from = data[lane] + at;
     std::uint32_t* const to = rows + lane % kQuarter * lanes + lane / kQuarter * kQuarter;
-    for (std::size_t j = 0; j < kQuarter; ++j) std::memcpy(to + j * kQuarter * lanes, from + j * kBlockBytes / kQuarter, kBlockBytes / kQuarter);
+    for (std::size_t j = 0; j < kQuarter; ++j)
+      std::memcpy(to + j * kQuarter * lanes, from + j * kBlockBytes / kQuarter, kBlockBytes / kQuarter);
   }
   alignas(16) static constexpr std::uint8_t kBigEndian[16] = {3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12};
   const auto order = hn::LoadDup128(bytes, kBigEndian);
   for (std::size_t j = 0; j < kBlockWords; j += kQuarter) {
-    const auto row = [&](std::size_t k)
-                         HWY_ATTR { return hn::BitCast(words, hn::TableLookupBytes(hn::BitCast(bytes, hn::Load(words, rows + (j + k) * lanes)), order)); };
+    const auto row = [&](std::size_t k) HWY_ATTR {
+      return hn::BitCast(words,
+                         hn::TableLookupBytes(hn::BitCast(bytes, hn::Load(words, rows + (j + k) * lanes)), order));
+    };
     const auto row0 = row(0), row1 = row(1), row2 = row(2), row3 = row(3);
     const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(words, row0, row1));
     const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(words, row2, row3));
@@ -101,22 +108,26 @@ HWY_INLINE void LoadBlocks(const std::byte* const* data, std::size_t at, Word* w
   }
 }
 
-// Sixteen rounds (FIPS 180-4, 6.2.2, step 3); s[(i - round) % 8] are its a to h. The words of later rounds replace those used (step 1).
+// Sixteen rounds (FIPS 180-4, 6.2.2, step 3); s[(i - round) % 8] are its a to h. The words of later rounds replace
+// those used (step 1).
 template <bool kLast>
 HWY_INLINE void SixteenRounds(Word* s, Word* w, const std::uint32_t* constants) {
   HWY_UNROLL(16)
   for (std::size_t i = 0; i < kBlockWords; ++i) {
-    const auto at = [&](std::size_t letter) HWY_ATTR -> Word& { return s[(letter + 2 * kStateWords - i) % kStateWords]; };
+    const auto at = [&](std::size_t letter)
+                        HWY_ATTR -> Word& { return s[(letter + 2 * kStateWords - i) % kStateWords]; };
     const Word a = at(0), b = at(1), c = at(2), e = at(4), f = at(5), g = at(6);
     const Word choice = hn::Xor(g, hn::And(e, hn::Xor(f, g)));
     const Word majority = hn::Xor(b, hn::And(hn::Xor(a, b), hn::Xor(b, c)));
-    const Word added = hn::Add(hn::Add(at(7), hn::Add(w[i], hn::Set(Words(), constants[i]))), hn::Add(choice, Rotated<6, 11, 25>(e)));
+    const Word added =
+        hn::Add(hn::Add(at(7), hn::Add(w[i], hn::Set(Words(), constants[i]))), hn::Add(choice, Rotated<6, 11, 25>(e)));
     at(3) = hn::Add(at(3), added);
     at(7) = hn::Add(added, hn::Add(majority, Rotated<2, 13, 22>(a)));
     if constexpr (!kLast) {
       const Word next = w[(i + 1) % kBlockWords];
       const Word before = w[(i + 14) % kBlockWords];
-      w[i] = hn::Add(hn::Add(w[i], w[(i + 9) % kBlockWords]), hn::Add(Shifted<7, 18, 3>(next), Shifted<17, 19, 10>(before)));
+      w[i] = hn::Add(hn::Add(w[i], w[(i + 9) % kBlockWords]),
+                     hn::Add(Shifted<7, 18, 3>(next), Shifted<17, 19, 10>(before)));
     }
   }
 }
@@ -265,7 +276,8 @@ bool HashOrder::has_lanes() {
   return HWY_DYNAMIC_DISPATCH(Lanes)() == kMaxLanes && (Cpuid(7, 0).ebx & kShaInstructions) == 0;
 }
 
-HashOrder::HashOrder(std::span<const std::uint64_t> lengths, std::size_t threads) : threads_(threads), items_(lengths.size()) {
+HashOrder::HashOrder(std::span<const std::uint64_t> lengths, std::size_t threads)
+    : threads_(threads), items_(lengths.size()) {
   // OpenSSL does two and a half messages in the time that lanes take, however many of those are in use.
   constexpr std::size_t kWorthIt = 3;
   for (std::size_t i = 0; i < items_.size(); ++i) items_[i].index = i;
@@ -287,7 +299,8 @@ std::optional<HashOrder::Item> HashOrder::next() {
   return i < items_.size() ? std::optional(items_[i]) : std::nullopt;
 }
 
-void sha256_share(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
+void sha256_share(HashOrder& order,
+                  const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
   sha256_side_by_side(order.lanes(), [&]() -> std::optional<Sha256Message> {
     while (const auto item = tbb::is_current_task_group_canceling() ? std::nullopt : order.next()) {
       if (auto found = message(*item)) return found;
@@ -296,7 +309,8 @@ void sha256_share(HashOrder& order, const std::function<std::optional<Sha256Mess
   });
 }
 
-void sha256_on_all_threads(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
+void sha256_on_all_threads(HashOrder& order,
+                           const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message) {
   tbb::parallel_for(
       std::size_t{0}, order.threads(), [&](std::size_t) { sha256_share(order, message); }, tbb::simple_partitioner());
 }

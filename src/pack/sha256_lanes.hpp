@@ -1,5 +1,6 @@
-// SHA-256 (FIPS 180-4) of several messages at once, one in each lane of the processor's vectors. One message alone is a chain of steps
-// that wait for each other; sixteen side by side take little longer than one. OpenSSL hashes one after the other.
+// SHA-256 (FIPS 180-4) of several messages at once, one in each lane of the processor's vectors. One message alone is a
+// chain of steps that wait for each other; sixteen side by side take little longer than one. OpenSSL hashes one after
+// the other.
 #pragma once
 
 #include <atomic>
@@ -23,11 +24,12 @@ struct Sha256Message {
   std::function<void(std::string)> done;
 };
 
-// Hashes messages until next() has none, all on the calling thread. It asks for `most` of them, or as many as there are lanes, and for
-// another whenever one is done. Throws what the functions throw.
+// Hashes messages until next() has none, all on the calling thread. It asks for `most` of them, or as many as there are
+// lanes, and for another whenever one is done. Throws what the functions throw.
 void sha256_side_by_side(std::size_t most, const std::function<std::optional<Sha256Message>()>& next);
 
-// Gives out what is to be hashed, the longest first, to as many threads as there are processors. Safe to use from many threads.
+// Gives out what is to be hashed, the longest first, to as many threads as there are processors. Safe to use from many
+// threads.
 class HashOrder {
  public:
   explicit HashOrder(std::span<const std::uint64_t> lengths, std::size_t threads = processors());
@@ -37,7 +39,9 @@ class HashOrder {
     bool alone = true;  // done sooner by OpenSSL than in a lane
 
     // The bytes to hash side by side with others; nothing where they are not at hand, or better hashed alone.
-    std::optional<std::span<const std::byte>> side_by_side(const Blob& blob) const { return alone ? std::nullopt : blob.map(); }
+    std::optional<std::span<const std::byte>> side_by_side(const Blob& blob) const {
+      return alone ? std::nullopt : blob.map();
+    }
   };
   std::optional<Item> next();
   // There is nothing more from now on.
@@ -47,8 +51,8 @@ class HashOrder {
   std::size_t lanes() const { return (items_.size() + threads_ - 1) / threads_; }
   std::size_t threads() const { return threads_; }
 
-  // Whether lanes are worth it at all: there are sixteen, and the processor has no instructions for SHA-256, with which OpenSSL
-  // is as fast.
+  // Whether lanes are worth it at all: there are sixteen, and the processor has no instructions for SHA-256, with which
+  // OpenSSL is as fast.
   static bool has_lanes();
 
  private:
@@ -59,9 +63,10 @@ class HashOrder {
   std::atomic<std::size_t> next_ = 0;
 };
 
-// Hashes on all threads what `message` makes of an order's items; it is called by several threads at once, and so are the functions of
-// different messages. Items of which it makes nothing it has hashed itself.
-void sha256_on_all_threads(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message);
+// Hashes on all threads what `message` makes of an order's items; it is called by several threads at once, and so are
+// the functions of different messages. Items of which it makes nothing it has hashed itself.
+void sha256_on_all_threads(HashOrder& order,
+                           const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message);
 
 // One thread's share of that.
 void sha256_share(HashOrder& order, const std::function<std::optional<Sha256Message>(const HashOrder::Item&)>& message);

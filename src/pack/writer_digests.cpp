@@ -87,7 +87,8 @@ void WriterDigests::start_batch() {
 void WriterDigests::finish_batch() {
   if (!running_) return;
   running_->scan.finish();
-  for (std::size_t i = 0; i < running_->texts.size(); ++i) digests_[running_->digests[i]] = std::move(running_->texts[i]);
+  for (std::size_t i = 0; i < running_->texts.size(); ++i)
+    digests_[running_->digests[i]] = std::move(running_->texts[i]);
   running_.reset();
 }
 

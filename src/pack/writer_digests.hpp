@@ -1,8 +1,9 @@
 // WriterDigests: the digests of the parts that a writer writes, of exactly the bytes it writes.
 //
-// As a rule the writer's own bytes are hashed as they pass. An algorithm like SHA-256 has no shortcut and is slower than the disk, so
-// there the bytes are read again from the file that is being written, which no one else can change, shortly after they are written: each
-// part by one thread, many at a time, one batch while the writer is busy with the next. Memory: a chunk a thread.
+// As a rule the writer's own bytes are hashed as they pass. An algorithm like SHA-256 has no shortcut and is slower
+// than the disk, so there the bytes are read again from the file that is being written, which no one else can change,
+// shortly after they are written: each part by one thread, many at a time, one batch while the writer is busy with the
+// next. Memory: a chunk a thread.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,8 @@ class WriterDigests {
   // Gives up what is being computed.
   ~WriterDigests();
 
-  // Turns to the next part. `sink` will get the bytes that the digest is of, from its position on; null when it gets another form of them.
-  // The hasher has to see these bytes; null when nothing has to.
+  // Turns to the next part. `sink` will get the bytes that the digest is of, from its position on; null when it gets
+  // another form of them. The hasher has to see these bytes; null when nothing has to.
   Hasher* begin(Sink* sink);
   // The part is written. Returns the number of its digest: they count from 0. Throws io. Requires: begin() was called.
   std::size_t end();

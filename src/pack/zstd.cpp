@@ -123,13 +123,15 @@ class ZstdStream final : public BlobStream {
 
 // What no stored bytes can decode to is never allocated.
 std::uint64_t largest_content(const StoredRange& place) {
-  return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
+  return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX
+                                                          : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
 }
 
 class ZstdBlob final : public Blob {
  public:
   ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
-    if (size > largest_content(place_)) Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
+    if (size > largest_content(place_))
+      Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
     if (size == 0) Decoder(place_).require_end(0);  // no later read will notice
   }
   // `size` is called at most once at a time and may throw.
@@ -143,15 +145,17 @@ class ZstdBlob final : public Blob {
   std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
 
-  // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece, and
-  // to start over for each piece would take time with the square of the size.
+  // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece,
+  // and to start over for each piece would take time with the square of the size.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<ZstdStream> from = std::move(last_);
     if (!from || from->position() > offset) from = std::make_unique<ZstdStream>(place_, size());
-    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
+    std::vector<std::byte> skipped(
+        static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, offset - from->position())));
     while (from->position() < offset) {
-      from->read(std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
+      from->read(std::span(skipped).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset - from->position()))));
     }
     from->read(out);
     if (from->position() < size()) last_ = std::move(from);
@@ -215,7 +219,9 @@ class ZstdSize {
 
 std::shared_ptr<ZstdSize> count_zstd(StoredRange place) { return std::make_shared<ZstdSize>(std::move(place)); }
 
-BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) { return std::make_shared<ZstdBlob>(std::move(place), size); }
+BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size) {
+  return std::make_shared<ZstdBlob>(std::move(place), size);
+}
 
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size) {
   return std::make_shared<ZstdBlob>(std::move(place), [size = std::move(size), limit] { return size->get(limit); });
@@ -237,7 +243,8 @@ struct ZstdCompressor::Context {
   void set(ZSTD_cParameter parameter, int value) const { check(ZSTD_CCtx_setParameter(zstd.get(), parameter, value)); }
 
   static std::size_t check(std::size_t result) {
-    if (ZSTD_isError(result)) throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(result)));
+    if (ZSTD_isError(result))
+      throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(result)));
     return result;
   }
 
@@ -263,14 +270,17 @@ ZstdCompressor::ZstdCompressor(int level) : context_(std::make_unique<Context>()
 
 ZstdCompressor::~ZstdCompressor() = default;
 
-ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size) : compressor_(compressor), to_(to) {
+ZstdCompressor::Frame::Frame(ZstdCompressor& compressor, Sink& to, std::uint64_t size)
+    : compressor_(compressor), to_(to) {
   Context& context = *compressor_.context_;
   Context::check(ZSTD_CCtx_reset(context.zstd.get(), ZSTD_reset_session_only));
   const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   context.set(ZSTD_c_nbWorkers, size >= kParallelBytes ? threads : 0);
 }
 
-void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) { compressor_.context_->push(bytes, ZSTD_e_continue, to_); }
+void ZstdCompressor::Frame::do_write(std::span<const std::byte> bytes) {
+  compressor_.context_->push(bytes, ZSTD_e_continue, to_);
+}
 void ZstdCompressor::Frame::finish() { compressor_.context_->push({}, ZSTD_e_end, to_); }
 
 }  // namespace poise

@@ -20,7 +20,7 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/in_order.hpp"
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
 #include "pack/zstd.hpp"
 
@@ -69,11 +69,13 @@ class SeekTable {
     const std::uint64_t table = count_ * entry_bytes_ + kFooterBytes;
     // Every frame but the last has content.
     if (count_ > 1 && count_ - 1 > size_) fail(fmt::format("{} frames for {} bytes", count_, size_));
-    if (table > at_.length - kSkippableHeaderBytes) fail(fmt::format("a seek table of {} frames does not fit into {} bytes", count_, at_.length));
+    if (table > at_.length - kSkippableHeaderBytes)
+      fail(fmt::format("a seek table of {} frames does not fit into {} bytes", count_, at_.length));
     table_begin_ = at_.length - table;
     std::array<std::byte, kSkippableHeaderBytes> header{};
     at_.source->read(at_.offset + table_begin_ - kSkippableHeaderBytes, header);
-    if (load_le<std::uint32_t>(header.data()) != kSkippableMagic || load_le<std::uint32_t>(&header[4]) != table) fail("the seek table is no skippable frame");
+    if (load_le<std::uint32_t>(header.data()) != kSkippableMagic || load_le<std::uint32_t>(&header[4]) != table)
+      fail("the seek table is no skippable frame");
   }
 
   void read_entries() {
@@ -84,7 +86,9 @@ class SeekTable {
     std::uint64_t content = 0;
     for (std::size_t at = 0; at < entries.size(); at += static_cast<std::size_t>(entry_bytes_)) {
       const Frame frame{offset, load_le<std::uint32_t>(&entries[at]), load_le<std::uint32_t>(&entries[at + 4])};
-      if (frame.content > kMaxFrameBytes) fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content, kMaxFrameBytes));
+      if (frame.content > kMaxFrameBytes)
+        fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content,
+                         kMaxFrameBytes));
       frames_.push_back(frame);
       offset += frame.stored;
       content += frame.content;
@@ -92,11 +96,13 @@ class SeekTable {
     for (std::size_t i = 0; i < frames_.size(); ++i) {
       const bool last = i + 1 == frames_.size();
       if (last ? frames_[i].content > frames_[0].content : frames_[i].content != frames_[0].content) {
-        fail(fmt::format("frame {} holds {} bytes, expected {} as in the first", i, frames_[i].content, frames_[0].content));
+        fail(fmt::format("frame {} holds {} bytes, expected {} as in the first", i, frames_[i].content,
+                         frames_[0].content));
       }
     }
     if (offset != table_begin_ - kSkippableHeaderBytes)
-      fail(fmt::format("the frames take {} bytes, but {} are before the seek table", offset, table_begin_ - kSkippableHeaderBytes));
+      fail(fmt::format("the frames take {} bytes, but {} are before the seek table", offset,
+                       table_begin_ - kSkippableHeaderBytes));
     if (content != size_) fail(fmt::format("the frames hold {} bytes, {} expected", content, size_));
   }
 
@@ -115,8 +121,8 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// The contents of frames that were wanted lately, of all blobs, so that memory does not grow with their number. Who reads a blob piece by
-// piece, perhaps with many threads, decodes each frame once.
+// The contents of frames that were wanted lately, of all blobs, so that memory does not grow with their number. Who
+// reads a blob piece by piece, perhaps with many threads, decodes each frame once.
 class FrameCache {
  public:
   using Content = std::shared_ptr<const std::vector<std::byte>>;
@@ -145,13 +151,14 @@ class FrameCache {
     Entry(std::uint64_t its_blob, std::size_t its_frame) : blob(its_blob), frame(its_frame) {}
     std::uint64_t blob;
     std::size_t frame;
-    Kept<const std::vector<std::byte>> content;
+    LazyValue<const std::vector<std::byte>> content;
   };
 
   // The one asked for comes to the front, the one at the end goes.
   std::shared_ptr<Entry> find(std::uint64_t blob, std::size_t frame) {
     const std::lock_guard lock(mutex_);
-    auto at = std::ranges::find_if(entries_, [&](const auto& entry) { return entry->blob == blob && entry->frame == frame; });
+    auto at =
+        std::ranges::find_if(entries_, [&](const auto& entry) { return entry->blob == blob && entry->frame == frame; });
     if (at == entries_.end()) {
       if (entries_.size() == most_) entries_.pop_back();
       at = entries_.insert(entries_.end(), std::make_shared<Entry>(blob, frame));
@@ -162,7 +169,8 @@ class FrameCache {
 
   std::atomic<std::uint64_t> next_blob_ = 0;
   std::mutex mutex_;
-  std::size_t most_ = 2 * static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;  // two blobs may be compared
+  std::size_t most_ =
+      2 * static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()) + 1;  // two blobs may be compared
   std::vector<std::shared_ptr<Entry>> entries_;
 };
 
@@ -188,8 +196,9 @@ class SeekableBlob final : public Blob {
       if (count == frame.content) {
         decode(index, out.first(count));
       } else {
-        const auto content = frame.content <= kQuickFrameBytes ? FrameCache::shared().get(name_, index, [&] { return decoded(index); })
-                                                               : std::make_shared<const std::vector<std::byte>>(decoded(index));
+        const auto content = frame.content <= kQuickFrameBytes
+                                 ? FrameCache::shared().get(name_, index, [&] { return decoded(index); })
+                                 : std::make_shared<const std::vector<std::byte>>(decoded(index));
         std::copy_n(content->begin() + static_cast<std::ptrdiff_t>(inside), count, out.begin());
       }
       out = out.subspan(count);
@@ -222,13 +231,16 @@ class SeekableBlob final : public Blob {
       stored = copy;
     }
     const auto fail = [&](std::string_view problem) {
-      throw Error(ErrorKind::invalid_file, fmt::format("{}: frame {}: {}", kZstdSeekable, index, problem), place_.source->name(), place_.offset + frame.offset);
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: frame {}: {}", kZstdSeekable, index, problem),
+                  place_.source->name(), place_.offset + frame.offset);
     };
     constexpr unsigned kChecksumFlag = 4;
     constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
-    if (stored.size() < 5 || load_le<std::uint32_t>(stored.data()) != kFrameMagic) fail("it does not begin with zstd's magic number");
+    if (stored.size() < 5 || load_le<std::uint32_t>(stored.data()) != kFrameMagic)
+      fail("it does not begin with zstd's magic number");
     if ((std::to_integer<unsigned>(stored[4]) & kChecksumFlag) == 0) fail("it has no checksum");
-    if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size()) fail(fmt::format("it does not fill its {} bytes exactly", stored.size()));
+    if (ZSTD_findFrameCompressedSize(stored.data(), stored.size()) != stored.size())
+      fail(fmt::format("it does not fill its {} bytes exactly", stored.size()));
     thread_local std::unique_ptr<ZSTD_DCtx, FreeDecoder> context;
     if (!context) context.reset(ZSTD_createDCtx());
     if (!context) throw std::bad_alloc();
@@ -300,14 +312,18 @@ void compress(Work& work, int level) {
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   work.stored.resize(ZSTD_compressBound(work.content.size()));
-  const std::size_t length = ZSTD_compress2(context.get(), work.stored.data(), work.stored.size(), work.content.data(), work.content.size());
-  if (ZSTD_isError(length)) throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(length)));
+  const std::size_t length =
+      ZSTD_compress2(context.get(), work.stored.data(), work.stored.size(), work.content.data(), work.content.size());
+  if (ZSTD_isError(length))
+    throw Error(ErrorKind::internal, fmt::format("zstd cannot compress: {}", ZSTD_getErrorName(length)));
   work.stored.resize(length);
 }
 
 }  // namespace
 
-BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size) { return std::make_shared<SeekableBlob>(std::move(place), size); }
+BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size) {
+  return std::make_shared<SeekableBlob>(std::move(place), size);
+}
 
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher) {
   require_zstd_level(level);

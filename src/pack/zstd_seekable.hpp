@@ -20,11 +20,13 @@ namespace poise {
 
 inline constexpr std::string_view kZstdSeekable = "zt.zstd-seekable/1";
 
-// Stored bytes in that encoding which decode to `size` bytes. The table is read and checked when bytes are first wanted.
+// Stored bytes in that encoding which decode to `size` bytes. The table is read and checked when bytes are first
+// wanted.
 BlobPtr make_zstd_seekable_blob(StoredRange place, std::uint64_t size);
 
 // Compresses a blob into `sink` in that encoding: frames are made by all threads, a bounded number ahead of the ordered
-// writer. `hasher` (may be null) sees the decoded bytes in order. Throws bad_argument for a level that zstd does not have.
+// writer. `hasher` (may be null) sees the decoded bytes in order. Throws bad_argument for a level that zstd does not
+// have.
 void write_zstd_seekable(const Blob& blob, int level, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher);
 
 }  // namespace poise

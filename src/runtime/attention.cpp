@@ -20,7 +20,8 @@ struct Scoring {
 };
 
 // Queries and out [count, head.size], of query heads that share a head of keys and values.
-void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how, const float* queries, std::size_t count, float* out) {
+void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how, const float* queries,
+               std::size_t count, float* out) {
   thread_local std::vector<float> scores;
   const std::size_t positions = head.last - head.first;
   const std::size_t stride = positions + (how.sinks == nullptr ? 0 : 1);
@@ -43,7 +44,8 @@ void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how,
 
 }  // namespace
 
-void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position, std::size_t tokens, const float* queries, float* out) {
+void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position,
+            std::size_t tokens, const float* queries, float* out) {
   // A task has no more heads than the kernels take at once, so that there are enough of them for a token alone.
   const std::size_t sharing = heads.count / heads.kv_count;
   const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
@@ -57,11 +59,13 @@ void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads
     const std::size_t head = kv_head * sharing + begin;
     const std::size_t at = (t * heads.count + head) * heads.size;
     const Scoring how = {scale, heads.cap, heads.sinks == nullptr ? nullptr : heads.sinks + head};
-    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at, std::min(kQueriesTogether, sharing - begin), out + at);
+    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at,
+              std::min(kQueriesTogether, sharing - begin), out + at);
   };
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens * tasks), [&](const tbb::blocked_range<std::size_t>& range) {
-    for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);
-  });
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens * tasks),
+                    [&](const tbb::blocked_range<std::size_t>& range) {
+                      for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);
+                    });
 }
 
 }  // namespace poise

@@ -18,8 +18,10 @@ struct AttentionHeads {
   const float* sinks = nullptr;  // a score for each query head that takes its part and has no value; null: none
 };
 
-// out[t, h] = softmax(queries[t, h] . keys * scale) values for tokens from `position` on, whose keys and values are in the cache;
-// queries and out [tokens, heads.count, heads.size]. Each result is the same to the bit whatever other tokens and heads come with it.
-void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position, std::size_t tokens, const float* queries, float* out);
+// out[t, h] = softmax(queries[t, h] . keys * scale) values for tokens from `position` on, whose keys and values are in
+// the cache; queries and out [tokens, heads.count, heads.size]. Each result is the same to the bit whatever other
+// tokens and heads come with it.
+void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position,
+            std::size_t tokens, const float* queries, float* out);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// What is computed is said in family/decoder_plan.hpp. Several query heads share one head of keys and values. Position i sees the positions j
-// with i - window < j <= i.
+// What is computed is said in family/decoder_plan.hpp. Several query heads share one head of keys and values. Position
+// i sees the positions j with i - window < j <= i.
 #include "runtime/decoder.hpp"
 
 #include <algorithm>
@@ -23,11 +23,14 @@ void scale(float* x, std::size_t count, float factor) {
 class Decoder final : public Transformer {
  public:
   Decoder(DecoderPlan plan, DecoderWeights weights)
-      : Transformer(weights.output ? weights.output->outputs() : weights.embedding->rows()), plan_(std::move(plan)), weights_(std::move(weights)) {
+      : Transformer(weights.output ? weights.output->outputs() : weights.embedding->rows()),
+        plan_(std::move(plan)),
+        weights_(std::move(weights)) {
     for (const RopePlan& rope : plan_.ropes) {
       rotations_.push_back(rotation(rope.frequencies, rope.factor));
-      long_rotations_.push_back(rotation(rope.long_frequencies.empty() ? rope.frequencies : rope.long_frequencies, rope.factor));
-      if (!rope.long_frequencies.empty()) anew_after_ = rope.long_after;
+      long_rotations_.push_back(
+          rotation(rope.long_frequencies.empty() ? rope.frequencies : rope.long_frequencies, rope.factor));
+      if (!rope.long_frequencies.empty()) recompute_after_ = rope.long_after;
     }
   }
 
@@ -40,7 +43,7 @@ class Decoder final : public Transformer {
     return Sequence(KvCache(plan_.kv_heads * plan_.head_size, positions));
   }
 
-  std::size_t anew_after() const override { return anew_after_; }
+  std::size_t recompute_after() const override { return recompute_after_; }
 
   void forward(std::span<const TokenId> tokens, Sequence& s) const override {
     const std::size_t count = tokens.size();
@@ -79,10 +82,13 @@ class Decoder final : public Transformer {
     s.cache.reserve(s.position + count);
   }
 
-  const Rotation& rotation_of(std::size_t index, const Sequence& s) const { return s.is_long ? long_rotations_[index] : rotations_[index]; }
+  const Rotation& rotation_of(std::size_t index, const Sequence& s) const {
+    return s.is_long ? long_rotations_[index] : rotations_[index];
+  }
 
   void embed(std::span<const TokenId> tokens, Sequence& s) const {
-    for (std::size_t t = 0; t < tokens.size(); ++t) weights_.embedding->decode(static_cast<std::size_t>(tokens[t]), 1, s.x.data() + t * plan_.hidden);
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+      weights_.embedding->decode(static_cast<std::size_t>(tokens[t]), 1, s.x.data() + t * plan_.hidden);
     scale(s.x.data(), s.x.size(), plan_.embedding_scale);
     if (!weights_.positions) return;
     weights_.positions->decode(s.position, tokens.size(), s.projected.data());
@@ -145,7 +151,7 @@ class Decoder final : public Transformer {
   DecoderWeights weights_;
   std::vector<Rotation> rotations_;
   std::vector<Rotation> long_rotations_;
-  std::size_t anew_after_ = 0;
+  std::size_t recompute_after_ = 0;
 };
 
 }  // namespace

@@ -42,7 +42,9 @@ class Loader {
     if (linear.bias) result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
     return result;
   }
-  Projection projection(const std::string& prefix, const Linear& linear) const { return projection(prefix, linear, orientation()); }
+  Projection projection(const std::string& prefix, const Linear& linear) const {
+    return projection(prefix, linear, orientation());
+  }
 
   std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears) const {
     std::vector<Projection> result;
@@ -61,7 +63,8 @@ class Loader {
       return experts;
     }
     for (std::size_t i = 0; i < plan.count; ++i) {
-      experts.all.push_back(network(fmt::format("{}{}.{}.", prefix, plan.list, i), {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias}));
+      experts.all.push_back(network(fmt::format("{}{}.{}.", prefix, plan.list, i),
+                                    {{plan.gate, plan.bias}, {plan.up, plan.bias}}, {plan.down, plan.bias}));
     }
     return experts;
   }
@@ -97,7 +100,8 @@ class Loader {
     std::vector<float> divisors = load_vector(*tensor);
     for (const RopePlan& rope : plan_.ropes) {
       if (rope.frequencies.size() != divisors.size()) {
-        throw Error(ErrorKind::invalid_file, fmt::format("tensor {} has {} numbers, expected {}", tensor->name, divisors.size(), rope.frequencies.size()));
+        throw Error(ErrorKind::invalid_file, fmt::format("tensor {} has {} numbers, expected {}", tensor->name,
+                                                         divisors.size(), rope.frequencies.size()));
       }
     }
     if (!std::ranges::all_of(divisors, [](float divisor) { return divisor > 0; })) {
@@ -111,7 +115,9 @@ class Loader {
     const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
     const auto matrices = [&](std::string_view name) {
       if (plan.stored == ExpertsStored::stacked) return load_matrices(tensor(of(name)), Orientation::in_out);
-      return load_matrices(joined_mx(tensor(of(name) + std::string(kGptOssBlocks)), tensor(of(name) + std::string(kGptOssScales))), Orientation::out_in);
+      return load_matrices(
+          joined_mx(tensor(of(name) + std::string(kGptOssBlocks)), tensor(of(name) + std::string(kGptOssScales))),
+          Orientation::out_in);
     };
     auto gate = matrices(plan.gate);
     auto down = matrices(plan.down);
@@ -152,7 +158,8 @@ DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan) {
   if (!plan.positions.empty()) weights.positions = load_matrix(loader.tensor(std::string(plan.positions)));
   weights.norm = loader.norm("", plan.norm);
   if (!plan.output.empty()) {
-    weights.output = load_matrix(loader.tensor(std::string(plan.output)), plan.output_transposed ? Orientation::in_out : Orientation::out_in);
+    weights.output = load_matrix(loader.tensor(std::string(plan.output)),
+                                 plan.output_transposed ? Orientation::in_out : Orientation::out_in);
   }
   weights.rope_divisors = loader.rope_divisors();
   for (std::size_t index = 0; index < plan.layers.size(); ++index) weights.layers.push_back(loader.layer(index));

@@ -28,7 +28,9 @@ constexpr std::array kActivations = std::to_array<Activation>({
     {ActivationKind::clamped_swiglu, nullptr, clamped_swiglu},
 });
 
-const Activation& activation_of(ActivationKind kind) { return *std::ranges::find(kActivations, kind, &Activation::kind); }
+const Activation& activation_of(ActivationKind kind) {
+  return *std::ranges::find(kActivations, kind, &Activation::kind);
+}
 
 // A token that chose an expert.
 struct Choice {
@@ -38,30 +40,37 @@ struct Choice {
 };
 
 // The best `used` of a token's scores, and their weights.
-void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order, std::vector<Choice>& choices) {
+void choose(const Experts& experts, float* scores, std::size_t token, std::vector<std::size_t>& order,
+            std::vector<Choice>& choices) {
   const std::size_t count = experts.all.size();
   for (std::size_t i = 0; i < count; ++i) {
     if (std::isnan(scores[i])) scores[i] = -std::numeric_limits<float>::infinity();
   }
   order.resize(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto better = [&](std::size_t a, std::size_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; };
+  const auto better = [&](std::size_t a, std::size_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  };
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(experts.used);
   std::partial_sort(order.begin(), end, order.end(), better);
-  const auto exponential = [&](std::size_t i) { return std::exp(static_cast<double>(scores[i]) - static_cast<double>(scores[order.front()])); };
+  const auto exponential = [&](std::size_t i) {
+    return std::exp(static_cast<double>(scores[i]) - static_cast<double>(scores[order.front()]));
+  };
   double sum = 0;
   for (auto i = order.begin(); i != (experts.normalized ? end : order.end()); ++i) sum += exponential(*i);
   for (auto i = order.begin(); i != end; ++i) choices.push_back({*i, token, static_cast<float>(exponential(*i) / sum)});
 }
 
 // Computes the tokens that chose one expert, and adds what they get to `out`.
-void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens, Sequence& s, float* out) {
+void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
+                Sequence& s, float* out) {
   const std::size_t hidden = expert.down.outputs();
   // A token alone would be summed in another order than it is among others: one of several tokens is not alone.
   const std::size_t count = tokens > 1 ? std::max<std::size_t>(2, choices.size()) : 1;
   s.gathered.resize(count * hidden);
   s.expert_out.resize(count * hidden);
-  for (std::size_t i = 0; i < count; ++i) std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
+  for (std::size_t i = 0; i < count; ++i)
+    std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
   feed_forward(expert, s.gathered.data(), count, s.precision, s.network, s.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
@@ -74,8 +83,9 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   const std::size_t hidden = experts.router.matrix->inputs();
   s.experts.resize(std::max(s.experts.size(), choices.size()));
   s.expert_out.resize(choices.size() * hidden);
-  tbb::parallel_for(std::size_t{0}, choices.size(),
-                    [&](std::size_t i) { feed_forward(experts.all[choices[i].expert], x, 1, s.precision, s.experts[i], s.expert_out.data() + i * hidden); });
+  tbb::parallel_for(std::size_t{0}, choices.size(), [&](std::size_t i) {
+    feed_forward(experts.all[choices[i].expert], x, 1, s.precision, s.experts[i], s.expert_out.data() + i * hidden);
+  });
   for (std::size_t i = 0; i < choices.size(); ++i) {
     for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * s.expert_out[i * hidden + j];
   }
@@ -83,18 +93,21 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
 
 }  // namespace
 
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision, NetworkMemory& memory, float* out) {
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+                  NetworkMemory& memory, float* out) {
   const Activation& activation = activation_of(network.activation);
   const std::size_t inner = network.inner();
   memory.gate.resize(tokens * inner);
   if (network.gated) memory.up.resize(tokens * inner);
   const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
   project(network.in, x, tokens, precision, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, memory.gate.size(), 16384), [&](const tbb::blocked_range<std::size_t>& range) {
-    float* const gate = memory.gate.data() + range.begin();
-    if (network.gated) return activation.product(gate, memory.up.data() + range.begin(), range.size());
-    activation.alone(gate, range.size());
-  });
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, memory.gate.size(), 16384),
+                    [&](const tbb::blocked_range<std::size_t>& range) {
+                      float* const gate = memory.gate.data() + range.begin();
+                      if (network.gated)
+                        return activation.product(gate, memory.up.data() + range.begin(), range.size());
+                      activation.alone(gate, range.size());
+                    });
   project(network.down, memory.gate.data(), tokens, precision, out);
 }
 
@@ -109,7 +122,8 @@ void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Se
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
   if (tokens == 1) return run_experts(experts, choices, x, s, out);
   for (auto first = choices.begin(); first != choices.end();) {
-    const auto last = std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
+    const auto last =
+        std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
     run_expert(experts.all[first->expert], {first, last}, x, tokens, s, out);
     first = last;
   }

@@ -28,9 +28,11 @@ struct Experts {
 };
 
 // out [tokens, hidden] = down(activation(gate(x)) * up(x)).
-void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision, NetworkMemory& memory, float* out);
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+                  NetworkMemory& memory, float* out);
 
-// The same of the experts that each token's router scores best, weighted by these scores, in memory of the sequence. Reads the weights of no other expert.
+// The same of the experts that each token's router scores best, weighted by these scores, in memory of the sequence.
+// Reads the weights of no other expert.
 void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out);
 
 }  // namespace poise

@@ -5,11 +5,14 @@
 namespace poise {
 namespace {
 
-std::size_t whole_blocks(std::size_t positions) { return (positions + kKeysTogether - 1) / kKeysTogether * kKeysTogether; }
+std::size_t whole_blocks(std::size_t positions) {
+  return (positions + kKeysTogether - 1) / kKeysTogether * kKeysTogether;
+}
 
 }  // namespace
 
-KvCache::KvCache(std::size_t layers, std::size_t width, std::size_t positions) : KvCache(width, std::vector(layers, positions)) {}
+KvCache::KvCache(std::size_t layers, std::size_t width, std::size_t positions)
+    : KvCache(width, std::vector(layers, positions)) {}
 
 KvCache::KvCache(std::size_t width, const std::vector<std::size_t>& positions) : width_(width) {
   for (const std::size_t count : positions) layers_.push_back({.capacity = whole_blocks(count)});
@@ -45,7 +48,8 @@ std::array<CachedKeys, 2> KvCache::keys(const CachedHead& head) const {
 std::array<FloatRows, 2> KvCache::values(const CachedHead& head) const {
   const auto [before, after] = slots(head);
   const float* const data = layers_[head.layer].values.data() + head.offset;
-  return {FloatRows{data + before.begin * width_, width_, before.count}, FloatRows{data + after.begin * width_, width_, after.count}};
+  return {FloatRows{data + before.begin * width_, width_, before.count},
+          FloatRows{data + after.begin * width_, width_, after.count}};
 }
 
 std::array<KvCache::Slots, 2> KvCache::slots(const CachedHead& head) const {

@@ -1,7 +1,8 @@
 // KvCache: the keys and values of the positions that later ones may look at.
 //
-// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether slots are side by side,
-// so that one vector holds the same element of several: scores then need no sums across lanes. Memory is taken as positions come.
+// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether
+// slots are side by side, so that one vector holds the same element of several: scores then need no sums across lanes.
+// Memory is taken as positions come.
 #pragma once
 
 #include <array>
@@ -35,8 +36,8 @@ class KvCache {
   // key, value [width]
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps between them. Requires: no more
-  // positions than the cache is for.
+  // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps
+  // between them. Requires: no more positions than the cache is for.
   std::array<CachedKeys, 2> keys(const CachedHead& head) const;
   std::array<FloatRows, 2> values(const CachedHead& head) const;
 

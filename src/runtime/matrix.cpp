@@ -58,7 +58,8 @@ struct FloatForm {
   DType dtype;
   Storage storage;
 };
-constexpr FloatForm kFloatForms[] = {{DType::f32, Storage::f32}, {DType::f16, Storage::f16}, {DType::bf16, Storage::bf16}};
+constexpr FloatForm kFloatForms[] = {
+    {DType::f32, Storage::f32}, {DType::f16, Storage::f16}, {DType::bf16, Storage::bf16}};
 
 struct AffineForm {
   DType dtype;
@@ -67,8 +68,9 @@ struct AffineForm {
   Storage storage;
 };
 constexpr AffineForm kAffineForms[] = {
-    {DType::qint8, false, false, Storage::i8},       {DType::qint8, false, true, Storage::i8},       {DType::qint8, true, false, Storage::u8},
-    {DType::qint8, true, true, Storage::u8},         {DType::qint4, false, true, Storage::i4},       {DType::qint4, true, true, Storage::u4},
+    {DType::qint8, false, false, Storage::i8},       {DType::qint8, false, true, Storage::i8},
+    {DType::qint8, true, false, Storage::u8},        {DType::qint8, true, true, Storage::u8},
+    {DType::qint4, false, true, Storage::i4},        {DType::qint4, true, true, Storage::u4},
     {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
 };
 
@@ -80,10 +82,13 @@ constexpr GroupForm kGroupForms[] = {{8, Storage::group8}, {4, Storage::group4}}
 
 StoredRows affine_storage(const Tensor& tensor, const Part& data) {
   const Affine affine = tensor.layout.affine()->get();
-  if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max)) refuse(tensor, "its scale is not finite");
-  const auto* const form = std::ranges::find_if(
-      kAffineForms, [&](const AffineForm& one) { return one.dtype == data.dtype && one.ranged == affine.ranged() && one.packed == affine.packed; });
-  if (form == std::end(kAffineForms)) refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.type_name()));
+  if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max))
+    refuse(tensor, "its scale is not finite");
+  const auto* const form = std::ranges::find_if(kAffineForms, [&](const AffineForm& one) {
+    return one.dtype == data.dtype && one.ranged == affine.ranged() && one.packed == affine.packed;
+  });
+  if (form == std::end(kAffineForms))
+    refuse(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.type_name()));
   return {.storage = form->storage, .scale = affine.delta, .offset = affine.ranged() ? affine.min : 0.0F};
 }
 
@@ -93,8 +98,10 @@ std::optional<StoredForm> group_storage(const Tensor& tensor) {
   const GroupScheme& scheme = *tensor.layout.groups();
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
-  const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first;
-  const bool in_rows = scheme.axis == last && scheme.packing_axis == last && scheme.group_size > 0 && scheme.group_size % 16 == 0;
+  const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits &&
+                        !scheme.high_bits_first;
+  const bool in_rows =
+      scheme.axis == last && scheme.packing_axis == last && scheme.group_size > 0 && scheme.group_size % 16 == 0;
   if (!in_bytes || !in_rows || scheme.zeros != GroupScheme::Zeros::plain || scheme.power_of_two) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const Part& zeros = tensor.require("zeros");
@@ -110,7 +117,8 @@ std::optional<StoredForm> mx_storage(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *tensor.layout.mx();
   const Part& data = tensor.require("data");
-  if (data.dtype != DType::f4_e2m1 || scheme.axis + 1 != tensor.shape.size() || scheme.block_size != 32) return std::nullopt;
+  if (data.dtype != DType::f4_e2m1 || scheme.axis + 1 != tensor.shape.size() || scheme.block_size != 32)
+    return std::nullopt;
   StoredRows rows;
   rows.storage = Storage::mx4;
   rows.group_size = 32;
@@ -137,16 +145,18 @@ StoredForm stored_form(const Tensor& tensor) {
     const Part& data = tensor.require("data");
     const auto* const form = std::ranges::find(kFloatForms, data.dtype, &FloatForm::dtype);
     if (form != std::end(kFloatForms)) return {{.storage = form->storage}, data.blob};
-    if (!has_float_elements(tensor)) refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.type_name()));
+    if (!has_float_elements(tensor))
+      refuse(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale", data.type_name()));
   }
-  if (!has_float_elements(tensor)) refuse(tensor, fmt::format("it is stored as {}, which Poise makes no numbers of", storage_name(tensor)));
+  if (!has_float_elements(tensor))
+    refuse(tensor, fmt::format("it is stored as {}, which Poise makes no numbers of", storage_name(tensor)));
   return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
 }
 
 // Some rows of a matrix that is in memory with others. Requires: they begin at a whole byte.
-class MatrixOfSeveral final : public Matrix {
+class MatrixSlice final : public Matrix {
  public:
-  MatrixOfSeveral(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
+  MatrixSlice(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
       : Matrix(rows, orientation, all->stored()), all_(std::move(all)) {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
     stored_.data += stored_bytes(stored_, elements);
@@ -167,28 +177,34 @@ class MatrixOfSeveral final : public Matrix {
 std::unique_ptr<Matrix> load_rows(const Tensor& tensor, std::size_t rows, Orientation orientation) {
   const StoredForm form = stored_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
-  if (form.data->size() < needed) throw Error(ErrorKind::internal, fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
+  if (form.data->size() < needed)
+    throw Error(ErrorKind::internal,
+                fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
 }
 
 }  // namespace
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
-  if (tensor.shape.empty() || tensor.shape.size() > 2) refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
+  if (tensor.shape.empty() || tensor.shape.size() > 2)
+    refuse(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   // The columns are what makes an output, and they are stored as rows.
-  const bool turned = orientation == Orientation::in_out && tensor.shape.size() == 2 && tensor.layout.blocks_along() == BlocksAlong::columns;
+  const bool turned = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
+                      tensor.layout.blocks_along() == BlocksAlong::columns;
   if (turned) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
   return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
 }
 
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation) {
-  if (tensor.shape.size() != 3) refuse(tensor, fmt::format("its shape is {}, expected several matrices", to_string(tensor.shape)));
+  if (tensor.shape.size() != 3)
+    refuse(tensor, fmt::format("its shape is {}, expected several matrices", to_string(tensor.shape)));
   const std::size_t rows = tensor.shape[1];
   const std::shared_ptr<const Matrix> all = load_rows(tensor, tensor.shape[0] * rows, orientation);
   const bool half_bytes = all->stored().blocks == nullptr && stored_bytes(all->stored(), 2) < 2;
   if (half_bytes && rows * tensor.shape[2] % 2 != 0) refuse(tensor, "its matrices do not begin at whole bytes");
   std::vector<std::unique_ptr<Matrix>> matrices;
-  for (std::size_t i = 0; i < tensor.shape[0]; ++i) matrices.push_back(std::make_unique<MatrixOfSeveral>(all, i * rows, rows, orientation));
+  for (std::size_t i = 0; i < tensor.shape[0]; ++i)
+    matrices.push_back(std::make_unique<MatrixSlice>(all, i * rows, rows, orientation));
   return matrices;
 }
 
@@ -223,7 +239,8 @@ class Work {
     const Matrix& first = *products_.front().matrix;
     const std::size_t unit_products = (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * unit_of(first);
     const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain), [&](const auto& range) { multiply_units(range.begin(), range.end()); });
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain),
+                      [&](const auto& range) { multiply_units(range.begin(), range.end()); });
     if (summed_ == 0) return;
     add_up();
     of_thread = std::move(sums_);
@@ -237,16 +254,21 @@ class Work {
     return matrix.orientation() == Orientation::out_in ? rows_at_once(tokens_) : kColumnsAtOnce;
   }
   std::size_t length_of(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
-  std::size_t units_of(const Matrix& matrix) const { return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix); }
+  std::size_t units_of(const Matrix& matrix) const {
+    return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix);
+  }
   // How many sums a matrix has before they are added up: [units, outputs].
-  std::size_t sums_of(const Matrix& matrix) const { return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0; }
+  std::size_t sums_of(const Matrix& matrix) const {
+    return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
+  }
 
   void take(const StoredRows& matrix) {
     if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
     KernelInput& input = inputs_.emplace_back(matrix, tokens_, precision_);
     if (tokens_ == 1) return input.take(x_, 0, 1);
     constexpr std::size_t kGroup = KernelInput::kTogether;
-    tbb::parallel_for(std::size_t{0}, input.groups(), [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
+    tbb::parallel_for(std::size_t{0}, input.groups(),
+                      [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
   }
 
   void multiply_units(std::size_t begin, std::size_t end) {
@@ -254,7 +276,8 @@ class Work {
     for (const Product& product : products_) {
       const std::size_t unit = unit_of(*product.matrix);
       const std::size_t units = units_of(*product.matrix);
-      if (begin < std::min(units, end)) multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
+      if (begin < std::min(units, end))
+        multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
       if (end <= units) return;
       begin -= std::min(begin, units);
       end -= units;
@@ -273,8 +296,10 @@ class Work {
       }
       return;
     }
-    if (matrix.orientation() == Orientation::in_out) return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
-    const auto input = std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(matrix.stored()); });
+    if (matrix.orientation() == Orientation::in_out)
+      return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
+    const auto input =
+        std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(matrix.stored()); });
     multiply_rows(matrix.stored(), first, last, *input, product.y, matrix.rows());
   }
 
@@ -303,7 +328,9 @@ class Work {
 
 }  // namespace
 
-void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) { Work(products, x, tokens, precision).run(); }
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
+  Work(products, x, tokens, precision).run();
+}
 
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision) {
   const Product product = {&matrix, y};

@@ -1,7 +1,7 @@
 // Matrix: a weight as the transformers use it, whatever its tensor's layout and element type.
 //
-// The bytes stay where they are: a blob that can be mapped is borrowed, any other is read into memory once. A const Matrix
-// is safe to use from many threads.
+// The bytes stay where they are: a blob that can be mapped is borrowed, any other is read into memory once. A const
+// Matrix is safe to use from many threads.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ class Matrix {
   void decode(std::size_t first, std::size_t count, float* out) const { decode_rows(stored_, first, count, out); }
 
  protected:
-  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored) : rows_(rows), orientation_(orientation), stored_(stored) {}
+  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored)
+      : rows_(rows), orientation_(orientation), stored_(stored) {}
 
   std::size_t rows_;
   Orientation orientation_;
@@ -60,13 +61,15 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena.
-void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision = Precision::fast);
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
+              Precision precision = Precision::fast);
 
 // Several products of the same x at once, which keeps threads busier than one after another.
 struct Product {
   const Matrix* matrix = nullptr;
   float* y = nullptr;
 };
-void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision = Precision::fast);
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
+              Precision precision = Precision::fast);
 
 }  // namespace poise

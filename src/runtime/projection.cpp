@@ -27,8 +27,8 @@ void split(const float* from, std::span<const Target> parts, std::size_t t, Fuse
 
 }  // namespace
 
-void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision, std::span<const Target> parts,
-             std::vector<float>& scratch, Fused fused) {
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
+             std::span<const Target> parts, std::vector<float>& scratch, Fused fused) {
   if (projections.size() == parts.size()) {
     std::vector<Product> products;
     for (std::size_t i = 0; i < parts.size(); ++i) products.push_back({projections[i].matrix.get(), parts[i].data});

@@ -29,9 +29,10 @@ enum class Fused : std::uint8_t {
   by_turns,  // the first of each, then the second of each
 };
 
-// Projects x [tokens, inputs] into the parts: each by a projection of its own, or all by one. `scratch` is memory to compute in.
-void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision, std::span<const Target> parts,
-             std::vector<float>& scratch, Fused fused = Fused::in_turn);
+// Projects x [tokens, inputs] into the parts: each by a projection of its own, or all by one. `scratch` is memory to
+// compute in.
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
+             std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
 void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out);
 
 }  // namespace poise

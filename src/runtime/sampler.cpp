@@ -10,13 +10,17 @@
 namespace poise {
 namespace {
 
-TokenId best_of(std::span<const float> logits) { return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
+TokenId best_of(std::span<const float> logits) {
+  return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
 
 void require_numbers(std::span<const float> logits) {
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const float logit = logits[token];
     if (!std::isnan(logit) && !(std::isinf(logit) && logit > 0)) continue;
-    throw Error(ErrorKind::unsupported, fmt::format("the score of token {} is {}: the weights hold values that are not finite, or overflow", token, logit));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the score of token {} is {}: the weights hold values that are not finite, or overflow",
+                            token, logit));
   }
 }
 
@@ -28,7 +32,8 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
   }
   if (!(options.top_p > 0 && options.top_p <= 1))
     throw Error(ErrorKind::bad_argument, fmt::format("top-p is {}, expected more than 0, at most 1", options.top_p));
-  if (options.top_k < 0) throw Error(ErrorKind::bad_argument, fmt::format("top-k is {}, expected 0 or more", options.top_k));
+  if (options.top_k < 0)
+    throw Error(ErrorKind::bad_argument, fmt::format("top-k is {}, expected 0 or more", options.top_k));
 }
 
 TokenId Sampler::sample(std::span<const float> logits) {
@@ -50,10 +55,13 @@ void Sampler::choose_candidates(std::span<const float> logits) {
   const double best = static_cast<double>(logits[static_cast<std::size_t>(best_of(logits))]);
   candidates_.clear();
   for (std::size_t token = 0; token < logits.size(); ++token) {
-    const double weight = std::exp((static_cast<double>(logits[token]) - best) / static_cast<double>(options_.temperature));
+    const double weight =
+        std::exp((static_cast<double>(logits[token]) - best) / static_cast<double>(options_.temperature));
     candidates_.push_back({static_cast<TokenId>(token), logits[token], weight});
   }
-  const auto better = [](const Candidate& a, const Candidate& b) { return a.logit > b.logit || (a.logit == b.logit && a.token < b.token); };
+  const auto better = [](const Candidate& a, const Candidate& b) {
+    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+  };
   if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < candidates_.size()) {
     std::nth_element(candidates_.begin(), candidates_.begin() + options_.top_k, candidates_.end(), better);
     candidates_.resize(static_cast<std::size_t>(options_.top_k));

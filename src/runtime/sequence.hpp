@@ -1,4 +1,5 @@
-// Sequence: one text that a transformer computes: its cached keys and values, how far it has come, and memory to compute in.
+// Sequence: one text that a transformer computes: its cached keys and values, how far it has come, and memory to
+// compute in.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct Sequence {
   KvCache cache;
   Precision precision = Precision::fast;  // of products with weights
   std::size_t position = 0;               // tokens computed so far; 0 starts anew
-  bool is_long = false;                   // computed as one that grew beyond Transformer::anew_after()
+  bool is_long = false;                   // computed as one that grew beyond Transformer::recompute_after()
 
   // Of the tokens computed last, each [tokens, size of one]. A transformer takes what it needs.
   std::vector<float> x;  // what goes from layer to layer

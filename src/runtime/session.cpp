@@ -18,7 +18,8 @@ namespace {
 constexpr unsigned kMaxThreads = 1024;
 
 int concurrency(unsigned threads) {
-  if (threads > kMaxThreads) throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
+  if (threads > kMaxThreads)
+    throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
   // oneTBB prints a warning when it is asked for more threads than there are processors.
   const int processors = tbb::info::default_concurrency();
   return threads == 0 ? processors : std::min(static_cast<int>(threads), processors);
@@ -32,7 +33,9 @@ std::shared_ptr<const Weights> required(std::shared_ptr<const Weights> weights) 
 std::size_t context_of(const Weights& weights, const SessionOptions& options) {
   const std::size_t most = weights.max_context();
   if (options.context > most) {
-    throw Error(ErrorKind::bad_argument, fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
   }
   return options.context == 0 ? most : options.context;
 }
@@ -106,7 +109,8 @@ class Session::State {
   std::optional<TokenId> unfed() const { return unfed_; }
 
   std::span<const float> logits() const {
-    if (logits_.empty()) throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
+    if (logits_.empty())
+      throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
     return logits_;
   }
 
@@ -118,7 +122,8 @@ class Session::State {
 
   void require_token(std::string_view what, TokenId token) const {
     if (token >= 0 && static_cast<std::size_t>(token) < vocabulary_size()) return;
-    throw Error(ErrorKind::bad_argument, fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
   }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
@@ -139,7 +144,7 @@ class Session::State {
  private:
   // Do these tokens make the sequence one that is computed anew? Keeps what has been fed.
   bool grows_long(std::span<const TokenId> tokens) {
-    const std::size_t most = transformer_.anew_after();
+    const std::size_t most = transformer_.recompute_after();
     if (most == 0 || sequence_.is_long) return false;
     fed_.resize(sequence_.position);
     fed_.insert(fed_.end(), tokens.begin(), tokens.end());
@@ -150,7 +155,8 @@ class Session::State {
     for (const TokenId token : tokens) require_token("token", token);
     if (tokens.size() > context_ - sequence_.position) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(), context_, sequence_.position));
+                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(),
+                              context_, sequence_.position));
     }
   }
 
@@ -187,7 +193,9 @@ void Session::feed(std::span<const TokenId> tokens) {
   state_->feed(tokens, [](std::size_t, std::size_t) {});
 }
 
-std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens) { return state_->log_probabilities(tokens); }
+std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens) {
+  return state_->log_probabilities(tokens);
+}
 
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
@@ -215,7 +223,8 @@ Generation Session::generate(const GenerateOptions& options, const std::function
   return result;
 }
 
-std::string Session::continue_text(std::string_view text, const GenerateOptions& options, const std::function<bool(std::string_view)>& on_text) {
+std::string Session::continue_text(std::string_view text, const GenerateOptions& options,
+                                   const std::function<bool(std::string_view)>& on_text) {
   const std::optional<TokenId> before = state_->last_fed();
   std::vector<TokenId> tokens = before ? tokenizer().encode(text) : prompt(text);
   if (const auto unfed = state_->unfed()) tokens.insert(tokens.begin(), *unfed);

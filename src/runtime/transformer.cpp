@@ -22,7 +22,8 @@ namespace {
 
 void require_parts(const Model& model) {
   std::vector<std::string_view> missing;
-  if (!model.config) missing.push_back(model.config_json.empty() ? "configuration (hyperparameters)" : "configuration that Poise knows");
+  if (!model.config)
+    missing.push_back(model.config_json.empty() ? "configuration (hyperparameters)" : "configuration that Poise knows");
   if (model.size() == 0) missing.push_back("tensors");
   if (!missing.empty()) refuse(model, fmt::format("it has no {}", fmt::join(missing, " and no ")));
 }
@@ -44,7 +45,8 @@ DecoderPlan plan_of(const Model& model, const Family& family) {
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model) {
   const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
-  if (!type.empty() && find_family(type) == nullptr) refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
+  if (!type.empty() && find_family(type) == nullptr)
+    refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);
   const Family& family = family_of(model);
   refuse_for(model, effects_not_followed(model));

@@ -1,7 +1,8 @@
-// Transformer: the weights of a model and how they make scores for the next token of a sequence. One interface for every architecture.
+// Transformer: the weights of a model and how they make scores for the next token of a sequence. One interface for
+// every architecture.
 //
-// A const Transformer is safe to use from many threads, each with a sequence of its own; the work inside runs on the threads of the
-// calling task arena.
+// A const Transformer is safe to use from many threads, each with a sequence of its own; the work inside runs on the
+// threads of the calling task arena.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class Transformer {
   std::size_t vocabulary_size() const { return vocabulary_size_; }
 
   // Callers compute a sequence that grows beyond so many tokens anew from the first, with Sequence::is_long; 0: never.
-  virtual std::size_t anew_after() const = 0;
+  virtual std::size_t recompute_after() const = 0;
 
   // An empty sequence, with room for `context` positions.
   virtual Sequence begin(std::size_t context) const = 0;
@@ -46,8 +47,9 @@ class Transformer {
   std::size_t vocabulary_size_;
 };
 
-// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may go. Throws unsupported, saying
-// what is missing or what cannot be run, and invalid_file listing every disagreement between configuration and tensors.
+// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may go. Throws
+// unsupported, saying what is missing or what cannot be run, and invalid_file listing every disagreement between
+// configuration and tensors.
 std::unique_ptr<const Transformer> make_transformer(const Model& model);
 
 }  // namespace poise

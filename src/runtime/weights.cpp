@@ -16,7 +16,8 @@ std::size_t Weights::max_context() const { return parts_->max_context; }
 bool Weights::has_tokenizer() const { return parts_->tokenizer.has_value(); }
 
 const Tokenizer& Weights::tokenizer() const {
-  if (!has_tokenizer()) throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
+  if (!has_tokenizer())
+    throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
   return *parts_->tokenizer;
 }
 

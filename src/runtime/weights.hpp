@@ -18,7 +18,9 @@ struct Weights::Parts {
   std::vector<TokenId> ends = {};  // each of them ends a text unless told otherwise
 
   // Does the token end a text? Where `stop` is given, it alone does.
-  bool ends_text(TokenId token, const std::optional<TokenId>& stop) const { return stop ? token == *stop : std::ranges::find(ends, token) != ends.end(); }
+  bool ends_text(TokenId token, const std::optional<TokenId>& stop) const {
+    return stop ? token == *stop : std::ranges::find(ends, token) != ends.end();
+  }
 };
 
 }  // namespace poise

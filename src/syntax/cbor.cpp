@@ -50,9 +50,18 @@ std::size_t shortest_head(std::uint64_t argument) {
 }
 
 // By the upper three bits of an item's first byte; the last are simple values and floats.
-constexpr std::array kMajorTypes = {Kind::unsigned_integer, Kind::negative_integer, Kind::bytes, Kind::text, Kind::array, Kind::map, Kind::tag, Kind::none};
+constexpr std::array kMajorTypes = {Kind::unsigned_integer,
+                                    Kind::negative_integer,
+                                    Kind::bytes,
+                                    Kind::text,
+                                    Kind::array,
+                                    Kind::map,
+                                    Kind::tag,
+                                    Kind::none};
 
-bool may_be_indefinite(Kind kind) { return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map; }
+bool may_be_indefinite(Kind kind) {
+  return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map;
+}
 
 std::uint64_t load_be(std::span<const std::byte> bytes) {
   std::uint64_t number = 0;
@@ -67,7 +76,8 @@ Value negative_value(std::uint64_t argument) {
 
 }  // namespace
 
-Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules)
+Cursor::Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context,
+               Rules rules)
     : bytes_(bytes),
       offset_(offset),
       path_(std::move(path)),
@@ -85,7 +95,9 @@ std::string Cursor::describe(std::string_view problem) const {
   return fmt::format("{}: {}", text, problem);
 }
 
-void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind) const { throw Error(kind, describe(problem), path_, offset); }
+void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind) const {
+  throw Error(kind, describe(problem), path_, offset);
+}
 
 // RFC 8949, section 3.
 Item Cursor::decode() {
@@ -125,8 +137,12 @@ Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
     case 23:
       if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
       return {.kind = Kind::undefined};
-    case 25: return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))), begin);
-    case 26: return floating(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
+    case 25:
+      return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))),
+                      begin);
+    case 26:
+      return floating(
+          static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
     case 27: return floating(std::bit_cast<double>(load_be(take_bytes(8, begin))), begin);
     case 31: return {.kind = Kind::end};
     default: refuse_byte(begin);
@@ -149,7 +165,8 @@ std::string_view Cursor::last_string(const Item& item) const {
 }
 
 std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
-  if (count > bytes_.size() - at_) fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
+  if (count > bytes_.size() - at_)
+    fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
   const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
   at_ += taken.size();
   return taken;
@@ -181,7 +198,8 @@ Item Cursor::take() {
 Item Cursor::take(Kind expected) {
   const std::uint64_t begin = position();
   Item item = take();
-  if (item.kind != expected) fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind)), begin);
+  if (item.kind != expected)
+    fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind)), begin);
   return item;
 }
 
@@ -194,7 +212,9 @@ bool Cursor::at_break() {
 std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
   if (item.argument > left / least_bytes_each) {
-    fail(fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind), item.argument, left), position());
+    fail(
+        fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind), item.argument, left),
+        position());
   }
   return item.argument;
 }
@@ -218,7 +238,8 @@ std::string_view Cursor::string_content(const Item& item) {
 std::string_view Cursor::take_piece(Kind kind) {
   const std::uint64_t begin = position();
   const Item piece = decode();
-  if (piece.kind != kind || piece.indefinite) fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
+  if (piece.kind != kind || piece.indefinite)
+    fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
   return last_string(piece);
 }
 
@@ -302,7 +323,8 @@ void Cursor::finish() const {
   if (at_ < bytes_.size()) fail(fmt::format("CBOR: {} bytes after the end", bytes_.size() - at_), position());
 }
 
-Array::Array(Cursor& in, const Item& item) : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 1)) {
+Array::Array(Cursor& in, const Item& item)
+    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 1)) {
   // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
@@ -315,7 +337,10 @@ bool Array::next() {
 }
 
 Map::Map(Cursor& in, const Item& item, Keys keys)
-    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 2)), keys_(in.empty_key_set(keys)) {
+    : in_(in),
+      indefinite_(item.indefinite),
+      left_(item.indefinite ? 0 : in.checked_count(item, 2)),
+      keys_(in.empty_key_set(keys)) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
 
@@ -357,7 +382,8 @@ bool Map::is_new() {
 void Map::require_ascending(std::string_view encoded) {
   if (!previous_.empty() && encoded <= previous_) {
     if (encoded == previous_) in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
-    in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)), key_position_);
+    in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)),
+             key_position_);
   }
   previous_ = encoded;
 }

@@ -1,7 +1,7 @@
 // CBOR (RFC 8949): a cursor over one encoded item.
 //
-// The cursor walks the bytes in place: nothing is built that the caller does not ask for, nesting is bounded, every count
-// is bounded by the bytes left, and an error names the keys that lead to the item and its offset in the file.
+// The cursor walks the bytes in place: nothing is built that the caller does not ask for, nesting is bounded, every
+// count is bounded by the bytes left, and an error names the keys that lead to the item and its offset in the file.
 #pragma once
 
 #include <array>
@@ -25,17 +25,33 @@
 namespace poise::cbor {
 
 enum class Rules {
-  lenient,        // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key order; tags are read through
+  lenient,  // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key
+            // order; tags are read through
   deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
 };
 
-enum class Kind : std::uint8_t { none, unsigned_integer, negative_integer, bytes, text, array, map, boolean, null, undefined, floating, tag, end };
+enum class Kind : std::uint8_t {
+  none,
+  unsigned_integer,
+  negative_integer,
+  bytes,
+  text,
+  array,
+  map,
+  boolean,
+  null,
+  undefined,
+  floating,
+  tag,
+  end
+};
 
 // One head. Small enough to be handed on in registers: there are two million of them in a large manifest.
 struct Item {
   Kind kind = Kind::none;
   bool indefinite = false;
-  // The number, the count, the tag, the length of a string; of a negative integer n it is -1 - n, of a floating-point number its bits.
+  // The number, the count, the tag, the length of a string; of a negative integer n it is -1 - n, of a floating-point
+  // number its bits.
   std::uint64_t argument = 0;
 };
 
@@ -47,8 +63,8 @@ enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
  public:
-  // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the bytes
-  // outlive the cursor.
+  // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the
+  // bytes outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
   // The next item, which must be of that kind. Text stays valid as long as the cursor.
@@ -71,7 +87,8 @@ class Cursor {
   std::uint64_t bytes_left() const { return bytes_.size() - at_; }
 
   // "zt 1.1: manifest: objects: norm.weight: <problem>", kind invalid_file unless another is given.
-  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset, ErrorKind kind = ErrorKind::invalid_file) const;
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset,
+                         ErrorKind kind = ErrorKind::invalid_file) const;
   std::string describe(std::string_view problem) const;
 
  private:

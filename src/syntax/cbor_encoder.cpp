@@ -18,7 +18,8 @@ namespace {
 
 template <typename Number>
 void store_big_endian(Number number, std::byte* to) {
-  for (std::size_t i = sizeof number; i-- > 0; number = static_cast<Number>(number >> 8U)) to[i] = static_cast<std::byte>(number & 0xffU);
+  for (std::size_t i = sizeof number; i-- > 0; number = static_cast<Number>(number >> 8U))
+    to[i] = static_cast<std::byte>(number & 0xffU);
 }
 
 // The bits of the half that equals `number` exactly, if there is one. NaN is not asked for.
@@ -31,7 +32,8 @@ std::optional<std::uint16_t> exact_half(float number) {
   const int exponent = static_cast<int>(magnitude >> 23U) - 127;
   const std::uint32_t significand = (magnitude & 0x7fffffU) | 0x800000U;
   if (exponent > 15 || exponent < -24) return std::nullopt;
-  const auto dropped = static_cast<std::uint32_t>(exponent >= -14 ? 13 : -1 - exponent);  // bits a (subnormal) half lacks
+  const auto dropped =
+      static_cast<std::uint32_t>(exponent >= -14 ? 13 : -1 - exponent);  // bits a (subnormal) half lacks
   if ((significand & ((1U << dropped) - 1)) != 0) return std::nullopt;
   const std::uint32_t kept = significand >> dropped;
   const std::uint32_t biased = exponent >= -14 ? static_cast<std::uint32_t>(exponent + 15) << 10U : 0;
@@ -46,7 +48,9 @@ std::size_t encode_float(double number, std::array<std::byte, 9>& out) {
   constexpr std::byte kDouble{0xfb};
   const auto single = std::isnan(number) ? 0.0F : static_cast<float>(number);
   const bool fits_single = std::isnan(number) || static_cast<double>(single) == number;
-  const auto half = std::isnan(number) ? std::optional<std::uint16_t>(std::uint16_t{0x7e00}) : fits_single ? exact_half(single) : std::nullopt;
+  const auto half = std::isnan(number) ? std::optional<std::uint16_t>(std::uint16_t{0x7e00})
+                    : fits_single      ? exact_half(single)
+                                       : std::nullopt;
   if (half) {
     out[0] = kHalf;
     store_big_endian(*half, &out[1]);
@@ -96,7 +100,9 @@ void Encoder::head(unsigned major, std::uint64_t argument) {
 }
 
 void Encoder::text(std::string_view text) {
-  if (!is_utf8(text)) throw Error(ErrorKind::unsupported, fmt::format("zTensor holds text in UTF-8; this is none: \"{}\"", text.substr(0, 100)));
+  if (!is_utf8(text))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("zTensor holds text in UTF-8; this is none: \"{}\"", text.substr(0, 100)));
   head(3, text.size());
   bytes_ += text;
 }
@@ -106,7 +112,9 @@ void Encoder::value(const Value& value) {
     Encoder& out;
     void operator()(std::nullptr_t) const { out.bytes_ += '\xf6'; }
     void operator()(bool flag) const { out.bytes_ += flag ? '\xf5' : '\xf4'; }
-    void operator()(std::int64_t number) const { out.head(number < 0 ? 1 : 0, static_cast<std::uint64_t>(number < 0 ? -1 - number : number)); }
+    void operator()(std::int64_t number) const {
+      out.head(number < 0 ? 1 : 0, static_cast<std::uint64_t>(number < 0 ? -1 - number : number));
+    }
     void operator()(std::uint64_t number) const { out.head(0, number); }
     void operator()(double number) const {
       std::array<std::byte, 9> bytes{};
@@ -125,7 +133,8 @@ void Encoder::value(const Value& value) {
     void operator()(const Attributes& map) const {
       std::vector<const Attributes::Entry*> entries;
       for (const auto& entry : map) entries.push_back(&entry);
-      std::ranges::sort(entries, [&](const auto* a, const auto* b) { return key_before(a->first, b->first, out.order_); });
+      std::ranges::sort(entries,
+                        [&](const auto* a, const auto* b) { return key_before(a->first, b->first, out.order_); });
       out.map(entries.size());
       for (const auto* entry : entries) {
         out.text(entry->first);

@@ -12,8 +12,8 @@
 
 namespace poise::cbor {
 
-// The order of a map's keys: by their text (what zTensor 1.1's writer does), or by their encoding, shorter keys first (RFC
-// 8949 section 4.2.1).
+// The order of a map's keys: by their text (what zTensor 1.1's writer does), or by their encoding, shorter keys first
+// (RFC 8949 section 4.2.1).
 enum class KeyOrder { by_text, by_encoding };
 
 // Appends items to a growing string of bytes.

@@ -1,6 +1,7 @@
 // Reads JSON text, with the bounds that a hostile text calls for. json_write.cpp writes it.
 //
-// simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each one is.
+// simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each
+// one is.
 #include "syntax/json.hpp"
 
 #include <sys/mman.h>
@@ -31,8 +32,8 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// With its first use simdjson chooses instructions for this processor, and ends the program if memory runs out meanwhile. So it
-// chooses before main().
+// With its first use simdjson chooses instructions for this processor, and ends the program if memory runs out
+// meanwhile. So it chooses before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
 // Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
@@ -45,7 +46,8 @@ std::string excerpt(std::string_view text) {
   return text.size() > kLongest ? result + "..." : result;
 }
 
-// The most bytes of text that the values of a large text take on average: what simdjson notes of each token is a multiple of them.
+// The most bytes of text that the values of a large text take on average: what simdjson notes of each token is a
+// multiple of them.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
@@ -56,7 +58,8 @@ std::string_view problem_of(simdjson::error_code code) {
     case simdjson::STRING_ERROR: return "a malformed escape in a string";
     case simdjson::EMPTY: return "an empty text";
     case simdjson::TRAILING_CONTENT: return "something follows the value";
-    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT: return "the text ends inside an array or object, or something follows it";
+    case simdjson::INCOMPLETE_ARRAY_OR_OBJECT:
+      return "the text ends inside an array or object, or something follows it";
     default: return "a comma, colon, bracket or key is missing or superfluous";
   }
 }
@@ -99,7 +102,10 @@ class JsonParser {
   void begin(ondemand::document& document) {
     if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // which newer simdjson passes over
     if (const auto nul = text_.find('\0'); nul != std::string_view::npos) fail("a NUL byte", text_.data() + nul);
-    if (const auto error = parser_.iterate(simdjson::padded_string_view(text_.data(), text_.size(), text_.size() + simdjson::SIMDJSON_PADDING)).get(document)) {
+    if (const auto error = parser_
+                               .iterate(simdjson::padded_string_view(text_.data(), text_.size(),
+                                                                     text_.size() + simdjson::SIMDJSON_PADDING))
+                               .get(document)) {
       fail_early(error);
     }
     document_ = &document;
@@ -121,7 +127,9 @@ class JsonParser {
   [[noreturn]] void fail(std::string_view problem, const char* place) const {
     throw Error(ErrorKind::invalid_file, fmt::format("JSON: {}", problem), name_, offset_of(place));
   }
-  std::uint64_t offset_of(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - text_.data()); }
+  std::uint64_t offset_of(const char* place) const {
+    return offset_ + static_cast<std::uint64_t>(place - text_.data());
+  }
 
   // The token that comes next.
   const char* here() const {
@@ -149,7 +157,8 @@ class JsonParser {
     std::uint64_t count = 0;
     for (std::size_t begin = 0; begin + kBlock <= text.size(); begin += kBlock) {
       std::uint8_t items = 0;
-      for (std::size_t i = 0; i < kBlock; ++i) items = static_cast<std::uint8_t>(items + (is_item(text[begin + i]) ? 1 : 0));
+      for (std::size_t i = 0; i < kBlock; ++i)
+        items = static_cast<std::uint8_t>(items + (is_item(text[begin + i]) ? 1 : 0));
       count += items;
     }
     if (count + text.size() % kBlock <= most) return;
@@ -202,7 +211,8 @@ class JsonParser {
     return token;
   }
 
-  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson passes over them.
+  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson passes over
+  // them.
   template <typename Source>
   Value value(Source& source, std::size_t depth) {
     return value(source, trimmed(token_of(source)), depth);
@@ -229,7 +239,9 @@ class JsonParser {
     return number(token);
   }
 
-  static std::size_t digits(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
+  static std::size_t digits(std::string_view text) {
+    return std::min(text.find_first_not_of("0123456789"), text.size());
+  }
 
   // number = [ "-" ] int [ frac ] [ exp ] (RFC 8259, section 6)
   Value number(std::string_view token) const {
@@ -252,7 +264,8 @@ class JsonParser {
       if (rest.starts_with('+') || negative) rest.remove_prefix(1);
       const std::size_t length = digits(rest);
       valid = valid && length > 0;
-      const std::int64_t exponent = parsed<std::int32_t>(rest.substr(0, length)).value_or(std::numeric_limits<std::int32_t>::max());
+      const std::int64_t exponent =
+          parsed<std::int32_t>(rest.substr(0, length)).value_or(std::numeric_limits<std::int32_t>::max());
       places += negative ? -exponent : exponent;
       rest.remove_prefix(length);
     }
@@ -289,7 +302,8 @@ class JsonParser {
       check(source.get_raw_json_string().get(passed), token.data());
       return token.substr(1, end - 1);
     }
-    if (end == token.size() || token[end] == '"' || token.back() != '"') fail(problem_of(simdjson::TAPE_ERROR), token.data());
+    if (end == token.size() || token[end] == '"' || token.back() != '"')
+      fail(problem_of(simdjson::TAPE_ERROR), token.data());
     std::string_view text;
     check(source.get_string().get(text), token.data());
     return text;
@@ -358,7 +372,9 @@ class JsonParser {
     return Attributes::from_unique(taken(collected));
   }
 
-  static ondemand::value& source_of(JsonValue& met) { return *static_cast<ondemand::value*>(std::exchange(met.source_, nullptr)); }
+  static ondemand::value& source_of(JsonValue& met) {
+    return *static_cast<ondemand::value*>(std::exchange(met.source_, nullptr));
+  }
 
   Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
 
@@ -424,7 +440,8 @@ JsonText::JsonText(std::string_view text) : bytes_(room_for(text.size())), size_
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
 
-JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length) : bytes_(room_for(length)), size_(length) {
+JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length)
+    : bytes_(room_for(length)), size_(length) {
   range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
   std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
 }
@@ -480,14 +497,17 @@ Value parse_json(std::string_view text, const std::string& name, std::uint64_t o
   return JsonParser(JsonText(text), name, offset, ValueBudget(text.size())).parse();
 }
 
-Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) { return JsonParser(JsonText(text), name, 0, budget).parse(); }
+Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) {
+  return JsonParser(JsonText(text), name, 0, budget).parse();
+}
 
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take) {
   JsonParser(text, name, offset, ValueBudget(text.text().size())).walk(take);
 }
 
 void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position) {
-  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" comes twice in one object", excerpt(key)), name, position);
+  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" comes twice in one object", excerpt(key)),
+              name, position);
 }
 
 }  // namespace poise

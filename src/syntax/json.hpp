@@ -32,7 +32,8 @@ class JsonText {
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 
-  // Gives the memory of what is before a place back, a good deal at a time. For a walk whose caller has kept nothing of that.
+  // Gives the memory of what is before a place back, a good deal at a time. For a walk whose caller has kept nothing of
+  // that.
   void release_before(std::size_t place);
 
  private:
@@ -49,8 +50,8 @@ class JsonText {
 
 class JsonParser;  // json.cpp's own
 
-// A value that is met while a text is walked. It is asked once, with the kind it has to have; one that is not asked is passed over. All
-// functions throw invalid_file, with the place, where the text breaks a rule of JSON.
+// A value that is met while a text is walked. It is asked once, with the kind it has to have; one that is not asked is
+// passed over. All functions throw invalid_file, with the place, where the text breaks a rule of JSON.
 class JsonValue {
  public:
   using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
@@ -83,8 +84,9 @@ class JsonValue {
   std::uint64_t position_;
 };
 
-// Walks the members of the object that the text is to be. A key that comes twice is for `take` to find: it may have a table of them anyway.
-// `name` is the file, `offset` the place of the text in it. Throws invalid_file, and what `take` throws.
+// Walks the members of the object that the text is to be. A key that comes twice is for `take` to find: it may have a
+// table of them anyway. `name` is the file, `offset` the place of the text in it. Throws invalid_file, and what `take`
+// throws.
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
 
 // What parse_json() and walk_json_object() say of a key that comes twice.

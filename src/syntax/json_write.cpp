@@ -18,12 +18,15 @@ std::string hex(const Value::Bytes& bytes) {
   return text;
 }
 
-// The shortest digits that are read as the same number; always with a point or an exponent, which tell it from an integer.
+// The shortest digits that are read as the same number; always with a point or an exponent, which tell it from an
+// integer.
 std::string number_text(double number) {
   std::array<char, 32> buffer;
   const double size = std::abs(number);
   const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 plain ? std::chars_format::fixed : std::chars_format::scientific)
+                       .ptr;
   std::string text(buffer.data(), end);
   return plain && text.find('.') == std::string::npos ? text + ".0" : text;
 }
@@ -73,7 +76,9 @@ class Writer {
     list('[', array, ']', [&](const Value& item) { write(item); });
   }
   void operator()(const Value::Pairs& pairs) {
-    list('[', pairs, ']', [&](const auto& pair) { list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); }); });
+    list('[', pairs, ']', [&](const auto& pair) {
+      list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); });
+    });
   }
   void operator()(const Attributes& map) {
     list('{', map, '}', [&](const Attributes::Entry& entry) {

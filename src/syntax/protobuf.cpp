@@ -24,9 +24,11 @@ bool Message::next() {
   start_ = reader_.position();
   const std::uint64_t tag = varint("tag");
   number_ = tag >> 3;
-  if (number_ == 0 || number_ > kMaxNumber) fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber));
+  if (number_ == 0 || number_ > kMaxNumber)
+    fail("tag", fmt::format("field number {}, expected 1 to {}", number_, kMaxNumber));
   const std::uint64_t wire = tag & 7;
-  if (wire != 0 && wire != 1 && wire != 2 && wire != 5) fail("tag", fmt::format("wire type {} of field {}, expected 0, 1, 2 or 5", wire, number_));
+  if (wire != 0 && wire != 1 && wire != 2 && wire != 5)
+    fail("tag", fmt::format("wire type {} of field {}, expected 0, 1, 2 or 5", wire, number_));
   wire_ = static_cast<Wire>(wire);
   pending_ = true;
   return true;
@@ -56,7 +58,8 @@ Message Message::message(std::string_view field, std::string_view context) {
 }
 
 void Message::take(Wire expected, std::string_view field) {
-  if (wire_ != expected) fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
+  if (wire_ != expected)
+    fail(field, fmt::format("wire type {}, expected {}", static_cast<int>(wire_), static_cast<int>(expected)));
   pending_ = false;
 }
 

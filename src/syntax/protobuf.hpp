@@ -1,8 +1,8 @@
 // Protocol buffer messages, field by field (https://protobuf.dev/programming-guides/encoding).
 //
-// A message is fields. A field is a varint tag, number << 3 | wire type, and its value: a varint (wire type 0), 8 bytes (1), a varint length and
-// that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7 bits a byte, the lowest first; every byte but the last has its
-// high bit set. Groups (3 and 4), which are out of use, are refused.
+// A message is fields. A field is a varint tag, number << 3 | wire type, and its value: a varint (wire type 0), 8 bytes
+// (1), a varint length and that many bytes (2: text, bytes, a message), or 4 bytes (5). A varint holds 7 bits a byte,
+// the lowest first; every byte but the last has its high bit set. Groups (3 and 4), which are out of use, are refused.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@
 
 namespace poise::protobuf {
 
-// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field whose value is not asked for.
-// Reads nothing outside [begin, end).
+// Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field whose value
+// is not asked for. Reads nothing outside [begin, end).
 //
-// Throws invalid_file "context: field: problem", at the offset of the field or of what is wrong in it: for a value of another wire type than
-// asked for, one that does not fit the message, a varint of more than 64 bits and a tag that no field has.
+// Throws invalid_file "context: field: problem", at the offset of the field or of what is wrong in it: for a value of
+// another wire type than asked for, one that does not fit the message, a varint of more than 64 bits and a tag that no
+// field has.
 class Message {
  public:
   // `context` opens every error message. Requires: the range outlives the message.
@@ -32,7 +33,8 @@ class Message {
   // The offset of its tag; before the first next(), of the message.
   std::uint64_t start() const { return start_; }
 
-  // The value of the field; `field` is its name in errors. Requires: next() returned true, and the value has not been taken yet.
+  // The value of the field; `field` is its name in errors. Requires: next() returned true, and the value has not been
+  // taken yet.
   std::uint64_t integer(std::string_view field);
   bool boolean(std::string_view field) { return integer(field) != 0; }
   float f32(std::string_view field);
@@ -42,7 +44,9 @@ class Message {
   Message message(std::string_view field, std::string_view context);
 
   // Throws invalid_file at the field.
-  [[noreturn]] void fail(std::string_view field, std::string_view problem) const { reader_.fail(field, problem, start_); }
+  [[noreturn]] void fail(std::string_view field, std::string_view problem) const {
+    reader_.fail(field, problem, start_);
+  }
 
  private:
   enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -66,7 +70,9 @@ class MessageWriter {
   void integer(std::uint64_t number, std::uint64_t value);
   void boolean(std::uint64_t number, bool value) { integer(number, value ? 1 : 0); }
   // Of a field of 32 bits whose value may be negative.
-  void signed_integer(std::uint64_t number, std::int32_t value) { integer(number, static_cast<std::uint64_t>(std::int64_t{value})); }
+  void signed_integer(std::uint64_t number, std::int32_t value) {
+    integer(number, static_cast<std::uint64_t>(std::int64_t{value}));
+  }
   void f32(std::uint64_t number, float value);
   void text(std::uint64_t number, std::string_view value);
   void message(std::uint64_t number, const MessageWriter& message) { text(number, message.bytes_); }

@@ -34,7 +34,8 @@ const std::vector<NamedLayout>& named_layouts() {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-// The bytes of a tensor of that shape, of which that many neighbours are a row, or a column. Nothing where these are no whole blocks, or on overflow.
+// The bytes of a tensor of that shape, of which that many neighbours are a row, or a column. Nothing where these are no
+// whole blocks, or on overflow.
 std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
   if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;
   const auto elements = element_count(shape);
@@ -44,7 +45,9 @@ std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& sha
 }  // namespace
 
 std::string_view block_layout_name(const BlockType& type, BlocksAlong along) {
-  return std::ranges::find_if(named_layouts(), [&](const NamedLayout& one) { return one.type == &type && one.along == along; })->name;
+  return std::ranges::find_if(named_layouts(),
+                              [&](const NamedLayout& one) { return one.type == &type && one.along == along; })
+      ->name;
 }
 
 std::optional<TensorLayout> block_layout_named(std::string_view name) {
@@ -58,11 +61,18 @@ void check_block_parts(const Tensor& tensor) {
   if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected the one part data");
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
   const bool columns = tensor.layout.blocks_along() == BlocksAlong::columns;
-  if (columns && tensor.shape.size() != 2) fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
-  const auto bytes = block_bytes(type, tensor.shape, columns ? tensor.shape.front() : tensor.shape.empty() ? 1 : tensor.shape.back());
+  if (columns && tensor.shape.size() != 2)
+    fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
+  const auto bytes = block_bytes(type, tensor.shape,
+                                 columns                ? tensor.shape.front()
+                                 : tensor.shape.empty() ? 1
+                                                        : tensor.shape.back());
   if (!bytes)
-    fail(tensor, fmt::format("{} of shape {} are no whole blocks of {} elements", columns ? "columns" : "rows", to_string(tensor.shape), type.elements));
-  if (*bytes != data->blob->size()) fail(tensor, fmt::format("data: shape {} needs {} bytes, found {}", to_string(tensor.shape), *bytes, data->blob->size()));
+    fail(tensor, fmt::format("{} of shape {} are no whole blocks of {} elements", columns ? "columns" : "rows",
+                             to_string(tensor.shape), type.elements));
+  if (*bytes != data->blob->size())
+    fail(tensor,
+         fmt::format("data: shape {} needs {} bytes, found {}", to_string(tensor.shape), *bytes, data->blob->size()));
 }
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, HeldBlob data) {

@@ -42,7 +42,9 @@ class SchemeReader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what, std::string_view problem) const { poise::fail(tensor_, scheme_.words, what, problem); }
+  [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
+    poise::fail(tensor_, scheme_.words, what, problem);
+  }
 
   std::uint64_t number(const Attributes& map, std::string_view key, std::uint64_t limit) const {
     const Value* value = map.find(key);
@@ -77,16 +79,19 @@ class SchemeReader {
   void read_version_1(const Value* packing) {
     const auto* spelling = packing == nullptr ? nullptr : packing->get_if<std::string>();
     if (spelling == nullptr || !read_packing(*spelling)) {
-      fail("packing", fmt::format("expected text such as 8_per_i32{}{}", spelling == nullptr ? "" : ", found ", spelling == nullptr ? "" : *spelling));
+      fail("packing", fmt::format("expected text such as 8_per_i32{}{}", spelling == nullptr ? "" : ", found ",
+                                  spelling == nullptr ? "" : *spelling));
     }
     if (scheme_.per_word > word_bits() / scheme_.bits) {
-      fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits, to_string(scheme_.word)));
+      fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
+                                  to_string(scheme_.word)));
     }
     if (scheme_.group_size == 0) fail("group_size", "a group has one code or more");
     scheme_.zeros = tensor_.part("zeros") == nullptr ? Zeros::none : Zeros::plain;
     scheme_.packing_axis = scheme_.axis;
     if (const std::uint64_t along = tensor_.shape[scheme_.axis]; along % scheme_.per_word != 0) {
-      fail("packing", fmt::format("the {} codes along axis {} do not fill whole words of {}", along, scheme_.axis, scheme_.per_word));
+      fail("packing", fmt::format("the {} codes along axis {} do not fill whole words of {}", along, scheme_.axis,
+                                  scheme_.per_word));
     }
   }
 
@@ -101,18 +106,22 @@ class SchemeReader {
 
   // Widths of 3, 5 and 6 bits, which the profile lists, divide no word.
   void read_version_2(const Attributes& packing) {
-    if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8) fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
+    if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
+      fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
     if (tensor_.attributes.find("axis") == nullptr) fail("axis", "expected an unsigned integer");
     const std::string& word = text(packing, "word");
     const auto dtype = dtype_from_name(word);
-    if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer) fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
+    if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer)
+      fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
     scheme_.word = *dtype;
     scheme_.per_word = static_cast<unsigned>(number(packing, "per_word", 64));
     if (scheme_.per_word * scheme_.bits != word_bits()) {
-      fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits, scheme_.bits, word, scheme_.per_word));
+      fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits,
+                                            scheme_.bits, word, scheme_.per_word));
     }
     const std::string& order = text(packing, "order");
-    if (order != "lsb_first" && order != "msb_first") fail("packing: order", fmt::format("expected lsb_first or msb_first, found \"{}\"", order));
+    if (order != "lsb_first" && order != "msb_first")
+      fail("packing: order", fmt::format("expected lsb_first or msb_first, found \"{}\"", order));
     scheme_.high_bits_first = order == "msb_first";
     scheme_.packing_axis = tensor_.shape.size() - 1;
     read_scale_form(text(tensor_.attributes, "scale_form"));
@@ -136,7 +145,8 @@ class SchemeReader {
       scheme_.zero = fixed_zero(zero_point.find("value"));
     } else if (form == "tensor") {
       const std::string& packing = text(zero_point, "packing");
-      if (packing != "same_as_data" && packing != "plain") fail("zero_point: packing", fmt::format("expected same_as_data or plain, found \"{}\"", packing));
+      if (packing != "same_as_data" && packing != "plain")
+        fail("zero_point: packing", fmt::format("expected same_as_data or plain, found \"{}\"", packing));
       scheme_.zeros = packing == "plain" ? Zeros::plain : Zeros::packed;
     } else {
       fail("zero_point: form", fmt::format("expected none, implied or tensor, found \"{}\"", form));
@@ -145,7 +155,8 @@ class SchemeReader {
 
   std::int64_t fixed_zero(const Value* value) const {
     if (value != nullptr) {
-      if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT64_MAX) return static_cast<std::int64_t>(*number);
+      if (const auto* number = value->get_if<std::uint64_t>(); number != nullptr && *number <= INT64_MAX)
+        return static_cast<std::int64_t>(*number);
       if (const auto* number = value->get_if<std::int64_t>()) return *number;
     }
     fail("zero_point: value", "expected an integer");
@@ -154,13 +165,16 @@ class SchemeReader {
   void resolve_group_size() {
     const std::uint64_t along = tensor_.shape[scheme_.axis];
     if (scheme_.group_size != 0 && along % scheme_.group_size != 0) {
-      fail("group_size", fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
+      fail("group_size",
+           fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
     }
     if (scheme_.group_size != 0) return;
-    // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them apart.
+    // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them
+    // apart.
     const Part* scales = tensor_.part("scales");
     if (scales == nullptr) fail("scales", "the part is missing");
-    const bool one_per_code = scales->dtype != DType::unknown && packed_bytes(scales->dtype, along) != scales->blob->size();
+    const bool one_per_code =
+        scales->dtype != DType::unknown && packed_bytes(scales->dtype, along) != scales->blob->size();
     scheme_.group_size = one_per_code ? 1 : 0;
   }
 
@@ -170,31 +184,37 @@ class SchemeReader {
 
 class PartsCheck {
  public:
-  explicit PartsCheck(const Tensor& tensor) : tensor_(tensor), scheme_(*tensor.layout.groups()), codes_(tensor.elements()) {
+  explicit PartsCheck(const Tensor& tensor)
+      : tensor_(tensor), scheme_(*tensor.layout.groups()), codes_(tensor.elements()) {
     groups_ = scheme_.group_size == 0 ? tensor.shape[scheme_.axis] : codes_ / scheme_.group_size;
   }
 
   void run() const {
     const bool has_zeros = scheme_.zeros == Zeros::plain || scheme_.zeros == Zeros::packed;
     for (const Part& part : tensor_.parts) {
-      if (part.role != kCodes && part.role != "scales" && !(has_zeros && part.role == "zeros")) fail(part.role, "the scheme has no such part");
+      if (part.role != kCodes && part.role != "scales" && !(has_zeros && part.role == "zeros"))
+        fail(part.role, "the scheme has no such part");
     }
     check_words(kCodes, codes_);
     const Part& scales = require("scales");
     if (scheme_.power_of_two ? scales.dtype != DType::f8_e8m0 : !is_floating(scales.dtype)) {
-      fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type", scales.type_name()));
+      fail("scales", fmt::format("expected {}, found {}", scheme_.power_of_two ? "f8_e8m0" : "a floating-point type",
+                                 scales.type_name()));
     }
     check_elements(scales, groups_);
     if (scheme_.zeros == Zeros::packed) check_words("zeros", groups_);
     if (scheme_.zeros == Zeros::plain) {
       const Part& zeros = require("zeros");
-      if (!is_floating(zeros.dtype) && !is_integer(zeros.dtype)) fail("zeros", fmt::format("expected a number type, found {}", zeros.type_name()));
+      if (!is_floating(zeros.dtype) && !is_integer(zeros.dtype))
+        fail("zeros", fmt::format("expected a number type, found {}", zeros.type_name()));
       check_elements(zeros, groups_);
     }
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what, std::string_view problem) const { poise::fail(tensor_, scheme_.words, what, problem); }
+  [[noreturn]] void fail(std::string_view what, std::string_view problem) const {
+    poise::fail(tensor_, scheme_.words, what, problem);
+  }
   unsigned word_bits() const { return info(scheme_.word).bits; }
 
   const Part& require(std::string_view role) const {
@@ -208,13 +228,16 @@ class PartsCheck {
     if (!is_integer(part.dtype) || info(part.dtype).bits != word_bits()) {
       fail(role, fmt::format("expected words of {} bits, found {}", word_bits(), part.type_name()));
     }
-    if (codes % scheme_.per_word != 0) fail(role, fmt::format("{} codes do not fill whole words of {}", codes, scheme_.per_word));
+    if (codes % scheme_.per_word != 0)
+      fail(role, fmt::format("{} codes do not fill whole words of {}", codes, scheme_.per_word));
     check_elements(part, codes / scheme_.per_word);
   }
 
   void check_elements(const Part& part, std::uint64_t elements) const {
     const auto bytes = packed_bytes(part.dtype, elements);
-    if (bytes != part.blob->size()) fail(part.role, fmt::format("expected {} elements of {}, found {} bytes", elements, part.type_name(), part.blob->size()));
+    if (bytes != part.blob->size())
+      fail(part.role,
+           fmt::format("expected {} elements of {}, found {} bytes", elements, part.type_name(), part.blob->size()));
   }
 
   const Tensor& tensor_;
@@ -244,7 +267,8 @@ bool same_meaning(GroupScheme a, GroupScheme b) {
 }
 
 bool spells_group_scheme(std::string_view attribute) {
-  constexpr std::array<std::string_view, 6> kKeys = {"bits", "group_size", "axis", "packing", "scale_form", "zero_point"};
+  constexpr std::array<std::string_view, 6> kKeys = {"bits",    "group_size", "axis",
+                                                     "packing", "scale_form", "zero_point"};
   return std::ranges::find(kKeys, attribute) != kKeys.end();
 }
 

@@ -2,8 +2,8 @@
 //
 //   value = (code - zero) * scale
 //
-// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes; both are read
-// into a GroupScheme. The parts are packed_weight, scales and, where the scheme has them, zeros.
+// zTensor 1.1's `quantized_group` and zTensor 2's `zt.quant_group/1` describe it with different attributes; both are
+// read into a GroupScheme. The parts are packed_weight, scales and, where the scheme has them, zeros.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,9 @@ struct GroupScheme {
     packed,  // one code per group, packed like the codes
   };
 
-  unsigned bits = 0;             // 1 to 8; 2, 4 or 8 in version 2
-  std::uint64_t group_size = 0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
+  unsigned bits = 0;  // 1 to 8; 2, 4 or 8 in version 2
+  std::uint64_t group_size =
+      0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
   std::size_t axis = 0;
   std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
   DType word = DType::unknown;   // an integer type
@@ -45,13 +46,13 @@ struct GroupScheme {
 
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
-// Reads the scheme that a tensor's attributes describe. Throws invalid_file (without path) naming tensor and attribute when they make no
-// sense or do not fit the shape. Errors call the codes as the words do. With zt2 it asks scales for their size where a group_size of 0 leaves
-// open what shares one.
+// Reads the scheme that a tensor's attributes describe. Throws invalid_file (without path) naming tensor and attribute
+// when they make no sense or do not fit the shape. Errors call the codes as the words do. With zt2 it asks scales for
+// their size where a group_size of 0 leaves open what shares one.
 std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words);
 
-// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size that the scheme does not
-// call for. Looks at no data. Requires: tensor.layout.groups() is not null.
+// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size
+// that the scheme does not call for. Looks at no data. Requires: tensor.layout.groups() is not null.
 void check_group_parts(const Tensor& tensor);
 
 // True when codes of equal bytes mean equal numbers, however the two are spelled. Requires: of tensors of one shape.

@@ -31,7 +31,8 @@ std::uint64_t number(const Tensor& tensor, std::string_view key) {
 
 void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
   if (bytes == part.blob->size()) return;
-  fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
+  fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many",
+                           part.blob->size()));
 }
 
 }  // namespace
@@ -40,12 +41,14 @@ std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent")) fail(tensor, "attribute scale_form: expected e8m0_exponent");
   if (tensor.shape.empty()) fail(tensor, "a scalar has no blocks");
-  const std::uint64_t axis = tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
-  if (axis >= tensor.shape.size()) fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
+  const std::uint64_t axis =
+      tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
+  if (axis >= tensor.shape.size())
+    fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
   const std::uint64_t block = number(tensor, "block_size");
   if (block < 2 || tensor.shape[static_cast<std::size_t>(axis)] % block != 0) {
-    fail(tensor,
-         fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block, tensor.shape[static_cast<std::size_t>(axis)], axis));
+    fail(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
+                             tensor.shape[static_cast<std::size_t>(axis)], axis));
   }
   return std::make_shared<const MxScheme>(MxScheme{static_cast<std::size_t>(axis), block});
 }
@@ -54,12 +57,16 @@ void check_mx_parts(const Tensor& tensor) {
   const Part& data = require(tensor, "data");
   const Part& scales = require(tensor, "scales");
   if (tensor.parts.size() != 2) fail(tensor, fmt::format("{} parts, expected 2", tensor.parts.size()));
-  if (scales.dtype != DType::f8_e8m0) fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));
-  if (std::ranges::find(kElements, data.dtype) == kElements.end()) fail(tensor, fmt::format("data: {} is no MX element", data.type_name()));
+  if (scales.dtype != DType::f8_e8m0)
+    fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));
+  if (std::ranges::find(kElements, data.dtype) == kElements.end())
+    fail(tensor, fmt::format("data: {} is no MX element", data.type_name()));
   if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
   require_size(tensor, scales, tensor.elements() / tensor.layout.mx()->block_size);
 }
 
-bool spells_mx_scheme(std::string_view attribute) { return attribute == "axis" || attribute == "block_size" || attribute == "scale_form"; }
+bool spells_mx_scheme(std::string_view attribute) {
+  return attribute == "axis" || attribute == "block_size" || attribute == "scale_form";
+}
 
 }  // namespace poise

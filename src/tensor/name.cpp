@@ -6,7 +6,8 @@
 namespace poise {
 namespace {
 
-// The texts that take no memory of their own, each with a zero byte after it: none, and the roles of the layouts that Poise interprets.
+// The texts that take no memory of their own, each with a zero byte after it: none, and the roles of the layouts that
+// Poise interprets.
 constexpr char kTexts[] = "\0data\0values\0indices\0indptr\0coords\0packed_weight\0scales\0zeros";
 constexpr std::string_view kShared(kTexts, sizeof kTexts);
 constexpr std::size_t kLongestShared = std::string_view("packed_weight").size();

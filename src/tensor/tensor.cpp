@@ -64,11 +64,13 @@ Layout layout_from_name(std::string_view name) {
 
 TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
   const Layout kind = layout_from_name(name);
-  const bool types_known = std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+  const bool types_known =
+      std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
   if (kind == Layout::quantized_group) {
     const Value* packing = tensor.attributes.find("packing");
     const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
-    return types_known ? read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1) : std::shared_ptr<const GroupScheme>();
+    return types_known ? read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1)
+                       : std::shared_ptr<const GroupScheme>();
   }
   if (kind != Layout::other) return kind;
   if (name == kMxLayout && types_known) return read_mx_scheme(tensor);
@@ -90,7 +92,9 @@ const Part& Tensor::require(std::string_view role) const {
 
 std::uint64_t Tensor::elements() const {
   const auto count = element_count(shape);
-  if (!count) throw Error(ErrorKind::internal, fmt::format("tensor {}: the elements of shape {} overflow", name, to_string(shape)));
+  if (!count)
+    throw Error(ErrorKind::internal,
+                fmt::format("tensor {}: the elements of shape {} overflow", name, to_string(shape)));
   return *count;
 }
 

@@ -1,6 +1,6 @@
-// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines spaces. Every
-// white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is no token becomes
-// the unknown token. Decoding puts the tokens' texts together.
+// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines
+// spaces. Every white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is
+// no token becomes the unknown token. Decoding puts the tokens' texts together.
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/merge.hpp"
-#include "tokenizer/surface.hpp"
+#include "tokenizer/token_display.hpp"
 #include "tokenizer/token_index.hpp"
 
 namespace poise {
@@ -25,24 +25,25 @@ char normalize(char byte) {
 // The texts of the tokens; control tokens are invisible.
 class BytePairDecoder final : public TextDecoder {
  public:
-  BytePairDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces, SpecialTokens special)
-      : vocabulary_(vocabulary), surfaces_(surfaces), special_(special) {}
+  BytePairDecoder(const Vocabulary& vocabulary, const std::vector<TokenDisplay>& displays, SpecialTokens special)
+      : vocabulary_(vocabulary), displays_(displays), special_(special) {}
 
   void add(TokenId token, std::string& text) override {
     const auto id = static_cast<std::size_t>(token);
-    if (surfaces_[id] != Surface::invisible || special_ == SpecialTokens::shown) text += vocabulary_.text(id);
+    if (displays_[id] != TokenDisplay::invisible || special_ == SpecialTokens::shown) text += vocabulary_.text(id);
   }
   void finish(std::string&) override {}
 
  private:
   const Vocabulary& vocabulary_;
-  const std::vector<Surface>& surfaces_;
+  const std::vector<TokenDisplay>& displays_;
   SpecialTokens special_;
 };
 
 class BytePair final : public PlainScheme {
  public:
-  explicit BytePair(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)), ids_(vocabulary, {}) {
+  explicit BytePair(const Vocabulary& vocabulary)
+      : PlainScheme(vocabulary), displays_(token_displays(vocabulary)), ids_(vocabulary, {}) {
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }
@@ -54,7 +55,8 @@ class BytePair final : public PlainScheme {
     std::vector<TokenId> tokens;
     std::vector<Symbol> word;
     const auto end_word = [&] {
-      for (const std::string_view piece : merge_symbols(std::move(word), [this](auto left, auto right) { return priority(left, right); })) {
+      for (const std::string_view piece :
+           merge_symbols(std::move(word), [this](auto left, auto right) { return priority(left, right); })) {
         tokens.push_back(find(piece));
       }
       word.clear();
@@ -72,7 +74,9 @@ class BytePair final : public PlainScheme {
     return tokens;
   }
 
-  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override { return std::make_unique<BytePairDecoder>(vocabulary_, surfaces_, special); }
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override {
+    return std::make_unique<BytePairDecoder>(vocabulary_, displays_, special);
+  }
 
  private:
   using Pair = std::pair<std::string_view, std::string_view>;
@@ -91,17 +95,20 @@ class BytePair final : public PlainScheme {
 
   TokenId find(std::string_view piece) const {
     const TokenId id = ids_.find(piece).value_or(vocabulary_.unk_id);
-    if (id < 0) throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece));
+    if (id < 0)
+      throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece));
     return id;
   }
 
-  std::vector<Surface> surfaces_;
+  std::vector<TokenDisplay> displays_;
   TokenIndex ids_;
   std::unordered_map<Pair, double, Hash> ranks_;
 };
 
 }  // namespace
 
-std::unique_ptr<const TokenScheme> make_byte_pair(const Vocabulary& vocabulary) { return std::make_unique<BytePair>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_byte_pair(const Vocabulary& vocabulary) {
+  return std::make_unique<BytePair>(vocabulary);
+}
 
 }  // namespace poise

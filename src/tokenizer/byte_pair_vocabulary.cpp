@@ -26,7 +26,8 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    if (source.size() > kMaxFileBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }
 
@@ -46,7 +47,9 @@ class Lines {
     return false;
   }
 
-  [[noreturn]] void fail(std::string_view problem) const { throw Error(ErrorKind::invalid_file, fmt::format("line {}: {}", number_, problem), name_, begin_); }
+  [[noreturn]] void fail(std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("line {}: {}", number_, problem), name_, begin_);
+  }
 
  private:
   std::string name_;
@@ -66,7 +69,8 @@ struct Entry {
 Entry parse_entry(std::string_view line) {
   std::size_t digits = line.size();
   while (digits > 0 && line[digits - 1] >= '0' && line[digits - 1] <= '9') --digits;
-  if (digits < line.size() && digits > 2 && line[digits - 1] == '-' && is_blank(line[digits - 2])) return {line.substr(0, digits - 2), std::nullopt, true};
+  if (digits < line.size() && digits > 2 && line[digits - 1] == '-' && is_blank(line[digits - 2]))
+    return {line.substr(0, digits - 2), std::nullopt, true};
   if (digits == line.size() || digits < 2 || !is_blank(line[digits - 1])) return {line, std::nullopt};
   std::uint64_t id = 0;
   const auto [stop, error] = std::from_chars(line.data() + digits, line.data() + line.size(), id);
@@ -76,7 +80,8 @@ Entry parse_entry(std::string_view line) {
 
 class VocabularyReader {
  public:
-  explicit VocabularyReader(const Source& source) : lines_(source), most_ids_(kSpecial.size() + kIdsPerLine * lines_.count()) {
+  explicit VocabularyReader(const Source& source)
+      : lines_(source), most_ids_(kSpecial.size() + kIdsPerLine * lines_.count()) {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
@@ -89,8 +94,10 @@ class VocabularyReader {
       if (negative) lines_.fail(fmt::format("the id of \"{}\" is below 0", token));
       if (is_special(token, id)) continue;
       const std::uint64_t where = id.value_or(next);
-      if (where >= most_ids_) lines_.fail(fmt::format("the id of \"{}\" is far larger than the number of tokens", token));
-      if (where >= kMaxTokens) lines_.fail(fmt::format("the id of \"{}\" is {}, at most {} tokens are allowed", token, where, kMaxTokens));
+      if (where >= most_ids_)
+        lines_.fail(fmt::format("the id of \"{}\" is far larger than the number of tokens", token));
+      if (where >= kMaxTokens)
+        lines_.fail(fmt::format("the id of \"{}\" is {}, at most {} tokens are allowed", token, where, kMaxTokens));
       place(token, where);
       next = where + 1;
     }
@@ -102,13 +109,15 @@ class VocabularyReader {
     const auto special = std::ranges::find(kSpecial, token);
     if (special == kSpecial.end()) return false;
     const auto expected = static_cast<std::uint64_t>(special - kSpecial.begin());
-    if (id.value_or(expected) != expected) lines_.fail(fmt::format("the id of {} is {}, found {}", token, expected, *id));
+    if (id.value_or(expected) != expected)
+      lines_.fail(fmt::format("the id of {} is {}, found {}", token, expected, *id));
     return true;
   }
 
   void place(std::string_view token, std::uint64_t id) {
     const auto text_at = [this](std::uint32_t at) { return tokens_[at]; };
-    if (const auto twin = ids_.insert(token, static_cast<std::uint32_t>(id), text_at)) lines_.fail(fmt::format("\"{}\" has the id {} already", token, *twin));
+    if (const auto first = ids_.insert(token, static_cast<std::uint32_t>(id), text_at))
+      lines_.fail(fmt::format("\"{}\" has the id {} already", token, *first));
     if (tokens_.size() <= id) tokens_.resize(static_cast<std::size_t>(id) + 1);
     std::string_view& at = tokens_[static_cast<std::size_t>(id)];
     if (!at.empty()) lines_.fail(fmt::format("the id {} of \"{}\" belongs to \"{}\"", id, token, at));
@@ -132,7 +141,8 @@ MergeList read_merges(const Source& source) {
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string_view left = line.substr(0, space);
     const std::string_view right = space == line.size() ? std::string_view() : line.substr(space + 1);
-    if (left.empty() || right.empty() || right.find(' ') != std::string_view::npos) lines.fail("expected two tokens with one space between them");
+    if (left.empty() || right.empty() || right.find(' ') != std::string_view::npos)
+      lines.fail("expected two tokens with one space between them");
     merges.emplace_back(left, right);
   }
   return merges;

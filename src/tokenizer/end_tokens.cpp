@@ -58,7 +58,8 @@ std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tok
   ids.add(&first);
   ids.add(model.config_json.find("eos_token_id"));
   const Value* nested = model.config_json.find("text_config");  // of multimodal directories
-  if (const auto* text = nested == nullptr ? nullptr : nested->get_if<Attributes>()) ids.add(text->find("eos_token_id"));
+  if (const auto* text = nested == nullptr ? nullptr : nested->get_if<Attributes>())
+    ids.add(text->find("eos_token_id"));
   const Attributes generation = generation_config(model);
   ids.add(generation.find("eos_token_id"));
   ids.add(model.attributes.find("tokenizer.ggml.eot_token_id"));

@@ -11,8 +11,8 @@ namespace poise {
 // The attribute that has a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
-// `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and the ends of a turn and of a message of
-// GGUF: each once, those below `tokens`.
+// `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and
+// the ends of a turn and of a message of GGUF: each once, those below `tokens`.
 std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
 // generation_config.json, where the model has one as a map, or as its text; else empty.

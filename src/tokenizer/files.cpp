@@ -31,7 +31,8 @@ constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 // Some files of one directory.
 class Files {
  public:
-  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens) : directory_(std::move(directory)), open_(open), rows_(rows) {}
+  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
+      : directory_(std::move(directory)), open_(open), rows_(rows) {}
 
   bool has(std::string_view name) const {
     std::error_code ignored;
@@ -42,7 +43,8 @@ class Files {
   std::string text(std::string_view name) const {
     const SourcePtr source = open(name);
     if (source->size() > kMaxConfigBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
+                  source->name());
     return read_text(*source, source->size());
   }
 
@@ -73,7 +75,8 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// What is beside the tokens: tokenizer_config.json, newer models' chat_template.jinja, and chat_template.json of models that see, too.
+// What is beside the tokens: tokenizer_config.json, newer models' chat_template.jinja, and chat_template.json of models
+// that see, too.
 void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config) {
   take_tokenizer_config(vocabulary, config);
   if (files.has("chat_template.jinja")) {
@@ -102,7 +105,8 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
   take_config(vocabulary, files, config.object);
   if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
-  set_special_around(vocabulary, flag(config.object, "add_bos_token", true), flag(config.object, "add_eos_token", false));
+  set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
+                     flag(config.object, "add_eos_token", false));
   return vocabulary;
 }
 
@@ -131,7 +135,9 @@ const TokenizerClass& class_of(const JsonFile& config) {
   if (name == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer_class: expected text", config.path);
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;
-  throw Error(ErrorKind::unsupported, fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name), config.path);
+  throw Error(ErrorKind::unsupported,
+              fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name),
+              config.path);
 }
 
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
@@ -139,10 +145,11 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile config = files.object(kConfig);
   const JsonFile special_map = files.object(kSpecialMap);
   const TokenizerClass& row = class_of(config);
-  Gpt2Options options{.add_prefix_space = flag(config.object, "add_prefix_space", false),
-                      .normalizer = row.normalizer,
-                      .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
-                      .special = special_texts(config, special_map)};
+  Gpt2Options options{
+      .add_prefix_space = flag(config.object, "add_prefix_space", false),
+      .normalizer = row.normalizer,
+      .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
+      .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.listed(config, options.special, 0);
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
@@ -172,7 +179,8 @@ std::vector<std::string> tokenizer_file_names() {
   return names;
 }
 
-std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open, std::uint64_t rows) {
+std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open,
+                                                        std::uint64_t rows) {
   Files files(directory, open, rows);
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return files.has(of.name); });
   if (row == kRows.end()) return std::nullopt;

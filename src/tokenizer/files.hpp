@@ -1,4 +1,5 @@
-// Tokenizer files of a directory, by their names: a row for each kind in files.cpp. Where there are several, the first row's count.
+// Tokenizer files of a directory, by their names: a row for each kind in files.cpp. Where there are several, the first
+// row's count.
 #pragma once
 
 #include <filesystem>
@@ -21,11 +22,13 @@ std::vector<std::string> tokenizer_file_names();
 
 struct DirectoryVocabulary {
   Vocabulary vocabulary;
-  std::vector<std::string> left_out = {};  // texts of tokens that files beside the vocabulary list and the model has no rows for
+  std::vector<std::string> left_out =
+      {};  // texts of tokens that files beside the vocabulary list and the model has no rows for
 };
 
-// Nothing where the directory has none of them. `rows`: how many tokens the model has; tokens listed beside the vocabulary from that id on are left out.
-// Throws what opening and reading the files throws.
-std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open, std::uint64_t rows);
+// Nothing where the directory has none of them. `rows`: how many tokens the model has; tokens listed beside the
+// vocabulary from that id on are left out. Throws what opening and reading the files throws.
+std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open,
+                                                        std::uint64_t rows);
 
 }  // namespace poise

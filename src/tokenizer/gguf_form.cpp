@@ -23,8 +23,10 @@ std::string form_bpe(Forming& of) {
   of.take_tokens();
   of.name_unused_tokens();
   const std::vector<Fields> cuts = gguf_forms::steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
-  const bool byte_level = std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
-  if (std::string why_not = byte_level ? form_gpt2(of, model, cuts) : form_llama(of, model, cuts); !why_not.empty()) return why_not;
+  const bool byte_level =
+      std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
+  if (std::string why_not = byte_level ? form_gpt2(of, model, cuts) : form_llama(of, model, cuts); !why_not.empty())
+    return why_not;
   of.take_special_tokens();
   of.check_added_tokens();
   return {};
@@ -46,10 +48,13 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
 std::string formed(Forming& of) {
   const auto model = of.pipeline.map("model");
   const std::string type = model ? model->text("type", "") : "";
-  const auto* const algorithm =
-      std::ranges::find_if(kAlgorithms, [&](const Algorithm& one) { return one.kind == of.vocabulary.kind && (one.model.empty() || one.model == type); });
+  const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& one) {
+    return one.kind == of.vocabulary.kind && (one.model.empty() || one.model == type);
+  });
   if (algorithm != kAlgorithms.end()) return algorithm->form(of);
-  return of.vocabulary.kind == VocabularyKind::pipeline ? fmt::format("of the model {}", type.empty() ? "that is missing" : type) : "of this kind";
+  return of.vocabulary.kind == VocabularyKind::pipeline
+             ? fmt::format("of the model {}", type.empty() ? "that is missing" : type)
+             : "of this kind";
 }
 
 }  // namespace

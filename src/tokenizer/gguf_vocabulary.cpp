@@ -23,12 +23,16 @@ constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
 // What the parts of a pipeline are, as tokenizer.json spells them.
-Attributes split(std::string_view regex) { return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}}; }
+Attributes split(std::string_view regex) {
+  return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
 Attributes replace(std::string_view pattern, std::string_view content) {
   return {{"type", "Replace"}, {"pattern", Attributes{{"String", pattern}}}, {"content", content}};
 }
 Attributes sequence(const char* key, Value::Array parts) { return {{"type", "Sequence"}, {key, std::move(parts)}}; }
-Attributes byte_level() { return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}}; }
+Attributes byte_level() {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+}
 
 // Text of tokens with U+2581 for spaces and <0x00> for bytes; `prefix`: encoding puts a space in front.
 Attributes spaced_decoder(bool prefix) {
@@ -57,9 +61,11 @@ class Maker {
     steps.emplace_back(replace(" ", kSpace));
     normalizer_ = sequence("normalizers", std::move(steps));
     model_ = {{"type", "BPE"}, {"byte_fallback", true}, {"fuse_unk", true}, {"merge_by_score", true}};
-    if (const auto unknown = gguf_.unknown_token_id) model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
+    if (const auto unknown = gguf_.unknown_token_id)
+      model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
     decoder_ = spaced_decoder(prefix);
-    around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt, gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
+    around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
+           gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
   }
 
   void gpt2() { bpe(gguf_.pre); }
@@ -75,7 +81,8 @@ class Maker {
     // GGUF marks the tokens that begin a word, tokenizer.json those that do not.
     for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
       std::string& token = gguf_.tokens[id];
-      const bool control = id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
+      const bool control =
+          id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
       if (token.starts_with(kSpace)) {
         token.erase(0, kSpace.size());
       } else if (!control && (!token.starts_with('[') || !token.ends_with(']'))) {
@@ -83,17 +90,23 @@ class Maker {
       }
     }
     const auto unknown = static_cast<std::size_t>(gguf_.unknown_token_id.value_or(kBertUnknown));
-    if (unknown >= gguf_.tokens.size()) refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
-    model_ = {{"type", "WordPiece"}, {"unk_token", gguf_.tokens[unknown]}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}};
+    if (unknown >= gguf_.tokens.size())
+      refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
+    model_ = {{"type", "WordPiece"},
+              {"unk_token", gguf_.tokens[unknown]},
+              {"continuing_subword_prefix", "##"},
+              {"max_input_chars_per_word", 100}};
     decoder_ = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
-    around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)), gguf_.seperator_token_id.value_or(kBertSep));
+    around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)),
+           gguf_.seperator_token_id.value_or(kBertSep));
   }
 
   // SentencePiece's own.
   void t5() {
     kind_ = VocabularyKind::sentencepiece_unigram;
     if (!gguf_.eos_token_id && kT5Eos < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.eos_token_id = kT5Eos;
-    if (!gguf_.unknown_token_id && kT5Unknown < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.unknown_token_id = kT5Unknown;
+    if (!gguf_.unknown_token_id && kT5Unknown < static_cast<std::int64_t>(gguf_.tokens.size()))
+      gguf_.unknown_token_id = kT5Unknown;
   }
 
  private:
@@ -116,18 +129,23 @@ class Maker {
       decoder_ = spaced_decoder(false);
     }
     pre_tokenizer_ = sequence("pretokenizers", std::move(steps));
-    model_ = {{"type", "BPE"}, {"byte_fallback", !row->byte_level}, {"ignore_merges", row->ignore_merges}, {"skip_unknown_merges", true}};
+    model_ = {{"type", "BPE"},
+              {"byte_fallback", !row->byte_level},
+              {"ignore_merges", row->ignore_merges},
+              {"skip_unknown_merges", true}};
     around(row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos) ? gguf_.bos_token_id : std::nullopt,
            gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
     read_merges();
   }
 
   void read_merges() {
-    if (gguf_.merges.size() > kMaxMerges) refuse(ErrorKind::invalid_file, fmt::format("merges: more than {}", kMaxMerges));
+    if (gguf_.merges.size() > kMaxMerges)
+      refuse(ErrorKind::invalid_file, fmt::format("merges: more than {}", kMaxMerges));
     merges_.reserve(gguf_.merges.size(), 0);
     for (const std::string_view merge : gguf_.merges) {
       const std::size_t space = merge.find(' ', 1);
-      if (space == std::string_view::npos) refuse(ErrorKind::invalid_file, fmt::format("merges: \"{}\" has no space", merge));
+      if (space == std::string_view::npos)
+        refuse(ErrorKind::invalid_file, fmt::format("merges: \"{}\" has no space", merge));
       merges_.emplace_back(merge.substr(0, space), merge.substr(space + 1));
     }
   }
@@ -140,18 +158,21 @@ class Maker {
       require_id("a special token", id);
       const std::string& text = gguf_.tokens[static_cast<std::size_t>(id)];
       single.emplace_back(Attributes{{"SpecialToken", Attributes{{"id", text}, {"type_id", 0}}}});
-      special.set(text, Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
+      special.set(text,
+                  Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
     };
     if (before) add(*before);
     single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});
     if (after) add(*after);
     if (single.size() == 1) return;
-    post_processor_ = {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
+    post_processor_ = {
+        {"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
   }
 
   void require_id(std::string_view what, std::int32_t id) const {
     if (id >= 0 && static_cast<std::size_t>(id) < gguf_.tokens.size()) return;
-    refuse(ErrorKind::invalid_file, fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
+    refuse(ErrorKind::invalid_file,
+           fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
   void check() const {
@@ -160,7 +181,8 @@ class Maker {
       refuse(ErrorKind::invalid_file, fmt::format("scores: {} of them for {} tokens", gguf_.scores.size(), size));
     }
     if (!gguf_.token_type.empty() && gguf_.token_type.size() != size) {
-      refuse(ErrorKind::invalid_file, fmt::format("token_type: {} of them for {} tokens", gguf_.token_type.size(), size));
+      refuse(ErrorKind::invalid_file,
+             fmt::format("token_type: {} of them for {} tokens", gguf_.token_type.size(), size));
     }
     for (const auto& id : {gguf_.bos_token_id, gguf_.eos_token_id, gguf_.unknown_token_id, gguf_.padding_token_id}) {
       if (id) require_id("a special token", *id);
@@ -183,13 +205,17 @@ struct Algorithm {
   std::string_view name;
   void (Maker::*describe)();
 };
-constexpr std::array kAlgorithms =
-    std::to_array<Algorithm>({{"llama", &Maker::llama}, {"gpt2", &Maker::gpt2}, {"bert", &Maker::bert}, {"t5", &Maker::t5}, {"gemma4", &Maker::gemma4}});
+constexpr std::array kAlgorithms = std::to_array<Algorithm>({{"llama", &Maker::llama},
+                                                             {"gpt2", &Maker::gpt2},
+                                                             {"bert", &Maker::bert},
+                                                             {"t5", &Maker::t5},
+                                                             {"gemma4", &Maker::gemma4}});
 
 Vocabulary Maker::make() {
   check();
   const auto* algorithm = std::ranges::find(kAlgorithms, gguf_.model, &Algorithm::name);
-  if (algorithm == kAlgorithms.end()) refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
+  if (algorithm == kAlgorithms.end())
+    refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
   (this->*algorithm->describe)();
   Vocabulary vocabulary;
   vocabulary.kind = kind_;
@@ -202,7 +228,8 @@ Vocabulary Maker::make() {
   vocabulary.chat_template = std::move(gguf_.chat_template);
   vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
-    const auto numbered = gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
+    const auto numbered =
+        gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
     const TokenType type = numbered.value_or(TokenType::normal);
     vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id],
                    kind_ == VocabularyKind::pipeline ? type : special_type(type, vocabulary, id));
@@ -213,8 +240,12 @@ Vocabulary Maker::make() {
     return finish_sentencepiece(std::move(vocabulary));
   }
   const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
-  vocabulary.pipeline = {{"added_tokens", std::move(added)},        {"normalizer", part(normalizer_)}, {"pre_tokenizer", part(pre_tokenizer_)},
-                         {"post_processor", part(post_processor_)}, {"decoder", part(decoder_)},       {"model", std::move(model_)}};
+  vocabulary.pipeline = {{"added_tokens", std::move(added)},
+                         {"normalizer", part(normalizer_)},
+                         {"pre_tokenizer", part(pre_tokenizer_)},
+                         {"post_processor", part(post_processor_)},
+                         {"decoder", part(decoder_)},
+                         {"model", std::move(model_)}};
   return vocabulary;
 }
 
@@ -234,7 +265,9 @@ bool is_phi3(std::string name) {
 
 }  // namespace
 
-bool gguf_finds(std::optional<TokenType> type) { return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte; }
+bool gguf_finds(std::optional<TokenType> type) {
+  return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte;
+}
 
 bool gguf_takes_space(std::string_view text, const std::string& general_name) {
   return is_phi3(general_name) && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
@@ -265,7 +298,9 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   if (!has_gguf_tokenizer(attributes)) return std::nullopt;
   GgufTokenizer gguf;
   const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };
-  const auto wrong = [](std::string_view name) { refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name)); };
+  const auto wrong = [](std::string_view name) {
+    refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name));
+  };
   const auto list = [&](std::string_view name, auto&& take) {
     const Value* value = find(name);
     if (value == nullptr) return;
@@ -322,7 +357,8 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
     const auto* byte = item.get_if<std::uint64_t>();
     const auto* negative = item.get_if<std::int64_t>();
     if (byte == nullptr && negative == nullptr) return false;
-    gguf.precompiled_charsmap += static_cast<char>(byte != nullptr ? static_cast<std::int64_t>(*byte & 0xFF) : *negative);
+    gguf.precompiled_charsmap +=
+        static_cast<char>(byte != nullptr ? static_cast<std::int64_t>(*byte & 0xFF) : *negative);
     return true;
   });
   gguf.bos_token_id = id("bos_token_id");

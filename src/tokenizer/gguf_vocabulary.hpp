@@ -1,6 +1,7 @@
 // What a GGUF file says of its tokenizer, as a Vocabulary: the same pipeline that a tokenizer.json would have.
 //
-// GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, how text is cut first (tokenizer.ggml.pre); what the names mean is in tables.
+// GGUF names an algorithm (tokenizer.ggml.model) and, for BPE, how text is cut first (tokenizer.ggml.pre); what the
+// names mean is in tables.
 #pragma once
 
 #include <cstdint>
@@ -37,28 +38,31 @@ struct GgufTokenizer {
   Value chat_template = {};
 };
 
-// The facts in a model's attributes, where a GGUF file's metadata are that makes no vocabulary of its own. Nothing where there are none. Throws
-// invalid_file for one of the wrong type.
+// The facts in a model's attributes, where a GGUF file's metadata are that makes no vocabulary of its own. Nothing
+// where there are none. Throws invalid_file for one of the wrong type.
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
 // Is it an attribute that gguf_tokenizer() reads, or the longest sequence, which files of Poise have beside these?
 bool is_gguf_tokenizer_key(std::string_view key);
 
-// Does llama.cpp find the texts of such tokens in a prompt, wherever they are? Of control, user-defined and unknown ones. Nothing: no type, as normal.
+// Does llama.cpp find the texts of such tokens in a prompt, wherever they are? Of control, user-defined and unknown
+// ones. Nothing: no type, as normal.
 bool gguf_finds(std::optional<TokenType> type);
 
-// Does such a token take the white space to its right? GGUF does not say it; `general_name` does: Phi-3's take it, but for a few.
+// Does such a token take the white space to its right? GGUF does not say it; `general_name` does: Phi-3's take it, but
+// for a few.
 bool gguf_takes_space(std::string_view text, const std::string& general_name);
 
-// The tokens of a vocabulary that gguf_finds() is true of, as tokenizer.json lists "added_tokens". `general_name`: see above.
+// The tokens of a vocabulary that gguf_finds() is true of, as tokenizer.json lists "added_tokens". `general_name`: see
+// above.
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
 // The vocabulary of a model: its own, or what its attributes describe. Nothing where it has none.
 std::optional<Vocabulary> vocabulary_of(const Model& model);
 
-// Throws unsupported for an algorithm or a way to cut that is not known, naming it; invalid_file for lists of different lengths, an id that
-// the vocabulary does not have, and merges that are no two tokens.
+// Throws unsupported for an algorithm or a way to cut that is not known, naming it; invalid_file for lists of different
+// lengths, an id that the vocabulary does not have, and merges that are no two tokens.
 Vocabulary vocabulary_of(GgufTokenizer gguf);
 
 }  // namespace poise

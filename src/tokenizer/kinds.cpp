@@ -21,7 +21,8 @@ constexpr std::array kKinds = std::to_array<TokenKind>({
 
 const TokenKind& token_kind(VocabularyKind kind) {
   const auto* row = std::ranges::find(kKinds, kind, &TokenKind::kind);
-  if (row == kKinds.end()) throw Error(ErrorKind::internal, fmt::format("vocabulary kind {} has no row", static_cast<int>(kind)));
+  if (row == kKinds.end())
+    throw Error(ErrorKind::internal, fmt::format("vocabulary kind {} has no row", static_cast<int>(kind)));
   return *row;
 }
 
@@ -33,8 +34,11 @@ const TokenKind* find_token_kind(std::string_view name) {
 void require_identity(const Vocabulary& vocabulary) {
   const std::string& normalizer = vocabulary.normalizer;
   if (normalizer.empty() || normalizer == "identity") return;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("text cannot be tokenized: the vocabulary's normalizer is \"{}\", and the vocabulary does not hold its rules", normalizer));
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format(
+          "text cannot be tokenized: the vocabulary's normalizer is \"{}\", and the vocabulary does not hold its rules",
+          normalizer));
 }
 
 }  // namespace poise

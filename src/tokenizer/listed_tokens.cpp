@@ -17,8 +17,9 @@
 namespace poise {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames = {"bos_token", "eos_token", "unk_token",  "sep_token",
-                                                    "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
+constexpr std::array<std::string_view, 8> kNames = {
+    "bos_token", "eos_token", "unk_token",  "sep_token",
+    "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
 
 // "<s>", or {"content": "<s>", ...}
 const std::string* text_of(const Value& value) {
@@ -28,10 +29,13 @@ const std::string* text_of(const Value& value) {
   return content == nullptr ? nullptr : content->get_if<std::string>();
 }
 
-[[noreturn]] void fail(const JsonFile& file, const std::string& problem) { throw Error(ErrorKind::invalid_file, problem, file.path); }
+[[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
+  throw Error(ErrorKind::invalid_file, problem, file.path);
+}
 
 void check_id(const JsonFile& file, std::string_view what, std::uint64_t id) {
-  if (id >= kMaxTokens) fail(file, fmt::format("{}: the id is {}, at most {} tokens are allowed", what, id, kMaxTokens));
+  if (id >= kMaxTokens)
+    fail(file, fmt::format("{}: the id is {}, at most {} tokens are allowed", what, id, kMaxTokens));
 }
 
 using ById = std::map<std::uint64_t, Attributes>;
@@ -51,7 +55,8 @@ void add_decoder(const JsonFile& config, ById& tokens) {
     check_id(config, what, id);
     const auto* fields = token.get_if<Attributes>();
     const Value* content = fields == nullptr ? nullptr : fields->find("content");
-    if (content == nullptr || content->get_if<std::string>() == nullptr) fail(config, what + ": expected an object with \"content\"");
+    if (content == nullptr || content->get_if<std::string>() == nullptr)
+      fail(config, what + ": expected an object with \"content\"");
     Attributes entry{{"id", id}};
     for (const auto& [name, field] : *fields) {
       if (name != "id") entry.set(name, field);
@@ -72,7 +77,8 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
     const bool is_special = std::ranges::find(special, text) != special.end();
     Attributes entry{{"id", *id},       {"content", text},     {"single_word", false}, {"lstrip", false},
                      {"rstrip", false}, {"normalized", false}, {"special", is_special}};
-    if (!older.emplace(*id, std::move(entry)).second) fail(added, fmt::format("\"{}\": another token has the id {}", text, *id));
+    if (!older.emplace(*id, std::move(entry)).second)
+      fail(added, fmt::format("\"{}\": another token has the id {}", text, *id));
     if (known.contains(text)) older.erase(*id);
   }
   tokens.merge(older);
@@ -80,9 +86,11 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
 
 constexpr float kScore = -1000;  // as llama.cpp's converter has it
 
-// The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token of another text is none.
+// The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token
+// of another text is none.
 TokenType listed_type(const Value& token, TokenType before) {
-  const bool replaced = before == TokenType::normal || before == TokenType::unused || before == TokenType::user_defined || before == TokenType::byte;
+  const bool replaced = before == TokenType::normal || before == TokenType::unused ||
+                        before == TokenType::user_defined || before == TokenType::byte;
   if (!replaced) return before;
   const Value* special = token.get_if<Attributes>()->find("special");
   return special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined;
@@ -114,7 +122,8 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
   std::vector<std::string> texts;
   const auto add = [&](const Value& value) {
-    if (const std::string* text = text_of(value); text != nullptr && std::ranges::find(texts, *text) == texts.end()) texts.push_back(*text);
+    if (const std::string* text = text_of(value); text != nullptr && std::ranges::find(texts, *text) == texts.end())
+      texts.push_back(*text);
   };
   for (const JsonFile* file : {&special_map, &config}) {
     for (const auto& [key, value] : file->object) {
@@ -143,7 +152,10 @@ void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::s
   if (listed.empty()) return;
   const std::uint64_t last = listed_id(listed.back());
   if (!is_dense(last + 1, vocabulary.size() + listed.size())) {
-    throw Error(ErrorKind::invalid_file, fmt::format("\"{}\": the id {} is far larger than the number of tokens", listed_text(listed.back()), last), path);
+    throw Error(
+        ErrorKind::invalid_file,
+        fmt::format("\"{}\": the id {} is far larger than the number of tokens", listed_text(listed.back()), last),
+        path);
   }
   std::map<std::uint64_t, const Value*> others;  // tokens that get another text
   for (const Value& token : listed) {

@@ -16,8 +16,8 @@ struct Symbol {
 };
 
 // Merges `symbols`, which follow each other in one text, and returns those that are left. `priority(left, right)` is a
-// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. O(n log n) calls
-// at most.
+// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. O(n log n)
+// calls at most.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;
@@ -27,7 +27,9 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     std::size_t right;
     std::size_t bytes;  // of both: tells whether one of them has merged since
 
-    bool operator<(const Pair& other) const { return priority < other.priority || (priority == other.priority && left > other.left); }
+    bool operator<(const Pair& other) const {
+      return priority < other.priority || (priority == other.priority && left > other.left);
+    }
   };
   std::vector<std::size_t> next(symbols.size());
   std::vector<std::size_t> previous(symbols.size());

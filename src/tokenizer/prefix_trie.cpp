@@ -23,7 +23,9 @@ void PrefixTrie::grow() {
 
 PrefixTrie::Node PrefixTrie::child(Node node, char byte) {
   if (const Node found = step(node, byte); found != kNone) return found;
-  if (values_.size() > kNodeMask) throw Error(ErrorKind::unsupported, "the texts of the vocabulary have more than 16 million bytes to tell them apart");
+  if (values_.size() > kNodeMask)
+    throw Error(ErrorKind::unsupported,
+                "the texts of the vocabulary have more than 16 million bytes to tell them apart");
   const auto fresh = static_cast<Node>(values_.size());
   values_.push_back(-1);
   if (node == kRoot) return first_[static_cast<unsigned char>(byte)] = fresh;
@@ -36,7 +38,9 @@ PrefixTrie::Node PrefixTrie::child(Node node, char byte) {
 }
 
 void PrefixTrie::add(std::string_view text, std::int32_t value) {
-  if (text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: token {} has {} bytes, more than {}", value, text.size(), kLongest));
+  if (text.size() > kLongest)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tokenizer: token {} has {} bytes, more than {}", value, text.size(), kLongest));
   Node node = kRoot;
   for (const char byte : text) node = child(node, byte);
   if (values_[node] < 0) values_[node] = value;

@@ -21,8 +21,8 @@ class PrefixTrie {
 
   static constexpr std::size_t kLongest = 1024;  // bytes of a text: looking for texts takes no more steps at any place
 
-  // Of equal texts the first counts. Throws unsupported for a text that is longer, and beyond 16 million bytes that no two texts share. Requires:
-  // value >= 0.
+  // Of equal texts the first counts. Throws unsupported for a text that is longer, and beyond 16 million bytes that no
+  // two texts share. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
   // The node below by one byte, or kNone.
@@ -73,7 +73,9 @@ class PrefixTrie {
   static constexpr unsigned kNodeBits = 24;
   static constexpr std::uint64_t kNodeMask = (1U << kNodeBits) - 1;
 
-  static std::uint64_t key_of(Node node, char byte) { return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte); }
+  static std::uint64_t key_of(Node node, char byte) {
+    return std::uint64_t{node} << 8 | static_cast<unsigned char>(byte);
+  }
   std::size_t hash(std::uint64_t key) const {
     key = (key ^ seed_) * 0x9E3779B97F4A7C15U;
     return static_cast<std::size_t>(key ^ key >> 29);

@@ -1,4 +1,5 @@
-// TokenScheme: how one kind of vocabulary makes token ids of text and text of token ids; one implementation a kind (kinds.cpp).
+// TokenScheme: how one kind of vocabulary makes token ids of text and text of token ids; one implementation a kind
+// (kinds.cpp).
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class TextDecoder {
  public:
   virtual ~TextDecoder() = default;
 
-  // Appends what the token adds to the text, but for bytes that do not make up a character yet. Requires: the vocabulary has the token.
+  // Appends what the token adds to the text, but for bytes that do not make up a character yet. Requires: the
+  // vocabulary has the token.
   virtual void add(TokenId token, std::string& text) = 0;
   // Appends what was held back. The decoder then starts anew.
   virtual void finish(std::string& text) = 0;

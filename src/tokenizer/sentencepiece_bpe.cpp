@@ -4,7 +4,8 @@
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
 //   3. Split what ended as an unused token into the two it was last merged from, and so on down.
 //
-// A text is cut at seams (seams.hpp) first, where the vocabulary has no tokens that depend on more than the run.
+// A text is cut at boundaries (boundaries.hpp) first, where the vocabulary has no tokens that depend on more than the
+// run.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,19 +16,21 @@
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/merge.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/seams.hpp"
 #include "tokenizer/sentencepiece_encoder.hpp"
+#include "tokenizer/token_boundaries.hpp"
 
 namespace poise {
 namespace {
 
 class SentencePieceBpe final : public SentencePieceEncoder {
  public:
-  explicit SentencePieceBpe(const Vocabulary& vocabulary) : SentencePieceEncoder(vocabulary), seams_(Seams::Of::characters) {
+  explicit SentencePieceBpe(const Vocabulary& vocabulary)
+      : SentencePieceEncoder(vocabulary), boundaries_(TokenBoundaries::Of::characters) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       const auto token = static_cast<TokenId>(id);
-      if (is_piece(type(token))) seams_.add(vocabulary.text(id));
-      // How an unused token is split depends on where else it is in the text; one that is no UTF-8 may end inside a character.
+      if (is_piece(type(token))) boundaries_.add(vocabulary.text(id));
+      // How an unused token is split depends on where else it is in the text; one that is no UTF-8 may end inside a
+      // character.
       whole_ = whole_ || type(token) == TokenType::unused || (is_piece(type(token)) && !is_utf8(vocabulary.text(id)));
     }
   }
@@ -39,7 +42,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     std::optional<WordCache> cache;
     if (normalized.size() > kFew) cache.emplace();
     std::vector<TokenId> ids;
-    seams_.for_each(normalized, [&](std::string_view word) {
+    boundaries_.for_each(normalized, [&](std::string_view word) {
       const bool cached = cache && word.size() <= WordCache::kLongestWord;
       if (cached) {
         if (const auto known = cache->find(word); !known.empty()) {
@@ -100,7 +103,8 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     return symbols;
   }
 
-  void resegment(std::string_view piece, const std::unordered_map<std::string_view, std::size_t>& splits, Output& output) const {
+  void resegment(std::string_view piece, const std::unordered_map<std::string_view, std::size_t>& splits,
+                 Output& output) const {
     std::vector<std::string_view> stack = {piece};
     while (!stack.empty()) {
       const std::string_view top = stack.back();
@@ -117,12 +121,14 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     }
   }
 
-  Seams seams_;
+  TokenBoundaries boundaries_;
   bool whole_ = false;  // are texts encoded as a whole?
 };
 
 }  // namespace
 
-std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary) { return std::make_unique<SentencePieceBpe>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_sentencepiece_bpe(const Vocabulary& vocabulary) {
+  return std::make_unique<SentencePieceBpe>(vocabulary);
+}
 
 }  // namespace poise

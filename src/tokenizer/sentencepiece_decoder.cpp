@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kUnknownSurface = " \xe2\x81\x87 ";  // what SentencePiece prints for the unknown token
+constexpr std::string_view kUnknownText = " \xe2\x81\x87 ";  // what SentencePiece prints for the unknown token
 
 void append_with_spaces(std::string_view text, std::string& out) {
   for (std::size_t at = text.find(kSpaceSymbol); at != std::string_view::npos; at = text.find(kSpaceSymbol)) {
@@ -23,13 +23,13 @@ void append_with_spaces(std::string_view text, std::string& out) {
 
 class SentencePieceDecoder final : public TextDecoder {
  public:
-  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<Surface>& surfaces, SpecialTokens special)
-      : vocabulary_(vocabulary), surfaces_(surfaces), special_(special) {}
+  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<TokenDisplay>& displays, SpecialTokens special)
+      : vocabulary_(vocabulary), displays_(displays), special_(special) {}
 
   void add(TokenId token, std::string& text) override {
     const auto id = static_cast<std::size_t>(token);
-    const Surface surface = surfaces_[id];
-    if (surface == Surface::byte) {
+    const TokenDisplay display = displays_[id];
+    if (display == TokenDisplay::byte) {
       bytes_ += static_cast<char>(*byte_of_piece(vocabulary_.text(id)));
       append_bytes(false, text);
       return;
@@ -37,15 +37,17 @@ class SentencePieceDecoder final : public TextDecoder {
     append_bytes(true, text);
     if (space_taken_ || any_text_) at_start_ = false;
     space_taken_ = false;
-    if (surface == Surface::invisible) {
+    if (display == TokenDisplay::invisible) {
       if (special_ == SpecialTokens::shown) {
         text += vocabulary_.text(id);
-        any_text_ = any_text_ || !vocabulary_.pipeline.empty();  // where added tokens are found, each run between them begins with a space
+        any_text_ =
+            any_text_ ||
+            !vocabulary_.pipeline.empty();  // where added tokens are found, each run between them begins with a space
       }
       return;
     }
-    if (surface == Surface::unknown) {
-      text += kUnknownSurface;
+    if (display == TokenDisplay::unknown) {
+      text += kUnknownText;
       any_text_ = true;
       return;
     }
@@ -60,9 +62,11 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // The space in front, which encode() put there, is no part of the text. Where superfluous spaces are removed, none of those in front is.
+  // The space in front, which encode() put there, is no part of the text. Where superfluous spaces are removed, none of
+  // those in front is.
   void append_piece(std::string_view piece, std::string& text) {
-    if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) && piece.starts_with(kSpaceSymbol)) {
+    if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
+        piece.starts_with(kSpaceSymbol)) {
       piece.remove_prefix(kSpaceSymbol.size());
       space_taken_ = !vocabulary_.remove_extra_whitespaces;
     }
@@ -83,7 +87,7 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
   const Vocabulary& vocabulary_;
-  const std::vector<Surface>& surfaces_;
+  const std::vector<TokenDisplay>& displays_;
   SpecialTokens special_;
   std::string bytes_;         // byte tokens that do not make up a character yet
   bool any_text_ = false;     // has any text been decoded?
@@ -112,25 +116,27 @@ class DenormalizingDecoder final : public TextDecoder {
 
 }  // namespace
 
-SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary) : PlainScheme(vocabulary), surfaces_(surfaces_of(vocabulary)) {
+SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
+    : PlainScheme(vocabulary), displays_(token_displays(vocabulary)) {
   if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   // An unknown token that is found in texts is its text again, as other added tokens are.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size())) {
-    Surface& surface = surfaces_[static_cast<std::size_t>(token.id)];
-    if (surface == Surface::unknown) surface = token.special ? Surface::invisible : Surface::text;
+    TokenDisplay& display = displays_[static_cast<std::size_t>(token.id)];
+    if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
   }
   // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (surfaces_[id] != Surface::text) reserved.add(static_cast<TokenId>(id));
+    if (displays_[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));
   }
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (const auto found = reserved.find(vocabulary.text(id))) surfaces_[id] = surfaces_[static_cast<std::size_t>(*found)];
+    if (const auto found = reserved.find(vocabulary.text(id)))
+      displays_[id] = displays_[static_cast<std::size_t>(*found)];
   }
 }
 
 std::unique_ptr<TextDecoder> SentencePieceScheme::decoder(SpecialTokens special) const {
-  auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, surfaces_, special);
+  auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, displays_, special);
   if (!denormalizer_) return decoder;
   return std::make_unique<DenormalizingDecoder>(std::move(decoder), *denormalizer_);
 }

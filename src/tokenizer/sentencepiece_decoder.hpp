@@ -1,7 +1,8 @@
 // Text of token ids as SentencePiece makes it, whatever algorithm cut the text.
 // A denormalizer, if there is one, then changes the text.
 //
-// Byte tokens are bytes, and those that make up no character read as U+FFFD; U+2581 is a space; the space that encoding puts in front goes.
+// Byte tokens are bytes, and those that make up no character read as U+FFFD; U+2581 is a space; the space that encoding
+// puts in front goes.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 #include "tokenizer/scheme.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
-#include "tokenizer/surface.hpp"
+#include "tokenizer/token_display.hpp"
 
 namespace poise {
 
@@ -23,7 +24,7 @@ class SentencePieceScheme : public PlainScheme {
   std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const final;
 
  private:
-  std::vector<Surface> surfaces_;
+  std::vector<TokenDisplay> displays_;
   std::optional<SentencePieceNormalizer> denormalizer_;
 };
 

@@ -40,7 +40,9 @@ std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
   if (added_.empty()) {
     encode_run(text, true, output);
   } else {
-    finder_.for_each(text, [&](std::string_view run, TokenId id) { id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id); });
+    finder_.for_each(text, [&](std::string_view run, TokenId id) {
+      id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
+    });
   }
   return output.take();
 }
@@ -55,7 +57,8 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   if (unknown && encoder_.has_bytes_of(piece)) {
     for (const char byte : piece) tokens_.push_back(encoder_.bytes_[static_cast<unsigned char>(byte)]);
   } else if (unknown && id < 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and neither byte tokens nor an unknown token", piece));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("there is no token for \"{}\", and neither byte tokens nor an unknown token", piece));
   } else if (!unknown || !after_unknown_) {
     tokens_.push_back(id);
   }

@@ -1,12 +1,13 @@
 // What SentencePiece's algorithms share when they encode:
 //
-//   1. Normalize (sentencepiece_normalizer.hpp): what the charsmap lists is replaced, the longest front first; malformed bytes become U+FFFD,
-//      spaces U+2581, one more U+2581 goes in front; superfluous spaces are removed if the vocabulary says so. User-defined tokens stay as they are.
+//   1. Normalize (sentencepiece_normalizer.hpp): what the charsmap lists is replaced, the longest front first;
+//      malformed bytes become U+FFFD, spaces U+2581, one more U+2581 goes in front; superfluous spaces are removed if
+//      the vocabulary says so. User-defined tokens stay as they are.
 //   2. Cut the text into pieces: the algorithm's part.
 //   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
 //
-// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its own,
-// but for the space in front where the vocabulary says that the first run alone gets one.
+// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its
+// own, but for the space in front where the vocabulary says that the first run alone gets one.
 #pragma once
 
 #include <array>
@@ -35,7 +36,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
   class Output {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
-    // Throws unsupported for what is no token where the vocabulary has neither bytes nor an unknown token. The unknown id: -1 or the token's.
+    // Throws unsupported for what is no token where the vocabulary has neither bytes nor an unknown token. The unknown
+    // id: -1 or the token's.
     void add(std::string_view piece, TokenId id);
     // A token that was found as such.
     void add_whole(TokenId id) {
@@ -55,7 +57,9 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
   // Tokens that the text may be cut into: normal, unused and user-defined ones.
   const TokenIndex& pieces() const { return pieces_; }
-  static bool is_piece(TokenType type) { return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined; }
+  static bool is_piece(TokenType type) {
+    return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;
+  }
   std::size_t longest_piece() const { return longest_piece_; }  // in bytes
   const PrefixTrie& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }

@@ -53,7 +53,9 @@ struct Piece {
 };
 
 // SentencePiece looks pieces of these types up by name before all others, so that each kind has its own name space.
-bool is_reserved(TokenType type) { return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte; }
+bool is_reserved(TokenType type) {
+  return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
+}
 
 class Reader {
  public:
@@ -146,40 +148,50 @@ class Reader {
       if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
       if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
-      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at)) fail(id, fmt::format("\"{}\" comes twice", piece.text));
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
+        fail(id, fmt::format("\"{}\" comes twice", piece.text));
       if (piece.type == TokenType::unknown) {
         if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
         unk_id_ = static_cast<std::int32_t>(id);
       }
       if (piece.type == TokenType::byte) check_byte(id, bytes);
     }
-    if (unk_id_ < 0) throw Error(ErrorKind::invalid_file, fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()), range_.name());
+    if (unk_id_ < 0)
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()), range_.name());
     const auto missing = std::find(bytes.begin(), bytes.end(), false);
     if (trainer_.byte_fallback && missing != bytes.end()) {
-      throw Error(ErrorKind::invalid_file, fmt::format("{}: byte_fallback is set, but there is no piece <0x{:02X}>", kContext, missing - bytes.begin()),
-                  range_.name());
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("{}: byte_fallback is set, but there is no piece <0x{:02X}>", kContext, missing - bytes.begin()),
+          range_.name());
     }
   }
 
   void check_byte(std::size_t id, std::vector<bool>& bytes) const {
     const auto byte = byte_of_piece(pieces_[id].text);
     if (!byte) fail(id, fmt::format("\"{}\" is a byte piece, expected <0x00> to <0xFF>", pieces_[id].text));
-    if (!trainer_.byte_fallback) fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
+    if (!trainer_.byte_fallback)
+      fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
     bytes[*byte] = true;
   }
 
   [[noreturn]] void fail(std::size_t id, const std::string& problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), range_.name(), pieces_[id].offset);
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), range_.name(),
+                pieces_[id].offset);
   }
 
   // The control piece of that name, which becomes one of `type`.
   std::int32_t special(const std::string& name, TokenType type) {
-    const auto found = std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
+    const auto found = std::find_if(pieces_.begin(), pieces_.end(),
+                                    [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
     if (found == pieces_.end()) return -1;
     if (found->type == TokenType::control) found->type = type;
     return static_cast<std::int32_t>(found - pieces_.begin());
   }
-  static bool is_special(TokenType type) { return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad; }
+  static bool is_special(TokenType type) {
+    return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
+  }
 
   VocabularyKind kind() const {
     switch (trainer_.type) {
@@ -189,13 +201,15 @@ class Reader {
       case Trainer::Type::character: break;
     }
     throw Error(ErrorKind::unsupported,
-                fmt::format("{}: model_type {} (words or characters) is not supported, only unigram and bpe", kContext, static_cast<int>(trainer_.type)),
+                fmt::format("{}: model_type {} (words or characters) is not supported, only unigram and bpe", kContext,
+                            static_cast<int>(trainer_.type)),
                 range_.name());
   }
 
   // What is between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
   void settle_normalizer(Vocabulary& result) const {
-    if (!normalizer_.charsmap.empty()) result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
+    if (!normalizer_.charsmap.empty())
+      result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
     set_normalizer(result, rules_of(normalizer_, trainer_.space_as_suffix));
     if (!denormalizer_.charsmap.empty()) set_denormalizer(result, rules_of(denormalizer_, false));
   }
@@ -267,7 +281,9 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
     bytes = bytes || vocabulary.type(id) == TokenType::byte;
   }
   protobuf::MessageWriter trainer;
-  trainer.integer(3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram : Trainer::Type::bpe));
+  trainer.integer(
+      3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram
+                                                                                             : Trainer::Type::bpe));
   trainer.integer(4, vocabulary.size());
   const NormalizerRules rules = normalizer_of(vocabulary);
   if (rules.treat_whitespace_as_suffix) trainer.boolean(24, true);
@@ -277,8 +293,8 @@ std::string write_sentencepiece(const Vocabulary& vocabulary) {
     std::uint64_t piece_field;
     std::int32_t id;
   };
-  for (const Special& special :
-       {Special{40, 45, vocabulary.unk_id}, Special{41, 46, vocabulary.bos_id}, Special{42, 47, vocabulary.eos_id}, Special{43, 48, vocabulary.pad_id}}) {
+  for (const Special& special : {Special{40, 45, vocabulary.unk_id}, Special{41, 46, vocabulary.bos_id},
+                                 Special{42, 47, vocabulary.eos_id}, Special{43, 48, vocabulary.pad_id}}) {
     trainer.signed_integer(special.id_field, special.id);
     if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
   }

@@ -62,7 +62,8 @@ std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
 void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
   vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
   vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
-  if (!rules.charsmap.empty()) vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
+  if (!rules.charsmap.empty())
+    vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
   if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
   if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
   if (rules.prepend_first) prepend_to_first(vocabulary);
@@ -78,13 +79,19 @@ void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
                                                     {kEscape, rules.escape_whitespaces}});
 }
 
-bool has_space_rules(const NormalizerRules& rules) { return !rules.escape_whitespaces || rules.treat_whitespace_as_suffix; }
+bool has_space_rules(const NormalizerRules& rules) {
+  return !rules.escape_whitespaces || rules.treat_whitespace_as_suffix;
+}
 
 SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept)
-    : charsmap_(rules.charsmap), rules_(rules), space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")), kept_(kept) {}
+    : charsmap_(rules.charsmap),
+      rules_(rules),
+      space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")),
+      kept_(kept) {}
 
 SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_view text) const {
-  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0) return {length, text.substr(0, length)};
+  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0)
+    return {length, text.substr(0, length)};
   if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
   const std::size_t length = character_length(text);
   return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};

@@ -5,9 +5,11 @@
 //   "normalizer"                  {"type": "Precompiled", "precompiled_charsmap": base64}: what is replaced
 //   "escape_whitespaces"          false: tokens have spaces, not U+2581
 //   "treat_whitespace_as_suffix"  true: the space that is added goes after the text
-//   "prepend_scheme"              "first": the space goes in front of a text alone, not of runs after added tokens, and not where there is one
-//                                 already (tokenizer.json's Metaspace; "legacy": false of tokenizer_config.json)
-//   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and "remove_extra_whitespaces"
+//   "prepend_scheme"              "first": the space goes in front of a text alone, not of runs after added tokens, and
+//                                 not where there is one already (tokenizer.json's Metaspace; "legacy": false of
+//                                 tokenizer_config.json)
+//   "denormalizer"                as "normalizer", and the names of the flags, with "add_dummy_prefix" and
+//                                 "remove_extra_whitespaces"
 #pragma once
 
 #include <optional>
@@ -37,7 +39,8 @@ struct NormalizerRules {
   friend bool operator==(const NormalizerRules&, const NormalizerRules&) = default;
 };
 
-// Throw unsupported for a normalizer that is none of SentencePiece's, and invalid_file for what is no base64 or has the wrong type.
+// Throw unsupported for a normalizer that is none of SentencePiece's, and invalid_file for what is no base64 or has the
+// wrong type.
 NormalizerRules normalizer_of(const Vocabulary& vocabulary);
 std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary);
 
@@ -52,7 +55,8 @@ bool has_space_rules(const NormalizerRules& rules);
 
 class SentencePieceNormalizer {
  public:
-  // `kept`: texts that stay as they are; null: none. Throws invalid_file for a charsmap that is none. Requires: `kept` outlives this.
+  // `kept`: texts that stay as they are; null: none. Throws invalid_file for a charsmap that is none. Requires: `kept`
+  // outlives this.
   SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept);
 
   bool replaces() const { return !charsmap_.empty(); }

@@ -1,8 +1,9 @@
-// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): of all ways to cut it into tokens, the one whose scores have
-// the largest sum. Unused tokens take no part; user-defined ones always win.
+// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): of all ways to cut it into tokens,
+// the one whose scores have the largest sum. Unused tokens take no part; user-defined ones always win.
 //
-// Sums round as SentencePiece's own do (unigram_model.cc, EncodeOptimized), so that equal ones tie as they do there: kept as float32, added as
-// float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown tokens in another way.
+// Sums round as SentencePiece's own do (unigram_model.cc, EncodeOptimized), so that equal ones tie as they do there:
+// kept as float32, added as float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown
+// tokens in another way.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -62,7 +63,8 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places[at + length];
         const double sum = score + static_cast<double>(here);
-        if (place.from == kNotReached || sum > static_cast<double>(place.score)) place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
+        if (place.from == kNotReached || sum > static_cast<double>(place.score))
+          place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
       };
       const std::size_t character = std::min(announced_length(text[at]), text.size() - at);
       bool alone = false;  // is the character a token by itself?
@@ -81,21 +83,26 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   void reach_unknown(std::vector<Place>& places, std::size_t at, std::size_t character) const {
     Place& place = places[at + character];
     const float sum = unknown_score_ + places[at].score;
-    if (place.from == kNotReached || sum > place.score) place = {sum, static_cast<std::uint32_t>(at), vocabulary_.unk_id};
+    if (place.from == kNotReached || sum > place.score)
+      place = {sum, static_cast<std::uint32_t>(at), vocabulary_.unk_id};
   }
 
   double score(TokenId id, std::size_t length) const {
-    if (type(id) != TokenType::user_defined) return static_cast<double>(vocabulary_.score(static_cast<std::size_t>(id)));
+    if (type(id) != TokenType::user_defined)
+      return static_cast<double>(vocabulary_.score(static_cast<std::size_t>(id)));
     return static_cast<double>(static_cast<float>(length) * most_) - 0.1;
   }
 
   PrefixTrie trie_;
-  float most_ = std::numeric_limits<float>::min();  // of normal tokens; where all are negative, the smallest float above 0
+  float most_ =
+      std::numeric_limits<float>::min();  // of normal tokens; where all are negative, the smallest float above 0
   float unknown_score_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary) { return std::make_unique<SentencePieceUnigram>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_sentencepiece_unigram(const Vocabulary& vocabulary) {
+  return std::make_unique<SentencePieceUnigram>(vocabulary);
+}
 
 }  // namespace poise

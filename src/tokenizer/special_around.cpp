@@ -32,7 +32,8 @@ Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& 
   const auto add = [&](TokenId id) {
     const std::string text(vocabulary.text(static_cast<std::size_t>(id)));
     single.emplace_back(Attributes{{"SpecialToken", Attributes{{"id", text}, {"type_id", 0}}}});
-    special.set(text, Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
+    special.set(text,
+                Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
   };
   std::ranges::for_each(around.before, add);
   single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});

@@ -1,5 +1,5 @@
-// The special tokens that a vocabulary puts around a text: those of its post-processor; without one, BOS in front where SentencePiece or Tiny
-// Llama cut the text, none elsewhere.
+// The special tokens that a vocabulary puts around a text: those of its post-processor; without one, BOS in front where
+// SentencePiece or Tiny Llama cut the text, none elsewhere.
 #pragma once
 
 #include <vector>
@@ -25,7 +25,8 @@ SpecialAround usual_special_around(const Vocabulary& vocabulary);
 // As a post-processor of tokenizer.json says it. Requires: the vocabulary has the tokens.
 Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
-// Notes whether BOS goes in front of texts and EOS after them, where the vocabulary has the two. Keeps no more than what differs from the usual.
+// Notes whether BOS goes in front of texts and EOS after them, where the vocabulary has the two. Keeps no more than
+// what differs from the usual.
 void set_special_around(Vocabulary& vocabulary, bool bos, bool eos);
 
 }  // namespace poise

@@ -45,14 +45,16 @@ constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",
 class Reader {
  public:
   explicit Reader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    if (source.size() > kMaxFileBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }
 
   Vocabulary read() {
     walk_json_object(JsonText(text_), name_, 0, [this](std::string_view key, JsonValue& value) {
       if (key == "config") config_ = value.tree();
-      if (key == "vocab" && !value.items([this](JsonValue& item) { take_token(item); })) fail("vocab: expected a list", value.position());
+      if (key == "vocab" && !value.items([this](JsonValue& item) { take_token(item); }))
+        fail("vocab: expected a list", value.position());
       if (key == "special_tokens" && !value.items([this](JsonValue& item) { take_special(item); })) {
         if (value.tree() != Value()) fail("special_tokens: expected a list", value.position());
       }
@@ -93,7 +95,8 @@ class Reader {
       if (key != "token_str") return;
       if (const auto found = value.text()) text = std::string(*found);
     });
-    if (!object || !text || rank != special_.size()) fail(fmt::format("special_tokens: expected the token of rank {}", special_.size()), position);
+    if (!object || !text || rank != special_.size())
+      fail(fmt::format("special_tokens: expected the token of rank {}", special_.size()), position);
     special_.push_back(*std::move(text));
   }
 
@@ -101,15 +104,18 @@ class Reader {
     const auto* config = config_.get_if<Attributes>();
     const Value* value = config == nullptr ? nullptr : config->find(key);
     const auto* found = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-    if (found == nullptr || *found > kMaxTokens) fail(fmt::format("config.{}: expected a number up to {}", key, kMaxTokens));
+    if (found == nullptr || *found > kMaxTokens)
+      fail(fmt::format("config.{}: expected a number up to {}", key, kMaxTokens));
     return *found;
   }
 
   void settle_special() {
     special_count_ = number("default_num_special_tokens");
     if (special_.empty())
-      special_.assign(kSpecial.begin(), kSpecial.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(special_count_, kSpecial.size())));
-    if (special_.size() > special_count_) fail(fmt::format("special_tokens: {} of them, but config says {}", special_.size(), special_count_));
+      special_.assign(kSpecial.begin(), kSpecial.begin() + static_cast<std::ptrdiff_t>(
+                                                               std::min<std::size_t>(special_count_, kSpecial.size())));
+    if (special_.size() > special_count_)
+      fail(fmt::format("special_tokens: {} of them, but config says {}", special_.size(), special_count_));
     while (special_.size() < special_count_) special_.push_back(fmt::format("<SPECIAL_{}>", special_.size()));
     const std::uint64_t size = number("default_vocab_size");
     if (size < special_count_ || size - special_count_ > tokens_.size())
@@ -135,29 +141,38 @@ class Reader {
     for (std::size_t id = 0; id < special_.size(); ++id) {
       result.add(special_[id], 0, TokenType::control);
       added_only.emplace_back(std::uint64_t{id});
-      added.emplace_back(Attributes{{"id", std::uint64_t{id}}, {"content", special_[id]}, {"normalized", false}, {"special", true}});
+      added.emplace_back(
+          Attributes{{"id", std::uint64_t{id}}, {"content", special_[id]}, {"normalized", false}, {"special", true}});
     }
-    for (std::size_t rank = 0; rank < tokens_.size(); ++rank) result.add(tokens_[rank], -static_cast<float>(rank), TokenType::normal);
+    for (std::size_t rank = 0; rank < tokens_.size(); ++rank)
+      result.add(tokens_[rank], -static_cast<float>(rank), TokenType::normal);
     const auto* config = config_.get_if<Attributes>();
     const Value* pattern = config->find("pattern");
     if (pattern == nullptr || pattern->get_if<std::string>() == nullptr) fail("config.pattern: expected text");
-    const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
-    const Attributes split{{"type", "Split"}, {"pattern", Attributes{{"Regex", *pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
+    const Attributes bytes{
+        {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+    const Attributes split{
+        {"type", "Split"}, {"pattern", Attributes{{"Regex", *pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
     Value post;
     if (result.bos_id >= 0) {
-      post =
-          Attributes{{"type", "TemplateProcessing"},
-                     {"single", Value::Array{Attributes{{"SpecialToken", Attributes{{"id", "<s>"}, {"type_id", 0}}}},
-                                             Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}}}},
-                     {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"}, {"ids", Value::Array{result.bos_id}}, {"tokens", Value::Array{"<s>"}}}}}}};
+      post = Attributes{{"type", "TemplateProcessing"},
+                        {"single", Value::Array{Attributes{{"SpecialToken", Attributes{{"id", "<s>"}, {"type_id", 0}}}},
+                                                Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}}}},
+                        {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"},
+                                                                         {"ids", Value::Array{result.bos_id}},
+                                                                         {"tokens", Value::Array{"<s>"}}}}}}};
     }
-    result.pipeline = {{"added_tokens", std::move(added)},
-                       {"normalizer", nullptr},
-                       {"pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, bytes}}}},
-                       {"post_processor", post},
-                       {"decoder", bytes},
-                       {"model", Attributes{{"type", "BPE"}, {"ignore_merges", true}, {"merge_by_score", true}, {"added_only", std::move(added_only)}}},
-                       {"tekken", config_}};
+    result.pipeline = {
+        {"added_tokens", std::move(added)},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, bytes}}}},
+        {"post_processor", post},
+        {"decoder", bytes},
+        {"model", Attributes{{"type", "BPE"},
+                             {"ignore_merges", true},
+                             {"merge_by_score", true},
+                             {"added_only", std::move(added_only)}}},
+        {"tekken", config_}};
     return result;
   }
 

@@ -19,7 +19,8 @@ std::optional<TokenId> TokenTexts::find(const Vocabulary& vocabulary, std::strin
   return found ? std::optional(static_cast<TokenId>(*found)) : std::nullopt;
 }
 
-void TokenTexts::find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const {
+void TokenTexts::find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts,
+                           std::span<TokenId> ids) const {
   static_assert(std::bit_cast<TokenId>(TextTable::kNone) == -1);
   const std::span positions(reinterpret_cast<std::uint32_t*>(ids.data()), ids.size());
   table_.find_many(texts, positions, [&](std::uint32_t id) { return vocabulary.text(id); });
@@ -68,7 +69,8 @@ std::size_t TokenIndex::count_missing(std::span<const std::string_view> texts) c
     } else {
       find_many(some, std::span(ids).first(some.size()));
     }
-    for (std::size_t i = 0; i < some.size(); ++i) missing += ids[i] < 0 || (!is_shown(ids[i]) && !find(some[i])) ? 1 : 0;
+    for (std::size_t i = 0; i < some.size(); ++i)
+      missing += ids[i] < 0 || (!is_shown(ids[i]) && !find(some[i])) ? 1 : 0;
   }
   return missing;
 }

@@ -25,7 +25,8 @@ class TokenTexts {
   // The same for many texts; -1: there is none.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
-  // Ids of tokens whose texts have the same hashes, which once in a billion times are other texts: in half the time that finding them takes.
+  // Ids of tokens whose texts have the same hashes, which once in a billion times are other texts: in half the time
+  // that finding them takes.
   void guess_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
 
   // A token whose text an earlier one has, and the first of those.
@@ -52,7 +53,9 @@ class TokenIndex {
   TokenIndex(const Vocabulary& vocabulary, std::vector<bool> hidden);
 
   // Requires: the index was made with none.
-  void add(TokenId id) { own_.insert(vocabulary_.text(static_cast<std::size_t>(id)), static_cast<std::uint32_t>(id), text_at()); }
+  void add(TokenId id) {
+    own_.insert(vocabulary_.text(static_cast<std::size_t>(id)), static_cast<std::uint32_t>(id), text_at());
+  }
 
   // Of tokens with one text the first is found.
   std::optional<TokenId> find(std::string_view text) const {
@@ -80,7 +83,7 @@ class TokenIndex {
   const Vocabulary& vocabulary_;
   std::shared_ptr<const TokenTexts> texts_;  // null: all are in `own_`
   std::vector<bool> hidden_;
-  std::vector<bool> passed_;  // hidden, or a twin
+  std::vector<bool> passed_;  // hidden, or a duplicate
   TextTable own_;             // those that were added, or that have the text of a hidden one
 };
 

@@ -6,7 +6,8 @@
 namespace poise {
 namespace {
 
-constexpr std::array kTypes = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::unused, TokenType::byte};
+constexpr std::array kTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
+                               TokenType::user_defined, TokenType::unused,  TokenType::byte};
 
 }  // namespace
 
@@ -23,7 +24,10 @@ std::int32_t token_type_number(TokenType type) {
 TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id) {
   if (type != TokenType::control) return type;
   const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  return is(vocabulary.bos_id) ? TokenType::bos : is(vocabulary.eos_id) ? TokenType::eos : is(vocabulary.pad_id) ? TokenType::pad : type;
+  return is(vocabulary.bos_id)   ? TokenType::bos
+         : is(vocabulary.eos_id) ? TokenType::eos
+         : is(vocabulary.pad_id) ? TokenType::pad
+                                 : type;
 }
 
 }  // namespace poise

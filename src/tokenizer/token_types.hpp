@@ -1,4 +1,5 @@
-// Types of tokens in numbers, as SentencePiece has them and GGUF after it: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+// Types of tokens in numbers, as SentencePiece has them and GGUF after it: 1 normal, 2 unknown, 3 control, 4
+// user-defined, 5 unused, 6 byte.
 #pragma once
 
 #include <cstdint>

@@ -20,12 +20,14 @@ struct Tokenizer::Tables {
 
   void check_id(std::string_view field, TokenId id) const {
     if (id >= -1 && id < static_cast<std::int64_t>(vocabulary.size())) return;
-    throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, vocabulary.size()));
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, vocabulary.size()));
   }
 
   void require_known(TokenId token) const {
     if (token >= 0 && static_cast<std::size_t>(token) < vocabulary.size()) return;
-    throw Error(ErrorKind::bad_argument, fmt::format("token {} is not in the vocabulary, which has {} tokens", token, vocabulary.size()));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("token {} is not in the vocabulary, which has {} tokens", token, vocabulary.size()));
   }
 
   Vocabulary vocabulary;
@@ -41,7 +43,9 @@ const Vocabulary& Tokenizer::vocabulary() const { return tables_->vocabulary; }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const { return tables_->scheme->encode(text); }
 
-std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const { return tables_->scheme->with_special(encode(text)); }
+std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const {
+  return tables_->scheme->with_special(encode(text));
+}
 
 std::string_view Tokenizer::piece(TokenId token) const {
   tables_->require_known(token);
@@ -55,7 +59,8 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens, SpecialTokens spe
   return text += stream.finish();
 }
 
-TextStream::TextStream(const Tokenizer& tokenizer, SpecialTokens special) : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->decoder(special)) {}
+TextStream::TextStream(const Tokenizer& tokenizer, SpecialTokens special)
+    : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->decoder(special)) {}
 TextStream::~TextStream() = default;
 TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;

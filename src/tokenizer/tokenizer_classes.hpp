@@ -1,4 +1,5 @@
-// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file says: a row for each "tokenizer_class" of tokenizer_config.json.
+// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file says: a row for each
+// "tokenizer_class" of tokenizer_config.json.
 #pragma once
 
 #include <string_view>

@@ -37,21 +37,24 @@ std::optional<std::string_view> token_text(const Value* value) {
 }
 
 std::string whole(const Source& source) {
-  if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
+  if (source.size() > kMaxFileBytes)
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
   return read_text(source, source.size());
 }
 
 class Reader {
  public:
   explicit Reader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes) throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    if (source.size() > kMaxFileBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
 
   Vocabulary read() {
     std::vector<Attributes::Entry> root;
     walk_json_object(*text_, name_, 0, [&](std::string_view key, JsonValue& value) {
-      if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end()) fail_repeated_key(key, name_, value.position());
+      if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end())
+        fail_repeated_key(key, name_, value.position());
       if (root.size() == kMaxKeys) fail("too many keys", value.position());
       root.emplace_back(key, Value());
       if (key != "model") {
@@ -73,7 +76,9 @@ class Reader {
   // As read_vocab_and_merges() has it.
   Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
     kind_ = "vocab.json";
-    walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) { take_token(text, item, "expected a token and its id"); });
+    walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
+      take_token(text, item, "expected a token and its id");
+    });
     take_merge_lines(whole(merges), merges.name());
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
@@ -81,24 +86,34 @@ class Reader {
     };
     std::map<std::string_view, std::uint32_t> ids;  // of special tokens
     for (const Token& token : tokens_) {
-      if (const std::string_view text = text_of(token); std::ranges::find(options.special, text) != options.special.end()) ids.emplace(text, token.id);
+      if (const std::string_view text = text_of(token);
+          std::ranges::find(options.special, text) != options.special.end())
+        ids.emplace(text, token.id);
     }
     for (const std::string& text : options.special) {
       if (const auto found = ids.find(text); found != ids.end() && !is_listed(text))
-        added.emplace_back(Attributes{{"id", std::uint64_t{found->second}}, {"content", text}, {"normalized", false}, {"special", true}});
+        added.emplace_back(Attributes{
+            {"id", std::uint64_t{found->second}}, {"content", text}, {"normalized", false}, {"special", true}});
     }
     const bool own_regex = options.expression.empty();
-    const Attributes bytes{{"type", "ByteLevel"}, {"add_prefix_space", options.add_prefix_space}, {"trim_offsets", true}, {"use_regex", own_regex}};
+    const Attributes bytes{{"type", "ByteLevel"},
+                           {"add_prefix_space", options.add_prefix_space},
+                           {"trim_offsets", true},
+                           {"use_regex", own_regex}};
     Attributes cut = bytes;
     if (!own_regex) {
-      const Attributes split{{"type", "Split"}, {"pattern", Attributes{{"Regex", options.expression}}}, {"behavior", "Isolated"}, {"invert", false}};
+      const Attributes split{{"type", "Split"},
+                             {"pattern", Attributes{{"Regex", options.expression}}},
+                             {"behavior", "Isolated"},
+                             {"invert", false}};
       cut = {{"type", "Sequence"}, {"pretokenizers", Value::Array{split, bytes}}};
     }
     const Value normalizer = options.normalizer.empty() ? Value() : Value(Attributes{{"type", options.normalizer}});
     vocabulary_.kind = VocabularyKind::pipeline;
     vocabulary_.add_dummy_prefix = false;
-    vocabulary_.pipeline = {{"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
-                            {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
+    vocabulary_.pipeline = {
+        {"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
+        {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
     model_.set("type", "BPE");
     settle_tokens();
     vocabulary_.pipeline.set("model", std::move(model_));
@@ -120,7 +135,8 @@ class Reader {
       if (line.empty() || line.starts_with("#version")) continue;
       if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges));
       const std::size_t space = line.find(' ');
-      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos) refuse("expected two tokens with a space between them");
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        refuse("expected two tokens with a space between them");
       merges.emplace_back(line.substr(0, space), line.substr(space + 1));
     }
   }
@@ -132,7 +148,9 @@ class Reader {
     std::uint32_t position;  // in the file
   };
   static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // instead of a place in tokens_
-  std::string_view text_of(const Token& token) const { return std::string_view(texts_).substr(token.begin, token.length); }
+  std::string_view text_of(const Token& token) const {
+    return std::string_view(texts_).substr(token.begin, token.length);
+  }
 
   [[noreturn]] void fail(std::string_view problem, std::uint64_t offset) const {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kind_, problem), name_, offset);
@@ -144,11 +162,14 @@ class Reader {
     has_merges_ = true;
     const std::size_t left = bytes_left(value);
     vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
-    if (!value.items([this](JsonValue& item) { take_merge(item); })) fail("model.merges: expected a list", value.position());
+    if (!value.items([this](JsonValue& item) { take_merge(item); }))
+      fail("model.merges: expected a list", value.position());
   }
 
   // Of the file, from a value on. Room for lists is made by it, once: memory is the system's until it is written to.
-  std::size_t bytes_left(const JsonValue& value) const { return text_->text().size() - static_cast<std::size_t>(value.position()); }
+  std::size_t bytes_left(const JsonValue& value) const {
+    return text_->text().size() - static_cast<std::size_t>(value.position());
+  }
   static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
 
   // {"token": id}, or [["token", score]]
@@ -156,10 +177,11 @@ class Reader {
     has_vocab_ = true;
     tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
     texts_.reserve(bytes_left(value));
-    wish_for_huge_pages(tokens_);
-    wish_for_huge_pages(texts_);
-    const bool by_id =
-        value.members_unchecked([this](std::string_view text, JsonValue& item) { take_token(text, item, "model.vocab: expected a token and its id"); });
+    advise_huge_pages(tokens_);
+    advise_huge_pages(texts_);
+    const bool by_id = value.members_unchecked([this](std::string_view text, JsonValue& item) {
+      take_token(text, item, "model.vocab: expected a token and its id");
+    });
     if (by_id) return;
     scored_ = value.items([this](JsonValue& item) {
       const std::uint64_t position = item.position();
@@ -188,12 +210,14 @@ class Reader {
     static_assert(kMaxFileBytes <= UINT32_MAX && kMaxTokens <= UINT32_MAX);
     if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
     if (id >= kMaxTokens) fail_id(id);
-    tokens_.push_back({static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()), static_cast<std::uint32_t>(id),
-                       static_cast<std::uint32_t>(position)});
+    tokens_.push_back({static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()),
+                       static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(position)});
     texts_ += text;
   }
 
-  [[noreturn]] void fail_id(std::uint64_t id) const { fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0); }
+  [[noreturn]] void fail_id(std::uint64_t id) const {
+    fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0);
+  }
 
   static std::optional<double> number(const Value& value) {
     if (const auto* real = value.get_if<double>()) return *real;
@@ -235,7 +259,8 @@ class Reader {
       name = "Unigram";
     } else if (has_merges_) {
       name = "BPE";
-    } else if (model_.find("max_input_chars_per_word") != nullptr || model_.find("continuing_subword_prefix") != nullptr) {
+    } else if (model_.find("max_input_chars_per_word") != nullptr ||
+               model_.find("continuing_subword_prefix") != nullptr) {
       name = "WordPiece";
     }
     model_.set("type", name);
@@ -276,7 +301,8 @@ class Reader {
       if (token.id >= kMaxTokens) fail_id(token.id);
       size = std::max(size, token.id + 1);
     }
-    if (!is_dense(size, tokens_.size() + added.size())) fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
+    if (!is_dense(size, tokens_.size() + added.size()))
+      fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
     std::vector<std::uint32_t> by_id(size, kAddedOnly);
     std::size_t bytes = texts_.size();
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
@@ -294,7 +320,9 @@ class Reader {
     const bool byte_fallback = flag("byte_fallback");
     for (std::uint64_t id = 0; id < size; ++id) {
       const Added* also = added_by_id[id];
-      const TokenType type = also == nullptr ? TokenType::normal : also->special ? TokenType::control : TokenType::user_defined;
+      const TokenType type = also == nullptr ? TokenType::normal
+                             : also->special ? TokenType::control
+                                             : TokenType::user_defined;
       if (by_id[id] != kAddedOnly) {
         const std::string_view text = text_of(tokens_[by_id[id]]);
         const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(text);
@@ -383,8 +411,10 @@ void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
     std::string_view key;
     std::int32_t* id;
   };
-  const std::array named = std::to_array<Named>(
-      {{"bos_token", &vocabulary.bos_id}, {"eos_token", &vocabulary.eos_id}, {"pad_token", &vocabulary.pad_id}, {"unk_token", &vocabulary.unk_id}});
+  const std::array named = std::to_array<Named>({{"bos_token", &vocabulary.bos_id},
+                                                 {"eos_token", &vocabulary.eos_id},
+                                                 {"pad_token", &vocabulary.pad_id},
+                                                 {"unk_token", &vocabulary.unk_id}});
   std::array<std::optional<std::string_view>, named.size()> texts;
   for (std::size_t i = 0; i < named.size(); ++i) texts[i] = token_text(config.find(named[i].key));
   for (std::size_t id = vocabulary.size(); id-- > 0;) {

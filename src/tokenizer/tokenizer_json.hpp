@@ -14,17 +14,19 @@
 
 namespace poise {
 
-// Types of tokens: added ones are control tokens where they are special, else user-defined; the model's unknown token is unknown. bos_id and
-// the like are -1: tokenizer_config.json names these tokens. Ids that the file leaves out become unused tokens without text.
+// Types of tokens: added ones are control tokens where they are special, else user-defined; the model's unknown token
+// is unknown. bos_id and the like are -1: tokenizer_config.json names these tokens. Ids that the file leaves out become
+// unused tokens without text.
 //
-// Throws invalid_file, naming the place: no JSON, a part of the wrong type, an id that two tokens have or that is far larger than their number.
+// Throws invalid_file, naming the place: no JSON, a part of the wrong type, an id that two tokens have or that is far
+// larger than their number.
 Vocabulary read_tokenizer_json(const Source& source);
 
 // Does it begin as Hugging Face's library writes it, whatever its name is?
 bool looks_like_tokenizer_json(const Source& source);
 
-// GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the pair that is merged first on top. How text is cut is in
-// neither: the options say it. Throws as read_tokenizer_json().
+// GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the pair that is merged first on
+// top. How text is cut is in neither: the options say it. Throws as read_tokenizer_json().
 struct Gpt2Options {
   bool add_prefix_space = false;          // a space goes in front of a text
   std::string_view normalizer = "";       // its type; "": none

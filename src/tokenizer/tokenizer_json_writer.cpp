@@ -21,8 +21,9 @@ namespace poise {
 namespace {
 
 // The file's fields in their order; what a pipeline has besides has no place.
-constexpr std::array<std::string_view, 9> kFields = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
-                                                     "pre_tokenizer", "post_processor", "decoder", "model"};
+constexpr std::array<std::string_view, 9> kFields = {"version",        "truncation", "padding",
+                                                     "added_tokens",   "normalizer", "pre_tokenizer",
+                                                     "post_processor", "decoder",    "model"};
 
 // What Poise keeps of a model and the file says by its tokens and merges.
 constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge_by_score", "skip_unknown_merges"};
@@ -35,8 +36,9 @@ const Value& field(const Attributes& map, std::string_view key) {
 }
 
 Attributes added_token(const AddedToken& token) {
-  return {{"id", std::int64_t{token.id}}, {"content", token.content},       {"single_word", token.single_word}, {"lstrip", token.lstrip},
-          {"rstrip", token.rstrip},       {"normalized", token.normalized}, {"special", token.special}};
+  return {{"id", std::int64_t{token.id}}, {"content", token.content}, {"single_word", token.single_word},
+          {"lstrip", token.lstrip},       {"rstrip", token.rstrip},   {"normalized", token.normalized},
+          {"special", token.special}};
 }
 
 // {"single": ...} without a "pair", which the library wants: the text's own tokens twice.
@@ -55,7 +57,8 @@ Value with_pair(const Value& post) {
   for (const Value& piece : *single->get_if<Value::Array>()) {
     pair.push_back(piece);
     const auto* item = piece.get_if<Attributes>();
-    if (item != nullptr && item->find("Sequence") != nullptr) pair.emplace_back(Attributes{{"Sequence", Attributes{{"id", "B"}, {"type_id", 1}}}});
+    if (item != nullptr && item->find("Sequence") != nullptr)
+      pair.emplace_back(Attributes{{"Sequence", Attributes{{"id", "B"}, {"type_id", 1}}}});
   }
   result.set("pair", std::move(pair));
   return result;
@@ -63,7 +66,8 @@ Value with_pair(const Value& post) {
 
 class Writer {
  public:
-  Writer(const Vocabulary& vocabulary, std::vector<std::string>& losses) : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
+  Writer(const Vocabulary& vocabulary, std::vector<std::string>& losses)
+      : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
 
   std::string text() {
     std::string out = "{";
@@ -86,7 +90,8 @@ class Writer {
   Value value_of(std::string_view key) const {
     if (key == "added_tokens") {
       Value::Array added;
-      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, ""), vocabulary_.size())) added.emplace_back(added_token(token));
+      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, ""), vocabulary_.size()))
+        added.emplace_back(added_token(token));
       return added;
     }
     const Value& value = field(vocabulary_.pipeline, key);
@@ -125,7 +130,9 @@ class Writer {
   }
 
   void append_text(std::string& out, std::string_view text) const {
-    if (!is_utf8(text)) throw Error(ErrorKind::unsupported, fmt::format("tokenizer.json holds text in UTF-8, the token \"{}\" is none", text));
+    if (!is_utf8(text))
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tokenizer.json holds text in UTF-8, the token \"{}\" is none", text));
     out += to_json(text);
   }
 
@@ -144,7 +151,9 @@ class Writer {
       out += fmt::format(":{}", id);
     }
     out += "}";
-    if (repeated > 0) losses_.push_back(fmt::format("tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
+    if (repeated > 0)
+      losses_.push_back(fmt::format(
+          "tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
   }
 
   // A token's id is its place.
@@ -155,7 +164,9 @@ class Writer {
       if (id > 0) out += ",";
       out += "[";
       append_text(out, vocabulary_.text(id));
-      out += fmt::format(",{}]", to_json(scores != nullptr && id < scores->size() ? (*scores)[id] : Value(static_cast<double>(vocabulary_.score(id)))));
+      out += fmt::format(",{}]", to_json(scores != nullptr && id < scores->size()
+                                             ? (*scores)[id]
+                                             : Value(static_cast<double>(vocabulary_.score(id)))));
     }
     out += "]";
   }
@@ -172,12 +183,16 @@ class Writer {
     }
     if (field(model(), "skip_unknown_merges") == Value(true)) {
       std::erase_if(merges, [&](const auto& merge) {
-        return !ids_.find(merge.first) || !ids_.find(merge.second) || !ids_.find(std::string(merge.first).append(merge.second));
+        return !ids_.find(merge.first) || !ids_.find(merge.second) ||
+               !ids_.find(std::string(merge.first).append(merge.second));
       });
     }
-    if (merges.size() > kMaxMerges) throw Error(ErrorKind::unsupported, fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
+    if (merges.size() > kMaxMerges)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
     const auto has_space = [](std::string_view text) { return text.find(' ') != std::string_view::npos; };
-    const bool spaces = std::ranges::any_of(merges, [&](const auto& merge) { return has_space(merge.first) || has_space(merge.second); });
+    const bool spaces = std::ranges::any_of(
+        merges, [&](const auto& merge) { return has_space(merge.first) || has_space(merge.second); });
     out += ", \"merges\": [";
     for (const auto& [left, right] : merges) {
       if (out.back() != '[') out += ",";
@@ -198,15 +213,20 @@ class Writer {
 
 }  // namespace
 
-std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) { return Writer(vocabulary, losses).text(); }
+std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
+  return Writer(vocabulary, losses).text();
+}
 
 std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_view tokenizer_class) {
   Attributes config{{"tokenizer_class", tokenizer_class}};
   const Fields pipeline(vocabulary.pipeline, "");
   const SpecialAround around = special_around(vocabulary);
-  config.set("add_bos_token", vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
-  config.set("add_eos_token", vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
-  if (vocabulary.kind != VocabularyKind::pipeline && normalizer_of(vocabulary).prepend_first) config.set("legacy", false);
+  config.set("add_bos_token",
+             vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
+  config.set("add_eos_token",
+             vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
+  if (vocabulary.kind != VocabularyKind::pipeline && normalizer_of(vocabulary).prepend_first)
+    config.set("legacy", false);
   std::vector<Attributes::Entry> added;
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {

@@ -27,17 +27,22 @@ class Writer {
       case VocabularyKind::sentencepiece_bpe:
         sentencepiece();
         // SentencePiece's rules of normalization go by bytes, those of tokenizer.json by graphemes.
-        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) && !denormalizer_of(vocabulary_)) {
+        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) &&
+            !denormalizer_of(vocabulary_)) {
           json(as_pipeline());
         }
         break;
       case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
       case VocabularyKind::pipeline: json(vocabulary_); break;
-      case VocabularyKind::byte_pair: lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out"); break;
+      case VocabularyKind::byte_pair:
+        lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
+        break;
     }
     if (!result_.files.empty()) {
       const bool pipeline = vocabulary_.kind == VocabularyKind::pipeline;
-      result_.files.push_back({"tokenizer_config.json", write_tokenizer_config(vocabulary_, pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer")});
+      result_.files.push_back(
+          {"tokenizer_config.json",
+           write_tokenizer_config(vocabulary_, pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer")});
     }
     return std::move(result_);
   }
@@ -57,10 +62,16 @@ class Writer {
     } catch (const Error& error) {
       return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
     }
-    bool types = again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
+    bool types =
+        again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
     for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
-    if (!types) lose("tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control tokens, or take theirs");
-    const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) { return tokens.empty() || tokens == std::vector{id}; };
+    if (!types)
+      lose(
+          "tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control "
+          "tokens, or take theirs");
+    const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) {
+      return tokens.empty() || tokens == std::vector{id};
+    };
     const SpecialAround around = special_around(vocabulary_);
     if (!is_none_or(around.before, vocabulary_.bos_id) || !is_none_or(around.after, vocabulary_.eos_id)) {
       lose("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
@@ -70,18 +81,24 @@ class Writer {
 
   // Superfluous spaces go, but one of those in front of a run stays.
   static Attributes removal() {
-    return {{"type", "Sequence"},
-            {"normalizers", Value::Array{Attributes{{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}},
-                                         Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
+    return {
+        {"type", "Sequence"},
+        {"normalizers",
+         Value::Array{Attributes{{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}},
+                      Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
   }
 
   // What SentencePiece does, in steps of tokenizer.json.
   Vocabulary as_pipeline() const {
     Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
-    if (const Value* added = vocabulary_.pipeline.find(kAddedTokens)) pipeline.pipeline.set(std::string(kAddedTokens), *added);
+    if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
+      pipeline.pipeline.set(std::string(kAddedTokens), *added);
     if (const NormalizerRules rules = normalizer_of(vocabulary_); rules.prepend_first && rules.add_dummy_prefix) {
       pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(removal()) : Value());
-      pipeline.pipeline.set("pre_tokenizer", Attributes{{"type", "Metaspace"}, {"replacement", kSpaceSymbol}, {"prepend_scheme", "first"}, {"split", false}});
+      pipeline.pipeline.set(
+          "pre_tokenizer",
+          Attributes{
+              {"type", "Metaspace"}, {"replacement", kSpaceSymbol}, {"prepend_scheme", "first"}, {"split", false}});
     }
     return pipeline;
   }

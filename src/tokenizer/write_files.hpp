@@ -18,8 +18,8 @@ struct TokenizerFiles {
   std::vector<std::string> losses;  // one sentence each
 };
 
-// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, and tokenizer_config.json. What a vocabulary cannot be written as is told in
-// the losses.
+// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, and tokenizer_config.json. What a
+// vocabulary cannot be written as is told in the losses.
 TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
 
 }  // namespace poise

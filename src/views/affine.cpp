@@ -36,19 +36,27 @@ class CodeBytes {
   std::vector<std::byte> buffer_;
 };
 
-// A file's scale, or codes of four bits a byte each, may be what no writer makes: verify() tells of it, and nothing is computed from it.
+// A file's scale, or codes of four bits a byte each, may be what no writer makes: verify() tells of it, and nothing is
+// computed from it.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = problems_of(affine);
-  if (!problems.empty()) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
+  if (!problems.empty())
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, fmt::join(problems, "; ")));
 }
-void require_fitting(std::string_view tensor, const CodeFormat& format, std::uint64_t first, std::span<const std::byte> codes) {
-  if (const auto bad = find_bad_code(format, codes)) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
+void require_fitting(std::string_view tensor, const CodeFormat& format, std::uint64_t first,
+                     std::span<const std::byte> codes) {
+  if (const auto bad = find_bad_code(format, codes))
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
 
 class DecodedBlob final : public Blob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
-      : name_(tensor.name), data_(tensor.require("data").blob), dtype_(tensor.require("data").dtype), layout_(tensor.layout), elements_(tensor.elements()) {}
+      : name_(tensor.name),
+        data_(tensor.require("data").blob),
+        dtype_(tensor.require("data").dtype),
+        layout_(tensor.layout),
+        elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return data_->seekable(); }
@@ -87,7 +95,8 @@ class DecodedBlob final : public Blob {
 
 class PackedBlob final : public Blob {
  public:
-  PackedBlob(std::string name, BlobPtr data, const CodeFormat& format) : name_(std::move(name)), data_(std::move(data)), format_(format) {}
+  PackedBlob(std::string name, BlobPtr data, const CodeFormat& format)
+      : name_(std::move(name)), data_(std::move(data)), format_(format) {}
 
   std::uint64_t size() const override { return data_->size() / 2 + data_->size() % 2; }
   bool seekable() const override { return data_->seekable(); }
@@ -114,7 +123,8 @@ class PackedBlob final : public Blob {
 // Codes of four bits that take a byte each, unchanged.
 class FittingBlob final : public Blob {
  public:
-  FittingBlob(std::string name, BlobPtr data, const CodeFormat& format) : name_(std::move(name)), data_(std::move(data)), format_(format) {}
+  FittingBlob(std::string name, BlobPtr data, const CodeFormat& format)
+      : name_(std::move(name)), data_(std::move(data)), format_(format) {}
 
   std::uint64_t size() const override { return data_->size(); }
   bool seekable() const override { return data_->seekable(); }
@@ -135,15 +145,20 @@ class FittingBlob final : public Blob {
 BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
 
 Tensor with_fitting_codes(const Tensor& tensor) {
-  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.layout.affine()->packed()) return tensor;
+  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||
+      tensor.layout.affine()->packed())
+    return tensor;
   Tensor fitting = tensor;
   Part& data = fitting.parts.front();
-  data.blob = std::make_shared<FittingBlob>(tensor.name, data.blob, code_format(DType::qint4, tensor.layout.affine()->get()));
+  data.blob =
+      std::make_shared<FittingBlob>(tensor.name, data.blob, code_format(DType::qint4, tensor.layout.affine()->get()));
   return fitting;
 }
 
 Tensor with_packed_codes(const Tensor& tensor) {
-  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 || tensor.layout.affine()->packed()) return tensor;
+  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||
+      tensor.layout.affine()->packed())
+    return tensor;
   Affine affine = tensor.layout.affine()->get();
   Tensor packed = tensor;
   Part& data = packed.parts.front();

@@ -77,7 +77,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
       while (done < out.size() && (left_ > 0 || row_ < blob_.rows_)) {
         if (left_ == 0) next_rows();
         const std::size_t taken = std::min(left_, out.size() - done);
-        std::copy_n(rows_.end() - static_cast<std::ptrdiff_t>(left_), taken, out.begin() + static_cast<std::ptrdiff_t>(done));
+        std::copy_n(rows_.end() - static_cast<std::ptrdiff_t>(left_), taken,
+                    out.begin() + static_cast<std::ptrdiff_t>(done));
         left_ -= taken;
         done += taken;
       }
@@ -110,7 +111,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     encode_rows(first, count, memory.numbers.data(), out);
     if (loss == nullptr) return;
     const QuantizationError error = measure(count, memory, out);
-    if (!std::isfinite(error.squared_values)) require_finite(first, memory);  // squares of finite float32 numbers have room in float64
+    if (!std::isfinite(error.squared_values))
+      require_finite(first, memory);  // squares of finite float32 numbers have room in float64
     loss->merge(error);
   }
 
@@ -131,7 +133,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   void require_finite(std::uint64_t first, const Memory& memory) const {
     const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
     if (bad.count == 0) return;
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name_, first * row_ + bad.first))
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized",
+                                                    name_, first * row_ + bad.first))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
   }
 
@@ -157,7 +160,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 }  // namespace
 
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance) {
-  return make_blocks(tensor.name, tensor.shape, type, BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));
+  return make_blocks(tensor.name, tensor.shape, type,
+                     BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));
 }
 
 }  // namespace poise

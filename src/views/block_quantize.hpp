@@ -10,12 +10,14 @@
 
 namespace poise {
 
-// A weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's imatrix).
+// A weight for the squared error of each element of a row: how much the model's output depends on it (llama.cpp's
+// imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 
-// The same elements in blocks. Reading throws unsupported, naming tensor and index, for an element that is not finite. `importance` is null, or has a
-// finite weight of 0 or more for each element of a row; of stacked matrices, [matrices, rows, columns], for each matrix if it has that many. The blocks are a
-// LossyBlob<QuantizationError>. Requires: has_float_elements(tensor), type.encode, rows of whole blocks.
+// The same elements in blocks. Reading throws unsupported, naming tensor and index, for an element that is not finite.
+// `importance` is null, or has a finite weight of 0 or more for each element of a row; of stacked matrices, [matrices,
+// rows, columns], for each matrix if it has that many. The blocks are a LossyBlob<QuantizationError>. Requires:
+// has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance);
 
 }  // namespace poise

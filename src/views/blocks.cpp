@@ -12,7 +12,8 @@ constexpr std::size_t kElements = 8192;  // decoded at a time, about: they stay 
 
 class BlockDecodedBlob final : public Blob {
  public:
-  explicit BlockDecodedBlob(const Tensor& tensor) : type_(*tensor.layout.blocks()), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
+  explicit BlockDecodedBlob(const Tensor& tensor)
+      : type_(*tensor.layout.blocks()), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return blocks_->seekable(); }
@@ -25,7 +26,8 @@ class BlockDecodedBlob final : public Blob {
     while (!out.empty()) {
       const std::uint64_t first = offset / block_size;
       const auto skipped = static_cast<std::size_t>(offset % block_size);
-      const std::size_t count = std::min(most, static_cast<std::size_t>((skipped + out.size() + block_size - 1) / block_size));
+      const std::size_t count =
+          std::min(most, static_cast<std::size_t>((skipped + out.size() + block_size - 1) / block_size));
       const std::size_t made = std::min(out.size(), static_cast<std::size_t>(count * block_size) - skipped);
       numbers.resize(count * type_.elements);
       type_.decode(blocks_at(first, count, stored), count, numbers.data());
@@ -50,7 +52,9 @@ class BlockDecodedBlob final : public Blob {
 
 }  // namespace
 
-bool has_decoded_blocks(const Tensor& tensor) { return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->decode != nullptr; }
+bool has_decoded_blocks(const Tensor& tensor) {
+  return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->decode != nullptr;
+}
 
 BlobPtr make_block_decoded_blob(const Tensor& tensor) {
   check_block_parts(tensor);

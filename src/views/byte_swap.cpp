@@ -34,7 +34,8 @@ void reverse_each(std::span<std::byte> bytes, unsigned width) {
 // Numbers from front to back, for blobs that are read so.
 class SwappedStream final : public BlobStream {
  public:
-  SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width) : stream_(std::move(stream)), width_(width), number_(width) {}
+  SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width)
+      : stream_(std::move(stream)), width_(width), number_(width) {}
 
   std::size_t best_read() const override { return stream_->best_read() / width_ * width_; }
 
@@ -85,7 +86,9 @@ class SwappedBlob final : public Blob {
 
   std::uint64_t size() const override { return blob_->size(); }
   bool seekable() const override { return blob_->seekable(); }
-  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<SwappedStream>(blob_->stream(), width_); }
+  std::unique_ptr<BlobStream> stream() const override {
+    return std::make_unique<SwappedStream>(blob_->stream(), width_);
+  }
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (at) {
@@ -116,7 +119,9 @@ class SwappedBlob final : public Blob {
 
 }  // namespace
 
-unsigned number_bytes(DType dtype) { return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8; }
+unsigned number_bytes(DType dtype) {
+  return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8;
+}
 
 BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width) {
   if (width <= 1) return blob;

@@ -18,7 +18,8 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // elements converted at a time: source, float32 and result stay in the first cache
+constexpr std::size_t kBlock =
+    4096;  // elements converted at a time: source, float32 and result stay in the first cache
 
 void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
   std::array<float, 256> table{};
@@ -36,12 +37,20 @@ void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
 }
 
 // The byte in which an element begins.
-std::uint64_t byte_of(std::uint64_t element, unsigned bits) { return bits < 8 ? element / (8 / bits) : element * (bits / 8); }
+std::uint64_t byte_of(std::uint64_t element, unsigned bits) {
+  return bits < 8 ? element / (8 / bits) : element * (bits / 8);
+}
 
 class CastBlob final : public LossyBlob<CastStats> {
  public:
   CastBlob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to)
-      : name_(std::move(name)), data_(std::move(data)), from_(from), to_(to), from_bits_(info(from).bits), to_bytes_(info(to).bits / 8), elements_(elements) {}
+      : name_(std::move(name)),
+        data_(std::move(data)),
+        from_(from),
+        to_(to),
+        from_bits_(info(from).bits),
+        to_bytes_(info(to).bits / 8),
+        elements_(elements) {}
 
   std::uint64_t size() const override { return elements_ * to_bytes_; }
   bool seekable() const override { return data_->seekable(); }
@@ -72,13 +81,15 @@ class CastBlob final : public LossyBlob<CastStats> {
   // Whole float32 numbers, to where they can be written as such.
   bool widens_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
-    return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 && out.size() % sizeof(float) == 0;
+    return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 &&
+           out.size() % sizeof(float) == 0;
   }
 
   void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out) const {
     const std::size_t count = out.size() / sizeof(float);
     const std::uint64_t first = offset / sizeof(float);
-    widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count), first_in_byte(first));
+    widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
+          first_in_byte(first));
   }
 
   // The buffers one reader needs to convert a block.
@@ -107,7 +118,8 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     void convert(const std::byte* in, std::uint64_t first, std::size_t count, CastStats& stats) {
-      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats) : from_small(in, count, blob_.first_in_byte(first), stats);
+      const std::size_t done = blob_.from_ == DType::f64 ? from_f64(in, count, stats)
+                                                         : from_small(in, count, blob_.first_in_byte(first), stats);
       if (done < count) overflow(first + done, blob_.from_ == DType::f64 ? load_le<double>(in + 8 * done) : 0);
     }
 
@@ -119,7 +131,8 @@ class CastBlob final : public LossyBlob<CastStats> {
       }
       widen(blob_.from_, in, std::span(floats_).first(count), first);
       auto* out = reinterpret_cast<std::uint16_t*>(result_.data());
-      return blob_.to_ == DType::f16 ? narrow_f16(floats_.data(), out, count, stats) : narrow_bf16(floats_.data(), out, count, stats);
+      return blob_.to_ == DType::f16 ? narrow_f16(floats_.data(), out, count, stats)
+                                     : narrow_bf16(floats_.data(), out, count, stats);
     }
 
     // Straight from double: rounding twice, by way of float32, could miss the nearest value.
@@ -154,8 +167,10 @@ class CastBlob final : public LossyBlob<CastStats> {
     [[noreturn]] void overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
-      Error error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for {}", blob_.name_, element, to_string(blob_.to_)));
-      if (blob_.to_ != DType::f32 && is_single) throw std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
+      Error error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: element {} is too large for {}", blob_.name_, element, to_string(blob_.to_)));
+      if (blob_.to_ != DType::f32 && is_single)
+        throw std::move(error).with({.kind = Remedy::Kind::dtype, .value = "f32"});
       throw error;
     }
 

@@ -34,17 +34,20 @@ void check_dense(const Tensor& tensor) {
   const auto bytes = packed_bytes(data.dtype, tensor.elements());
   if (!bytes) fail(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.type_name()));
   if (*bytes != data.blob->size()) {
-    fail(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.type_name(), *bytes, data.blob->size()));
+    fail(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape), data.type_name(),
+                             *bytes, data.blob->size()));
   }
 }
 
 void check_affine(const Tensor& tensor) {
   const Part& data = require_data(tensor);
-  if (data.dtype != DType::qint8 && data.dtype != DType::qint4) fail(tensor, fmt::format("data: expected qint8 or qint4, found {}", data.type_name()));
+  if (data.dtype != DType::qint8 && data.dtype != DType::qint4)
+    fail(tensor, fmt::format("data: expected qint8 or qint4, found {}", data.type_name()));
   const bool packed = data.dtype == DType::qint4 && tensor.layout.affine()->packed();
   const auto bytes = packed ? packed_bytes(DType::qint4, tensor.elements()) : tensor.elements();
   if (bytes != data.blob->size())
-    fail(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape), *bytes, data.blob->size()));
+    fail(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape), *bytes,
+                             data.blob->size()));
 }
 
 }  // namespace

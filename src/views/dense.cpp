@@ -17,7 +17,8 @@ namespace {
 
 bool is_float_part(const Part& part) { return is_floating(part.dtype); }
 
-// Are its values floating-point numbers of less than a byte? densify() puts whole bytes between zeros, so these become float32 first.
+// Are its values floating-point numbers of less than a byte? densify() puts whole bytes between zeros, so these become
+// float32 first.
 bool has_narrow_values(const Tensor& tensor) {
   if (!is_sparse(tensor)) return false;
   const Part& values = tensor.require("values");
@@ -61,12 +62,15 @@ std::string storage_name(const Tensor& tensor) {
 }
 
 DType element_type(const Tensor& tensor) {
-  const bool computed = tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) || has_decoded_blocks(tensor);
+  const bool computed = tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) ||
+                        has_decoded_blocks(tensor);
   if (computed || has_narrow_values(tensor)) return DType::f32;
   return tensor.require(is_sparse(tensor) ? "values" : "data").dtype;
 }
 
-BlobPtr dense_blob(const Tensor& tensor, DType to) { return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to); }
+BlobPtr dense_blob(const Tensor& tensor, DType to) {
+  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to);
+}
 
 Tensor with_cast_values(Tensor tensor, DType to) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);

@@ -19,8 +19,8 @@ std::string storage_name(const Tensor& tensor);
 // values of sparse tensors take less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
 DType element_type(const Tensor& tensor);
 
-// The same elements of element_type() as a dense tensor, computed when they are read. Sparse tensors may have elements of any
-// type. Requires: the same.
+// The same elements of element_type() as a dense tensor, computed when they are read. Sparse tensors may have elements
+// of any type. Requires: the same.
 Tensor make_dense_tensor(const Tensor& tensor);
 
 // The elements, computed when they are read. `to` is f32, f16 or bf16. A LossyBlob<CastStats> where that is a cast.
@@ -28,7 +28,8 @@ Tensor make_dense_tensor(const Tensor& tensor);
 // Requires: has_float_elements(tensor).
 BlobPtr dense_blob(const Tensor& tensor, DType to);
 
-// A sparse tensor with its values as `to`, as dense_blob() would have them. Requires: has_float_elements(tensor), is_sparse(tensor).
+// A sparse tensor with its values as `to`, as dense_blob() would have them. Requires: has_float_elements(tensor),
+// is_sparse(tensor).
 Tensor with_cast_values(Tensor tensor, DType to);
 
 }  // namespace poise

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "bytes/little_endian.hpp"
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
@@ -34,9 +34,11 @@ class PackedCodes {
   void unpack(std::uint64_t first, std::span<std::uint32_t> codes) const {
     const bool as_bytes = flat_ && !high_bits_first_ && std::size_t{per_word_} * bits_ == 8 * word_bytes_;
     if (as_bytes && bits_ == 8) {
-      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[first + i]);
+      for (std::size_t i = 0; i < codes.size(); ++i)
+        codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[first + i]);
     } else if (as_bytes && bits_ == 4) {
-      for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[(first + i) / 2]) >> (4 * ((first + i) % 2)) & 15;
+      for (std::size_t i = 0; i < codes.size(); ++i)
+        codes[i] = std::to_integer<std::uint32_t>(words_.bytes()[(first + i) / 2]) >> (4 * ((first + i) % 2)) & 15;
     } else {
       for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint32_t>(at(first + i));
     }
@@ -55,7 +57,8 @@ class PackedCodes {
  private:
   std::uint64_t code(std::uint64_t word, unsigned place) const {
     std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < word_bytes_; ++i) bits |= std::to_integer<std::uint64_t>(words_.bytes()[word * word_bytes_ + i]) << (8 * i);
+    for (std::size_t i = 0; i < word_bytes_; ++i)
+      bits |= std::to_integer<std::uint64_t>(words_.bytes()[word * word_bytes_ + i]) << (8 * i);
     const unsigned shift = bits_ * (high_bits_first_ ? per_word_ - 1 - place : place);
     return bits >> shift & ((std::uint64_t{1} << bits_) - 1);
   }
@@ -80,7 +83,8 @@ std::vector<float> numbers_of(const Part& part) {
       return numbers;
     });
   }
-  std::vector<float> numbers(loaded.bytes().size() * 8 / info(part.dtype).bits);  // one too many where the last byte is half empty
+  std::vector<float> numbers(loaded.bytes().size() * 8 /
+                             info(part.dtype).bits);  // one too many where the last byte is half empty
   widen(part.dtype, loaded.bytes().data(), numbers);
   return numbers;
 }
@@ -103,7 +107,8 @@ class GroupNumbers {
     for (std::size_t i = 0; i < codes.size();) {
       const auto group = static_cast<std::size_t>(group_of(first + i));
       const std::size_t end = stride_ == 1 && scheme_.group_size > 0
-                                  ? static_cast<std::size_t>(std::min<std::uint64_t>(codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
+                                  ? static_cast<std::size_t>(std::min<std::uint64_t>(
+                                        codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
                                   : i + 1;
       for (; i < end; ++i) out[i] = (static_cast<float>(codes[i]) - zero(group)) * scales_[group];
     }
@@ -161,19 +166,20 @@ class GroupDecodedBlob final : public Blob {
       offset += copied;
       out = out.subspan(copied);
     }
-    if (is_last) decoded_.let_go();
+    if (is_last) decoded_.release();
   }
 
  private:
   struct Decoded {
-    Decoded(const Tensor& tensor, const GroupScheme& scheme) : numbers(tensor, scheme), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
+    Decoded(const Tensor& tensor, const GroupScheme& scheme)
+        : numbers(tensor, scheme), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
     GroupNumbers numbers;
     PackedCodes codes;
   };
 
   Tensor tensor_;
   std::uint64_t elements_;
-  Kept<const Decoded> decoded_;
+  LazyValue<const Decoded> decoded_;
 };
 
 }  // namespace

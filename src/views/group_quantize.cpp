@@ -15,7 +15,7 @@
 #include <poise/error.hpp>
 
 #include "codec/quantize_kernels.hpp"
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
 #include "numeric/float_formats.hpp"
 #include "tensor/group_scheme.hpp"
@@ -44,7 +44,10 @@ struct GroupScale {
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
-      : name_(std::move(name)), elements_(std::move(elements)), groups_(groups), count_(elements_->size() / sizeof(float) / groups.size) {}
+      : name_(std::move(name)),
+        elements_(std::move(elements)),
+        groups_(groups),
+        count_(elements_->size() / sizeof(float) / groups.size) {}
 
   std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
@@ -54,7 +57,8 @@ class GroupScales {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Groups from `first` on, whose numbers are at hand. Throws unsupported when one of them is not finite or too large.
+    // Groups from `first` on, whose numbers are at hand. Throws unsupported when one of them is not finite or too
+    // large.
     void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
@@ -70,7 +74,8 @@ class GroupScales {
 
     // The same without its numbers.
     GroupScale get(std::uint64_t g) {
-      if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0) return unpacked(bits);
+      if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
+        return unpacked(bits);
       if (!scales_.elements_->seekable()) {
         find_all();  // going back in a stream means reading it from the beginning
         return get(g);
@@ -91,15 +96,20 @@ class GroupScales {
           for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
         };
         // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
-        tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
+        tbb::this_task_arena::isolate(
+            [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
       });
     }
 
    private:
     static constexpr std::uint32_t kKnown = 1U << 31;
 
-    static std::uint32_t packed(const GroupScale& scale) { return kKnown | std::uint32_t{scale.zero} << 16 | scale.half; }
-    static GroupScale unpacked(std::uint32_t bits) { return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)}; }
+    static std::uint32_t packed(const GroupScale& scale) {
+      return kKnown | std::uint32_t{scale.zero} << 16 | scale.half;
+    }
+    static GroupScale unpacked(std::uint32_t bits) {
+      return {static_cast<std::uint16_t>(bits), static_cast<std::uint8_t>(bits >> 16)};
+    }
 
     void find_in_stream() {
       const auto stream = scales_.elements_->stream();
@@ -120,7 +130,7 @@ class GroupScales {
     return table_.get([this] { return std::make_shared<Table>(*this); });
   }
 
-  void release() const { table_.let_go(); }
+  void release() const { table_.release(); }
 
   bool seekable() const { return elements_->seekable(); }
 
@@ -140,14 +150,17 @@ class GroupScales {
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
     if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
-    const std::uint16_t half = scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
+    const std::uint16_t half =
+        scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
     const auto stored = static_cast<double>(decode_f16(half));
-    const double zero = stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
+    const double zero =
+        stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
     return {half, static_cast<std::uint8_t>(zero)};
   }
 
   [[noreturn]] void refuse(std::uint64_t element, std::string_view problem) const {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} {} and cannot be quantized", name_, element, problem))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: element {} {} and cannot be quantized", name_, element, problem))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
   }
 
@@ -155,7 +168,7 @@ class GroupScales {
   BlobPtr elements_;
   Groups groups_;
   std::uint64_t count_;
-  Kept<Table> table_;
+  LazyValue<Table> table_;
 };
 
 class GroupNumbersBlob final : public Blob {
@@ -190,7 +203,9 @@ class GroupNumbersBlob final : public Blob {
     return zeros;
   }
 
-  std::uint16_t as_half(const GroupScale& scale) const { return what_ == What::scales ? scale.half : zeros_[scale.zero]; }
+  std::uint16_t as_half(const GroupScale& scale) const {
+    return what_ == What::scales ? scale.half : zeros_[scale.zero];
+  }
 
   std::shared_ptr<const GroupScales> scales_;
   What what_;
@@ -229,7 +244,8 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
 
  private:
   // The first and the last group may be cut, and their numbers are not all at hand.
-  QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers, std::byte* codes) const {
+  QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers,
+                           std::byte* codes) const {
     const auto size = static_cast<std::size_t>(groups_.size);
     std::uint64_t group = first / size;
     std::array<GroupScale, kMostGroups> scales;
@@ -256,15 +272,19 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   }
 
   // Groups of one size.
-  QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales, std::byte* codes) const {
+  QuantizationError encode_groups(std::span<const float> numbers, std::span<const GroupScale> scales,
+                                  std::byte* codes) const {
     const std::size_t size = numbers.size() / scales.size();
     std::array<GroupFactor, kMostGroups> factors;
     QuantizationError error;
     for (std::size_t begin = 0; begin < scales.size();) {
       std::size_t end = begin;
-      for (; end < scales.size() && scales[end].half != 0; ++end) factors[end] = {decode_f16(scales[end].half), scales[end].zero};
+      for (; end < scales.size() && scales[end].half != 0; ++end)
+        factors[end] = {decode_f16(scales[end].half), scales[end].zero};
       const auto some = numbers.subspan(begin * size, (end - begin) * size);
-      if (end > begin) error.merge(quantize_groups_linear(some, std::span(factors).subspan(begin, end - begin), scales_->largest_code(), codes + begin * size));
+      if (end > begin)
+        error.merge(quantize_groups_linear(some, std::span(factors).subspan(begin, end - begin),
+                                           scales_->largest_code(), codes + begin * size));
       for (; end < scales.size() && scales[end].half == 0; ++end) {
         std::fill_n(codes + end * size, size, static_cast<std::byte>(scales[end].zero));
         for (const float number : numbers.subspan(end * size, size)) error.merge(all_of(static_cast<double>(number)));
@@ -288,7 +308,9 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   std::shared_ptr<const GroupScales> scales_;
 };
 
-Part part_of(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob)}; }
+Part part_of(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob)};
+}
 
 }  // namespace
 
@@ -303,7 +325,8 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
   const auto size = group_size_for(groups, tensor.shape.back());
   if (!size) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}", tensor.name, tensor.shape.back(), groups.size))
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}",
+                                                    tensor.name, tensor.shape.back(), groups.size))
         .with({.kind = Remedy::Kind::keep, .value = "f16", .tensor = tensor.name});
   }
   const Groups fitting{groups.bits, *size};
@@ -312,10 +335,15 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
   Tensor quantized;
   quantized.name = tensor.name;
   quantized.shape = tensor.shape;
-  quantized.attributes = {{"bits", std::uint64_t{groups.bits}}, {"group_size", *size}, {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
-  quantized.parts.push_back(part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales)));
-  quantized.parts.push_back(part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
-  quantized.parts.push_back(part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
+  quantized.attributes = {{"bits", std::uint64_t{groups.bits}},
+                          {"group_size", *size},
+                          {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
+  quantized.parts.push_back(
+      part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales)));
+  quantized.parts.push_back(
+      part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
+  quantized.parts.push_back(
+      part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
   quantized.layout = read_group_scheme(quantized, GroupWords::zt1);
   return quantized;
 }

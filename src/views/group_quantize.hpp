@@ -8,15 +8,15 @@
 
 namespace poise {
 
-// The size that groups of a row get: `groups.size`, or the half of it, or the half of that, as long as it makes whole groups
-// of whole words. Nothing when none does.
+// The size that groups of a row get: `groups.size`, or the half of it, or the half of that, as long as it makes whole
+// groups of whole words. Nothing when none does.
 std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row);
 
-// The same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in float16, with
-// min at most and max at least 0; zero = round(-min / scale). Nothing is computed now: a group's scale is found
-// when its codes are first read, or in a pass of its own when the scales are read first, and kept (4 bytes a group) until the
-// last of the zeros has been read. That throws unsupported, naming tensor and index, when an element is not finite, or too
-// large for a float16 scale. Throws unsupported when no group size fits the rows. The codes are a
+// The same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
+// float16, with min at most and max at least 0; zero = round(-min / scale). Nothing is computed now: a group's scale is
+// found when its codes are first read, or in a pass of its own when the scales are read first, and kept (4 bytes a
+// group) until the last of the zeros has been read. That throws unsupported, naming tensor and index, when an element
+// is not finite, or too large for a float16 scale. Throws unsupported when no group size fits the rows. The codes are a
 // LossyBlob<QuantizationError>.
 // Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups);

@@ -19,7 +19,10 @@ class JoinedBlob final : public Blob {
   // Where all have the same, and none ends within it.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
-    return std::ranges::all_of(blobs_, [&](const BlobPtr& blob) { return blob->grain() == grain && blob->size() % grain == 0; }) ? grain : 1;
+    return std::ranges::all_of(blobs_,
+                               [&](const BlobPtr& blob) { return blob->grain() == grain && blob->size() % grain == 0; })
+               ? grain
+               : 1;
   }
   bool decodable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->decodable(); });

@@ -10,7 +10,7 @@
 
 #include <poise/error.hpp>
 
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/mx_scheme.hpp"
@@ -25,7 +25,11 @@ constexpr float kIntegerUnit = 0x1p-6F;
 
 class MxBlob final : public Blob {
  public:
-  explicit MxBlob(const Tensor& tensor) : name_(tensor.name), data_(tensor.require("data")), scales_(tensor.require("scales").blob), size_(tensor.elements()) {
+  explicit MxBlob(const Tensor& tensor)
+      : name_(tensor.name),
+        data_(tensor.require("data")),
+        scales_(tensor.require("scales").blob),
+        size_(tensor.elements()) {
     check_mx_parts(tensor);
     const MxScheme scheme = *tensor.layout.mx();
     block_size_ = scheme.block_size;
@@ -54,17 +58,21 @@ class MxBlob final : public Blob {
       offset += copied;
       out = out.subspan(copied);
     }
-    if (is_last) kept_.let_go();
+    if (is_last) kept_.release();
   }
 
  private:
-  void decode(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes, const LoadedBlob& scales) const {
+  void decode(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes,
+              const LoadedBlob& scales) const {
     read_elements(first, numbers, codes);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const float element = numbers[i];
-      numbers[i] = element * factors_[std::to_integer<std::size_t>(scales.bytes()[static_cast<std::size_t>(scale_of(first + i))])];
+      numbers[i] =
+          element *
+          factors_[std::to_integer<std::size_t>(scales.bytes()[static_cast<std::size_t>(scale_of(first + i))])];
       if (std::isinf(numbers[i]) && std::isfinite(element))
-        throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is too large for f32", name_, first + i));
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("tensor {}: element {} is too large for f32", name_, first + i));
     }
   }
 
@@ -75,7 +83,8 @@ class MxBlob final : public Blob {
     const auto bytes = std::span(codes).first(static_cast<std::size_t>(end - begin));
     data_.blob->read(begin, bytes);
     if (data_.dtype != DType::i8) return widen(data_.dtype, bytes.data(), numbers, halves ? first % 2 : 0);
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(std::to_integer<std::int8_t>(bytes[i])) * kIntegerUnit;
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<float>(std::to_integer<std::int8_t>(bytes[i])) * kIntegerUnit;
   }
 
   std::uint64_t scale_of(std::uint64_t element) const {
@@ -93,13 +102,14 @@ class MxBlob final : public Blob {
   std::uint64_t along_ = 0;
   std::uint64_t stride_ = 1;
   std::array<float, 256> factors_{};
-  Kept<const LoadedBlob> kept_;
+  LazyValue<const LoadedBlob> kept_;
 };
 
 }  // namespace
 
 bool is_mx(const Tensor& tensor) {
-  return tensor.layout.mx() != nullptr && std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+  return tensor.layout.mx() != nullptr &&
+         std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
 BlobPtr make_mx_decoded_blob(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }

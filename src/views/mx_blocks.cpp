@@ -103,7 +103,9 @@ class CodesBlob final : public Blob {
 
 }  // namespace
 
-BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) { return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales)); }
+BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) {
+  return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales));
+}
 
 BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<CodesBlob>(std::move(blocks)); }
 

@@ -1,9 +1,12 @@
-// MX numbers of four bits from the order in which gpt-oss has them to ggml's MXFP4, and back. The numbers stay the same bits.
+// MX numbers of four bits from the order in which gpt-oss has them to ggml's MXFP4, and back. The numbers stay the same
+// bits.
 //
-// gpt-oss: 16 bytes for 32 neighbours, the even one in the low half of each byte; the exponents of their scales, a byte each, are elsewhere. ggml: blocks of
-// 17 bytes, the exponent first; byte i has neighbour i in its low half and 16 + i in its high half.
+// gpt-oss: 16 bytes for 32 neighbours, the even one in the low half of each byte; the exponents of their scales, a byte
+// each, are elsewhere. ggml: blocks of 17 bytes, the exponent first; byte i has neighbour i in its low half and 16 + i
+// in its high half.
 //
-// Sources: convert_moe_packed_tensors() of transformers, transform_nibble_layout() of llama.cpp's conversion/gpt_oss.py.
+// Sources: convert_moe_packed_tensors() of transformers, transform_nibble_layout() of llama.cpp's
+// conversion/gpt_oss.py.
 #pragma once
 
 #include <poise/blob.hpp>

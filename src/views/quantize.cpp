@@ -21,7 +21,8 @@ constexpr std::size_t kBlock = 4096;  // elements at a time: numbers and codes s
 
 class ScaleOfElements final : public AffineSource {
  public:
-  ScaleOfElements(std::string name, BlobPtr elements, const StoredType& type) : name_(std::move(name)), elements_(std::move(elements)), type_(type) {}
+  ScaleOfElements(std::string name, BlobPtr elements, const StoredType& type)
+      : name_(std::move(name)), elements_(std::move(elements)), type_(type) {}
 
   Affine get() const override {
     std::call_once(once_, [&] { affine_ = find_scale(name_, *elements_, type_); });
@@ -46,7 +47,8 @@ class Encoder {
   QuantizationError encode(std::span<const float> numbers, std::span<std::byte> codes) const {
     if (affine_.delta == 0) return encode_nothing(numbers, codes);
     if (format_.is_unsigned) return encode_range(numbers, codes);
-    return quantize_linear(numbers.data(), numbers.size(), affine_.delta, {-format_.largest(), format_.largest(), 0}, codes.data());
+    return quantize_linear(numbers.data(), numbers.size(), affine_.delta, {-format_.largest(), format_.largest(), 0},
+                           codes.data());
   }
 
  private:
@@ -104,7 +106,8 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
     std::array<std::byte, kBlock> codes;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
-      const auto count = static_cast<std::size_t>(std::min({out.size() * codes_a_byte_, kBlock, static_cast<std::size_t>(count_ - first)}));
+      const auto count = static_cast<std::size_t>(
+          std::min({out.size() * codes_a_byte_, kBlock, static_cast<std::size_t>(count_ - first)}));
       const auto block = std::span(numbers).first(count);
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
@@ -130,7 +133,8 @@ Tensor quantize(const Tensor& tensor, const StoredType& type) {
   if (type.grouped()) return quantize_groups(tensor, type.groups);
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
-  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine));
+  Tensor quantized =
+      make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine));
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // other layouts' describe their codes
   return quantized;

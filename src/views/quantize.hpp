@@ -6,10 +6,10 @@
 
 namespace poise {
 
-// The same elements as an affine tensor, whose qint4 codes are packed, or as one of groups. Nothing is computed now: the first to ask for the scale
-// or a byte makes one pass over the elements to find the scale. That throws unsupported, naming tensor and index, when an
-// element is infinite or NaN. The codes are a LossyBlob<QuantizationError>.
-// Requires: has_float_elements(tensor) and type.quantized().
+// The same elements as an affine tensor, whose qint4 codes are packed, or as one of groups. Nothing is computed now:
+// the first to ask for the scale or a byte makes one pass over the elements to find the scale. That throws unsupported,
+// naming tensor and index, when an element is infinite or NaN. The codes are a LossyBlob<QuantizationError>. Requires:
+// has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type);
 
 }  // namespace poise

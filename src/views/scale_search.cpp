@@ -1,5 +1,6 @@
-// The clipping scale of least squared error is looked for in a histogram of magnitudes: 2048 bins to each power of two, so
-// that a bin is narrow beside any code it may fall on. Counts are integers, so the order of the threads does not matter.
+// The clipping scale of least squared error is looked for in a histogram of magnitudes: 2048 bins to each power of two,
+// so that a bin is narrow beside any code it may fall on. Counts are integers, so the order of the threads does not
+// matter.
 #include "views/scale_search.hpp"
 
 #include <algorithm>
@@ -73,13 +74,15 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
     std::array<float, kBlock> values;
     Summary& summary = summaries.local();
     for (std::uint64_t first = range.begin(); first < range.end(); first += kBlock) {
-      const auto part = std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, range.end() - first)));
+      const auto part =
+          std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, range.end() - first)));
       elements.read(first * sizeof(float), std::as_writable_bytes(part));
       summary.add(first, part);
     }
   };
   // Isolated: a thread that waits here must not take up other work that may ask for this very scale.
-  tbb::this_task_arena::isolate([&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
+  tbb::this_task_arena::isolate(
+      [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
   Summary all = empty_summary(with_bins);
   for (const Summary& summary : summaries) all.merge(summary);
   return all;
@@ -153,15 +156,19 @@ double best_clip(const ClippingError& error, double largest) {
   return best;
 }
 
-Affine symmetric(double largest, int levels) { return {.delta = static_cast<float>(largest / levels), .min = 0, .max = 0, .packed = false}; }
+Affine symmetric(double largest, int levels) {
+  return {.delta = static_cast<float>(largest / levels), .min = 0, .max = 0, .packed = false};
+}
 
 }  // namespace
 
 Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type) {
   const bool with_bins = type.scale == ScaleRule::least_squares;
-  const Summary summary = elements.seekable() ? summarize_seekable(elements, with_bins) : summarize_stream(elements, with_bins);
+  const Summary summary =
+      elements.seekable() ? summarize_seekable(elements, with_bins) : summarize_stream(elements, with_bins);
   if (summary.extremes.largest >= kInfinity) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized", name, summary.bad))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: element {} is not finite and cannot be quantized", name, summary.bad))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name});
   }
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
@@ -169,10 +176,13 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   Affine affine = symmetric(largest, format.largest());
   // A range needs two different ends; a constant tensor is symmetric.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
-    const double delta = (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) / format.span();
-    affine = {.delta = static_cast<float>(delta), .min = summary.extremes.min, .max = summary.extremes.max, .packed = false};
+    const double delta =
+        (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) / format.span();
+    affine = {
+        .delta = static_cast<float>(delta), .min = summary.extremes.min, .max = summary.extremes.max, .packed = false};
   }
-  if (with_bins && largest > 0) affine = symmetric(best_clip(ClippingError(summary.bins, format.largest()), largest), format.largest());
+  if (with_bins && largest > 0)
+    affine = symmetric(best_clip(ClippingError(summary.bins, format.largest()), largest), format.largest());
   affine.packed = type.dtype == DType::qint4;
   return affine;
 }

@@ -11,8 +11,8 @@
 
 namespace poise {
 
-// The scale for float32 elements. Uses all threads; the result does not depend on their number. Throws unsupported, naming
-// tensor and index, when an element is infinite or NaN. Requires: type.quantized().
+// The scale for float32 elements. Uses all threads; the result does not depend on their number. Throws unsupported,
+// naming tensor and index, when an element is infinite or NaN. Requires: type.quantized().
 Affine find_scale(const std::string& name, const Blob& elements, const StoredType& type);
 
 }  // namespace poise

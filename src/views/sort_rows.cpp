@@ -41,7 +41,8 @@ Order ascending_order(const Tensor& tensor) {
 // The elements of a blob in another order.
 class ReorderedBlob final : public Blob {
  public:
-  ReorderedBlob(const BlobPtr& blob, std::shared_ptr<const Order> order, std::uint64_t width) : elements_(blob), order_(std::move(order)), width_(width) {}
+  ReorderedBlob(const BlobPtr& blob, std::shared_ptr<const Order> order, std::uint64_t width)
+      : elements_(blob), order_(std::move(order)), width_(width) {}
 
   std::uint64_t size() const override { return order_->size() * width_; }
 
@@ -72,7 +73,8 @@ Tensor with_ascending_columns(const Tensor& tensor) {
   for (Part& part : sorted.parts) {
     if (part.role == "indptr") continue;
     if (part.dtype == DType::unknown || info(part.dtype).bits % 8 != 0) {
-      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: {} of type {} cannot be sorted", tensor.name, part.role, part.type_name()));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: {} of type {} cannot be sorted", tensor.name, part.role, part.type_name()));
     }
     part.blob = std::make_shared<ReorderedBlob>(part.blob, order, info(part.dtype).bits / 8);
     part.digest.reset();

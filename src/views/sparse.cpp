@@ -19,7 +19,8 @@ Fault parts_fault(const Tensor& tensor, std::initializer_list<std::string_view> 
   for (const std::string_view role : roles) {
     if (tensor.part(role) == nullptr) return fmt::format("{} needs the part {}", to_string(tensor.layout), role);
   }
-  if (tensor.parts.size() != roles.size()) return fmt::format("{} has {} parts, found {}", to_string(tensor.layout), roles.size(), tensor.parts.size());
+  if (tensor.parts.size() != roles.size())
+    return fmt::format("{} has {} parts, found {}", to_string(tensor.layout), roles.size(), tensor.parts.size());
   return std::nullopt;
 }
 
@@ -43,16 +44,19 @@ Fault values_fault(const Tensor& tensor, std::uint64_t nonzeros) {
 std::uint64_t index_bytes(const Part& part) { return info(part.dtype).bits / 8; }
 
 Fault csr_fault(const Tensor& tensor) {
-  if (tensor.shape.size() != 2) return fmt::format("compressed sparse rows have rank 2, found shape {}", to_string(tensor.shape));
+  if (tensor.shape.size() != 2)
+    return fmt::format("compressed sparse rows have rank 2, found shape {}", to_string(tensor.shape));
   if (auto fault = parts_fault(tensor, {"values", "indices", "indptr"})) return fault;
   const Part& indices = tensor.require("indices");
   const Part& indptr = tensor.require("indptr");
   if (auto fault = index_fault(indices)) return fault;
   if (auto fault = index_fault(indptr)) return fault;
   const auto pointers = checked_add(tensor.shape[0], 1);
-  if (auto fault = size_fault(indptr, pointers ? checked_mul(*pointers, index_bytes(indptr)) : std::nullopt)) return fault;
+  if (auto fault = size_fault(indptr, pointers ? checked_mul(*pointers, index_bytes(indptr)) : std::nullopt))
+    return fault;
   const std::uint64_t width = index_bytes(indices);
-  if (indices.blob->size() % width != 0) return fmt::format("indices: {} bytes are no whole number of {}", indices.blob->size(), indices.type_name());
+  if (indices.blob->size() % width != 0)
+    return fmt::format("indices: {} bytes are no whole number of {}", indices.blob->size(), indices.type_name());
   return values_fault(tensor, indices.blob->size() / width);
 }
 
@@ -63,7 +67,8 @@ Fault coo_fault(const Tensor& tensor) {
   if (auto fault = index_fault(coords)) return fault;
   const std::uint64_t width = index_bytes(coords) * tensor.shape.size();
   if (coords.blob->size() % width != 0) {
-    return fmt::format("coords: {} bytes are no whole number of coordinates of rank {}", coords.blob->size(), tensor.shape.size());
+    return fmt::format("coords: {} bytes are no whole number of coordinates of rank {}", coords.blob->size(),
+                       tensor.shape.size());
   }
   return values_fault(tensor, coords.blob->size() / width);
 }
@@ -80,7 +85,8 @@ Fault coo_fault(const Tensor& tensor) {
 
 // The columns of one row. Those that do not ascend are sorted, to see whether one comes twice.
 template <typename Column>
-void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin, std::uint64_t end, SparseRules rules) {
+void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
+               std::uint64_t end, SparseRules rules) {
   const std::uint64_t columns = tensor.shape[1];
   bool ascending = true;
   for (std::uint64_t i = begin; i < end; ++i) {
@@ -89,8 +95,10 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
       fail(tensor, fmt::format("indices: element {} in row {} is in column {}, there are {}", i, row, column, columns));
     }
     if (i == begin || indices.at<Column>(i - 1) < column) continue;
-    if (indices.at<Column>(i - 1) == column) fail(tensor, fmt::format("indices: column {} comes twice in row {}", column, row));
-    if (rules == SparseRules::ascending) fail(tensor, fmt::format("indices: the columns of row {} do not ascend at element {}", row, i));
+    if (indices.at<Column>(i - 1) == column)
+      fail(tensor, fmt::format("indices: column {} comes twice in row {}", column, row));
+    if (rules == SparseRules::ascending)
+      fail(tensor, fmt::format("indices: the columns of row {} do not ascend at element {}", row, i));
     ascending = false;
   }
   if (ascending) return;
@@ -109,18 +117,22 @@ void validate_csr(const Tensor& tensor, SparseRules rules) {
   const std::uint64_t nonzeros = indices.bytes().size() / index_bytes(indices_part);
   visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
     using Pointer = decltype(pointer_zero);
-    if (indptr.at<Pointer>(0) != 0) fail(tensor, fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)));
+    if (indptr.at<Pointer>(0) != 0)
+      fail(tensor, fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)));
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       const Pointer begin = indptr.at<Pointer>(row);
       const Pointer end = indptr.at<Pointer>(row + 1);
       if (end < begin) fail(tensor, fmt::format("indptr: it falls from {} to {} after row {}", begin, end, row));
-      if (std::cmp_greater(end, nonzeros)) fail(tensor, fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros));
+      if (std::cmp_greater(end, nonzeros))
+        fail(tensor, fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros));
       visit_integer(indices_part.dtype, [&](auto column_zero) {
-        check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end), rules);
+        check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin),
+                                         static_cast<std::uint64_t>(end), rules);
       });
     }
     const Pointer last = indptr.at<Pointer>(tensor.shape[0]);
-    if (std::cmp_not_equal(last, nonzeros)) fail(tensor, fmt::format("indptr: it ends with {}, expected {}, the number of elements", last, nonzeros));
+    if (std::cmp_not_equal(last, nonzeros))
+      fail(tensor, fmt::format("indptr: it ends with {}, expected {}, the number of elements", last, nonzeros));
   });
 }
 
@@ -139,7 +151,8 @@ void validate_coo(const Tensor& tensor) {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
         if (std::cmp_less(coordinate, 0) || std::cmp_greater_equal(coordinate, tensor.shape[d])) {
-          fail(tensor, fmt::format("coords: element {} is at {} in dimension {}, which has {}", i, coordinate, d, tensor.shape[d]));
+          fail(tensor, fmt::format("coords: element {} is at {} in dimension {}, which has {}", i, coordinate, d,
+                                   tensor.shape[d]));
         }
         number = number * tensor.shape[d] + static_cast<std::uint64_t>(coordinate);
       }
@@ -160,7 +173,8 @@ void validate_coo(const Tensor& tensor) {
 
 class WidenedIndices final : public Blob {
  public:
-  WidenedIndices(std::string name, BlobPtr blob, DType from) : name_(std::move(name)), blob_(std::move(blob)), from_(from), width_(info(from).bits / 8) {}
+  WidenedIndices(std::string name, BlobPtr blob, DType from)
+      : name_(std::move(name)), blob_(std::move(blob)), from_(from), width_(info(from).bits / 8) {}
 
   std::uint64_t size() const override { return blob_->size() / width_ * sizeof(std::uint64_t); }
   bool seekable() const override { return blob_->seekable(); }
@@ -176,11 +190,13 @@ class WidenedIndices final : public Blob {
       using T = decltype(zero);
       for (std::size_t i = 0; i < last - first + 1; ++i) {
         const T index = load_le<T>(narrow.data() + i * sizeof(T));
-        if (std::cmp_less(index, 0)) throw Error(ErrorKind::invalid_file, fmt::format("{}: index {} is {}", name_, first + i, index));
+        if (std::cmp_less(index, 0))
+          throw Error(ErrorKind::invalid_file, fmt::format("{}: index {} is {}", name_, first + i, index));
         store_le(wide.data() + i * sizeof(std::uint64_t), static_cast<std::uint64_t>(index));
       }
     });
-    std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>(offset - first * sizeof(std::uint64_t)), out.size(), out.begin());
+    std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>(offset - first * sizeof(std::uint64_t)), out.size(),
+                out.begin());
   }
 
  private:
@@ -192,17 +208,24 @@ class WidenedIndices final : public Blob {
 
 }  // namespace
 
-bool is_sparse(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo; }
+bool is_sparse(const Tensor& tensor) {
+  return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
+}
 
-std::optional<std::string> sparse_structure_fault(const Tensor& tensor) { return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor); }
+std::optional<std::string> sparse_structure_fault(const Tensor& tensor) {
+  return tensor.layout == Layout::sparse_csr ? csr_fault(tensor) : coo_fault(tensor);
+}
 
 std::uint64_t stored_elements(const Tensor& tensor) {
-  if (tensor.layout == Layout::sparse_csr) return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
+  if (tensor.layout == Layout::sparse_csr)
+    return tensor.require("indices").blob->size() / index_bytes(tensor.require("indices"));
   const Part& coords = tensor.require("coords");
   return coords.blob->size() / index_bytes(coords) / tensor.shape.size();
 }
 
-SparseRules sparse_rules(const Tensor& tensor) { return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order; }
+SparseRules sparse_rules(const Tensor& tensor) {
+  return tensor.layout.is_ascending() ? SparseRules::ascending : SparseRules::any_order;
+}
 
 void validate_sparse(const Tensor& tensor, SparseRules rules) {
   if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);

@@ -17,8 +17,8 @@ namespace poise {
 
 bool is_sparse(const Tensor& tensor);
 
-// What is wrong with the parts, types or sizes of a sparse tensor, in one sentence; nothing when they fit its shape. Looks
-// at no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
+// What is wrong with the parts, types or sizes of a sparse tensor, in one sentence; nothing when they fit its shape.
+// Looks at no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
@@ -47,9 +47,9 @@ struct SparseEntry {
 // Requires: Layout::sparse_csr or sparse_coo.
 std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
 
-// The same matrix with the columns of every row ascending, as zt.sparse_csr/1 has them; throws what validate_sparse() throws,
-// and unsupported for values of less than a byte. Memory: 8 bytes an element, and, if columns move, the parts that are not
-// mapped. Requires: Layout::sparse_csr.
+// The same matrix with the columns of every row ascending, as zt.sparse_csr/1 has them; throws what validate_sparse()
+// throws, and unsupported for values of less than a byte. Memory: 8 bytes an element, and, if columns move, the parts
+// that are not mapped. Requires: Layout::sparse_csr.
 Tensor with_ascending_columns(const Tensor& tensor);
 
 // The indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
@@ -57,17 +57,18 @@ Tensor with_ascending_columns(const Tensor& tensor);
 BlobPtr widen_indices(const std::string& tensor, const Part& part);
 
 // The elements of a sparse tensor as one row-major run of its values' type, zeros filled in. The indices are validated
-// when the blob is first read (at once when it is empty), which throws what validate_sparse() throws; from then on it keeps 16
-// bytes for each stored element. Throws unsupported for values of less than a
-// byte. Requires: Layout::sparse_csr or sparse_coo.
+// when the blob is first read (at once when it is empty), which throws what validate_sparse() throws; from then on it
+// keeps 16 bytes for each stored element. Throws unsupported for values of less than a byte. Requires:
+// Layout::sparse_csr or sparse_coo.
 BlobPtr densify(const Tensor& tensor);
 
-// False for tensors that are never made sparse, whatever their elements are. Throws what sparsify() throws. Looks at no data.
+// False for tensors that are never made sparse, whatever their elements are. Throws what sparsify() throws. Looks at no
+// data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
-// A dense tensor as csr or coo with u64 indices, its elements found again whenever parts are read; nothing when fewer than
-// `least_zeros` (0 to 1) of its elements are zero, when it has none, or when it is no matrix for csr. An element is zero when
-// all of its bits are. Reads the data once. Throws unsupported for elements of less than a byte.
+// A dense tensor as csr or coo with u64 indices, its elements found again whenever parts are read; nothing when fewer
+// than `least_zeros` (0 to 1) of its elements are zero, when it has none, or when it is no matrix for csr. An element
+// is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less than a byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

@@ -5,7 +5,7 @@
 
 #include <poise/error.hpp>
 
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "numeric/integers.hpp"
 #include "views/loaded_blob.hpp"
 #include "views/sparse.hpp"
@@ -18,7 +18,9 @@ class Entries {
  public:
   explicit Entries(const Tensor& tensor) : values_(tensor.require("values").blob), entries_(sparse_entries(tensor)) {}
 
-  const std::byte* value(const SparseEntry& entry, std::uint64_t width) const { return values_.bytes().data() + entry.place * width; }
+  const std::byte* value(const SparseEntry& entry, std::uint64_t width) const {
+    return values_.bytes().data() + entry.place * width;
+  }
 
   // Those with cells in [begin, end).
   std::span<const SparseEntry> between(std::uint64_t begin, std::uint64_t end) const {
@@ -34,7 +36,8 @@ class Entries {
 
 class DensifiedBlob final : public Blob {
  public:
-  DensifiedBlob(const Tensor& tensor, std::uint64_t width) : tensor_(tensor), width_(width), size_(tensor.elements() * width) {}
+  DensifiedBlob(const Tensor& tensor, std::uint64_t width)
+      : tensor_(tensor), width_(width), size_(tensor.elements() * width) {}
 
   std::uint64_t size() const override { return size_; }
 
@@ -48,14 +51,14 @@ class DensifiedBlob final : public Blob {
       std::copy_n(entries->value(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
                   out.begin() + static_cast<std::ptrdiff_t>(begin_byte - offset));
     }
-    if (end == size_) entries_.let_go();
+    if (end == size_) entries_.release();
   }
 
  private:
   Tensor tensor_;
   std::uint64_t width_;
   std::uint64_t size_;
-  Kept<const Entries> entries_;
+  LazyValue<const Entries> entries_;
 };
 
 }  // namespace
@@ -63,10 +66,13 @@ class DensifiedBlob final : public Blob {
 BlobPtr densify(const Tensor& tensor) {
   const Part& values = tensor.require("values");
   if (values.dtype == DType::unknown || info(values.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
   }
   const auto bytes = packed_bytes(values.dtype, tensor.elements());
-  if (!bytes) throw Error(ErrorKind::unsupported, fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
+  if (!bytes)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
   if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read will notice
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }

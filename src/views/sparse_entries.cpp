@@ -34,7 +34,8 @@ void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
     const std::uint64_t count = coords.bytes().size() / sizeof(Coordinate) / tensor.shape.size();
     for (std::uint64_t i = 0; i < count; ++i) {
       std::uint64_t cell = 0;
-      for (std::size_t d = 0; d < tensor.shape.size(); ++d) cell = cell * tensor.shape[d] + coords.index_at<Coordinate>(d * count + i);
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+        cell = cell * tensor.shape[d] + coords.index_at<Coordinate>(d * count + i);
       entries.push_back({cell, i});
     }
   });

@@ -1,4 +1,5 @@
-// From dense to sparse: one pass counts the elements that are not zero, block by block; the parts find them again when read.
+// From dense to sparse: one pass counts the elements that are not zero, block by block; the parts find them again when
+// read.
 #include <algorithm>
 #include <functional>
 
@@ -22,7 +23,8 @@ bool is_zero(std::span<const std::byte> element) {
 // The elements of a dense tensor that are not zero, numbered in row-major order.
 class Nonzeros {
  public:
-  explicit Nonzeros(const Tensor& dense) : shape_(dense.shape), width_(info(dense.require("data").dtype).bits / 8), data_(dense.require("data").blob) {
+  explicit Nonzeros(const Tensor& dense)
+      : shape_(dense.shape), width_(info(dense.require("data").dtype).bits / 8), data_(dense.require("data").blob) {
     if (!data_->map() && !data_->seekable()) data_ = make_memory_blob(read_all(*data_), dense.name);
     count_blocks();
   }
@@ -32,7 +34,8 @@ class Nonzeros {
   const Shape& shape() const { return shape_; }
 
   // Calls `use` with the cell and the bytes of each of the nonzeros [first, first + count).
-  void visit(std::uint64_t first, std::uint64_t count, const std::function<void(std::uint64_t, std::span<const std::byte>)>& use) const {
+  void visit(std::uint64_t first, std::uint64_t count,
+             const std::function<void(std::uint64_t, std::span<const std::byte>)>& use) const {
     auto block = static_cast<std::uint64_t>(std::ranges::upper_bound(before_block_, first) - before_block_.begin() - 1);
     std::uint64_t number = before_block_[block];
     std::vector<std::byte> bytes;
@@ -125,7 +128,8 @@ class NonzeroBlob : public Blob {
 
  protected:
   const Nonzeros& nonzeros() const { return *nonzeros_; }
-  virtual void make(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte> element, std::byte* to) const = 0;
+  virtual void make(std::uint64_t repeat, std::uint64_t cell, std::span<const std::byte> element,
+                    std::byte* to) const = 0;
 
  private:
   std::shared_ptr<const Nonzeros> nonzeros_;
@@ -138,14 +142,18 @@ class ValuesBlob final : public NonzeroBlob {
   explicit ValuesBlob(const std::shared_ptr<const Nonzeros>& nonzeros) : NonzeroBlob(nonzeros, nonzeros->width(), 1) {}
 
  protected:
-  void make(std::uint64_t, std::uint64_t, std::span<const std::byte> element, std::byte* to) const override { std::ranges::copy(element, to); }
+  void make(std::uint64_t, std::uint64_t, std::span<const std::byte> element, std::byte* to) const override {
+    std::ranges::copy(element, to);
+  }
 };
 
 // Coordinates in the dimensions from `first` on, one dimension after the other.
 class CoordinatesBlob final : public NonzeroBlob {
  public:
   CoordinatesBlob(const std::shared_ptr<const Nonzeros>& nonzeros, std::size_t first)
-      : NonzeroBlob(nonzeros, sizeof(std::uint64_t), nonzeros->shape().size() - first), first_(first), strides_(nonzeros->shape().size(), 1) {
+      : NonzeroBlob(nonzeros, sizeof(std::uint64_t), nonzeros->shape().size() - first),
+        first_(first),
+        strides_(nonzeros->shape().size(), 1) {
     for (std::size_t d = strides_.size(); d-- > 1;) strides_[d - 1] = strides_[d] * nonzeros->shape()[d];
   }
 
@@ -160,14 +168,17 @@ class CoordinatesBlob final : public NonzeroBlob {
   std::vector<std::uint64_t> strides_;
 };
 
-Part index_part(std::string role, BlobPtr blob) { return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)}; }
+Part index_part(std::string role, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = DType::u64, .blob = std::move(blob)};
+}
 
 }  // namespace
 
 bool may_become_sparse(const Tensor& dense, Layout layout) {
   const Part& data = dense.require("data");
   if (data.dtype == DType::unknown || info(data.dtype).bits % 8 != 0) {
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
   }
   if (data.dtype == DType::f8_e8m0) return false;  // powers of two: none is zero
   return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
@@ -178,13 +189,17 @@ std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_
   const Part& data = dense.require("data");
   const std::uint64_t elements = dense.elements();
   const auto nonzeros = std::make_shared<const Nonzeros>(dense);
-  if (static_cast<double>(elements - nonzeros->count()) < least_zeros * static_cast<double>(elements)) return std::nullopt;
+  if (static_cast<double>(elements - nonzeros->count()) < least_zeros * static_cast<double>(elements))
+    return std::nullopt;
   Tensor sparse;
   sparse.name = dense.name;
   sparse.shape = dense.shape;
   sparse.layout = layout;
   sparse.attributes = dense.attributes;
-  sparse.parts.push_back({.role = "values", .dtype = data.dtype, .spelling = data.spelling, .blob = std::make_shared<ValuesBlob>(nonzeros)});
+  sparse.parts.push_back({.role = "values",
+                          .dtype = data.dtype,
+                          .spelling = data.spelling,
+                          .blob = std::make_shared<ValuesBlob>(nonzeros)});
   if (layout == Layout::sparse_csr) {
     sparse.parts.push_back(index_part("indices", std::make_shared<CoordinatesBlob>(nonzeros, 1)));
     sparse.parts.push_back(index_part("indptr", make_memory_blob(nonzeros->row_pointers(), dense.name)));

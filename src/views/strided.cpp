@@ -13,7 +13,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 #include "views/byte_swap.hpp"
 #include "views/loaded_blob.hpp"
 
@@ -26,10 +26,14 @@ struct Dimension {
 };
 using Dimensions = std::vector<Dimension>;
 
-std::uint64_t magnitude(std::int64_t stride) { return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride); }
+std::uint64_t magnitude(std::int64_t stride) {
+  return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+}
 
 // Positions are counted modulo 2^64, so that strides of either sign add up. Those of elements are in the blob.
-std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) { return position + steps * static_cast<std::uint64_t>(stride); }
+std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
+  return position + steps * static_cast<std::uint64_t>(stride);
+}
 const std::byte* moved(const std::byte* position, std::uint64_t steps, std::int64_t stride) {
   return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
 }
@@ -96,14 +100,16 @@ struct Items {
   }
 
   // A matrix whose columns are what is close together: in tiles that use whole cache lines of both sides.
-  static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to, std::size_t to_stride) {
+  static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to,
+                           std::size_t to_stride) {
     constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
     for (std::uint64_t top = 0; top < rows.count; top += kTile) {
       const std::uint64_t bottom = std::min(rows.count, top + kTile);
       for (std::uint64_t left = 0; left < row.count; left += kTile) {
         const std::uint64_t width = std::min(kTile, row.count - left);
         const std::byte* const corner = moved(from, left, row.stride);
-        for (std::uint64_t r = top; r < bottom; ++r) copy_row(moved(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
+        for (std::uint64_t r = top; r < bottom; ++r)
+          copy_row(moved(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
       }
     }
   }
@@ -116,7 +122,9 @@ class BoxCopy {
   explicit BoxCopy(std::span<const Dimension> box) : box_(box), to_strides_(box.size()) {
     std::size_t bytes = kItem;
     for (std::size_t d = box.size(); d-- > 0; bytes *= static_cast<std::size_t>(box[d].count)) to_strides_[d] = bytes;
-    const auto closer = [](const Dimension& a, const Dimension& b) { return magnitude(a.stride) < magnitude(b.stride); };
+    const auto closer = [](const Dimension& a, const Dimension& b) {
+      return magnitude(a.stride) < magnitude(b.stride);
+    };
     closest_ = static_cast<std::size_t>(std::ranges::min_element(box, closer) - box.begin());
   }
 
@@ -127,7 +135,8 @@ class BoxCopy {
     const std::size_t last = box_.size() - 1;
     if (d == closest_ && d != last) ++d;
     if (d < last) {
-      for (std::uint64_t i = 0; i < box_[d].count; ++i) copy_from(d + 1, moved(from, i, box_[d].stride), to + i * to_strides_[d]);
+      for (std::uint64_t i = 0; i < box_[d].count; ++i)
+        copy_from(d + 1, moved(from, i, box_[d].stride), to + i * to_strides_[d]);
     } else if (closest_ == last) {
       Items<kItem>::copy_row(from, box_[last], to);
     } else {
@@ -165,7 +174,8 @@ void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte*
 // Elements that are to be copied from bytes in memory, or from a blob that is read for them.
 class Elements {
  public:
-  Elements(const Blob& blob, std::optional<std::span<const std::byte>> all, std::size_t item) : blob_(blob), all_(all), item_(item) {}
+  Elements(const Blob& blob, std::optional<std::span<const std::byte>> all, std::size_t item)
+      : blob_(blob), all_(all), item_(item) {}
 
   // Those of a box, whose first one is at `position`.
   void copy(std::uint64_t position, Dimensions box, std::byte* to) {
@@ -175,7 +185,8 @@ class Elements {
   }
 
  private:
-  // Reads what is between elements, too, unless that is much: then in halves along the outermost dimension that has any.
+  // Reads what is between elements, too, unless that is much: then in halves along the outermost dimension that has
+  // any.
   void read(std::uint64_t position, Dimensions& box, std::byte* to) {
     std::uint64_t wanted = item_;
     for (const Dimension& dimension : box) wanted *= dimension.count;
@@ -204,8 +215,9 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// A matrix whose columns are what is close together, in a blob that is read for them: `width` columns at a time become rows, and stay in memory as long as the
-// thread reads no others. One element alone would have its neighbours decoded, too.
+// A matrix whose columns are what is close together, in a blob that is read for them: `width` columns at a time become
+// rows, and stay in memory as long as the thread reads no others. One element alone would have its neighbours decoded,
+// too.
 class Bands {
  public:
   // Nothing where that is not how the last two dimensions are, or a column takes more memory than a band.
@@ -217,7 +229,9 @@ class Bands {
     const Dimension& columns = dimensions[dimensions.size() - 2];
     const Dimension& rows = dimensions.back();
     const std::uint64_t most = kBandBytes / item / std::max<std::uint64_t>(1, std::min(rows.count, kBandBytes));
-    if (columns.stride <= 0 || magnitude(columns.stride) > kClose || magnitude(rows.stride) <= kClose || most < kLeastColumns) return std::nullopt;
+    if (columns.stride <= 0 || magnitude(columns.stride) > kClose || magnitude(rows.stride) <= kClose ||
+        most < kLeastColumns)
+      return std::nullopt;
     return Bands(columns, rows, item, std::min(columns.count, most - most % kLeastColumns));
   }
 
@@ -225,13 +239,14 @@ class Bands {
   std::uint64_t columns() const { return columns_.count; }
   std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
 
-  // The columns from that one on, one after the other, of the matrix that begins at `position`. Valid until the thread reads others. Requires: a column that
-  // first_of() gave.
+  // The columns from that one on, one after the other, of the matrix that begins at `position`. Valid until the thread
+  // reads others. Requires: a column that first_of() gave.
   std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
-    std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));  // not the thread's: the blob may be such a one, too
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(width * rows_.count * item_));  // not the thread's: the blob may be such a one, too
     fill(blob, moved(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
     return band.bytes;
@@ -253,7 +268,8 @@ class Bands {
     const auto row_bytes = static_cast<std::size_t>((width - 1) * magnitude(columns_.stride) + item_);
     const Dimension across{width, columns_.stride};
     const std::uint64_t extent = (rows_.count - 1) * magnitude(rows_.stride) + row_bytes;
-    if (const std::uint64_t wanted = width * rows_.count * item_; rows_.stride > 0 && extent <= wanted + wanted / 4) {  // with what is between the rows
+    if (const std::uint64_t wanted = width * rows_.count * item_;
+        rows_.stride > 0 && extent <= wanted + wanted / 4) {  // with what is between the rows
       std::vector<std::byte> all(static_cast<std::size_t>(extent));
       blob.read(position, all);
       return transpose(all.data(), across, rows_, to);
@@ -261,7 +277,8 @@ class Bands {
     std::vector<std::byte> some(kAtOnce * row_bytes);
     for (std::uint64_t r = 0; r < rows_.count; r += kAtOnce) {
       const std::uint64_t count = std::min(kAtOnce, rows_.count - r);
-      for (std::uint64_t i = 0; i < count; ++i) blob.read(moved(position, r + i, rows_.stride), std::span(some).subspan(i * row_bytes, row_bytes));
+      for (std::uint64_t i = 0; i < count; ++i)
+        blob.read(moved(position, r + i, rows_.stride), std::span(some).subspan(i * row_bytes, row_bytes));
       const Dimension down{count, static_cast<std::int64_t>(row_bytes)};
       transpose(some.data(), across, down, to + r * item_);
     }
@@ -306,7 +323,8 @@ class StridedBlob final : public Blob {
     auto at = blob_->stored();
     if (!at) return at;
     at->encoding += fmt::format(", {}-byte items from {}", item_, first_);
-    for (const Dimension& dimension : dimensions_) at->encoding += fmt::format(", {} every {}", dimension.count, dimension.stride);
+    for (const Dimension& dimension : dimensions_)
+      at->encoding += fmt::format(", {} every {}", dimension.count, dimension.stride);
     return at;
   }
 
@@ -359,7 +377,8 @@ class StridedBlob final : public Blob {
   }
 
   // The bytes of one element from `skipped` on, as far as they fit; returns how many do.
-  std::size_t copy_part(Elements& elements, std::uint64_t element, std::size_t skipped, std::span<std::byte> out) const {
+  std::size_t copy_part(Elements& elements, std::uint64_t element, std::size_t skipped,
+                        std::span<std::byte> out) const {
     std::vector<std::byte> whole(item_);
     copy(elements, 0, first_, element, 1, whole.data());
     const std::size_t count = std::min(item_ - skipped, out.size());
@@ -367,8 +386,10 @@ class StridedBlob final : public Blob {
     return count;
   }
 
-  // `count` elements from `first` on of those that the dimensions from `d` on have at `position`: as few boxes as they make.
-  void copy(Elements& elements, std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to) const {
+  // `count` elements from `first` on of those that the dimensions from `d` on have at `position`: as few boxes as they
+  // make.
+  void copy(Elements& elements, std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count,
+            std::byte* to) const {
     if (d == dimensions_.size()) return elements.copy(position, {}, to);
     std::uint64_t inner = 1;
     for (std::size_t i = d + 1; i < dimensions_.size(); ++i) inner *= dimensions_[i].count;
@@ -397,7 +418,7 @@ class StridedBlob final : public Blob {
   Dimensions dimensions_;
   std::uint64_t size_;
   std::optional<Bands> bands_;
-  Kept<const LoadedBlob> loaded_;
+  LazyValue<const LoadedBlob> loaded_;
 };
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }
@@ -422,20 +443,28 @@ BlobPtr gathered(BlobPtr blob, const Strided& layout) {
   Dimensions dimensions = merged(layout);
   const auto extent = extent_of(layout.offset, dimensions, layout.item_bytes);
   if (!extent || extent->end > blob->size()) {
-    refuse(fmt::format("elements of shape {} with strides ({}) from byte {} on are not in {} bytes", to_string(layout.shape), fmt::join(layout.strides, ", "),
-                       layout.offset, blob->size()));
+    refuse(fmt::format("elements of shape {} with strides ({}) from byte {} on are not in {} bytes",
+                       to_string(layout.shape), fmt::join(layout.strides, ", "), layout.offset, blob->size()));
   }
-  const bool dense = dimensions.empty() || (dimensions.size() == 1 && dimensions[0].stride == static_cast<std::int64_t>(layout.item_bytes));
+  const bool dense = dimensions.empty() ||
+                     (dimensions.size() == 1 && dimensions[0].stride == static_cast<std::int64_t>(layout.item_bytes));
   if (dense && *size == blob->size()) return blob;
-  if (const auto raw = dense ? blob->raw() : std::nullopt) return make_source_blob(raw->source, raw->offset + layout.offset, *size);
+  if (const auto raw = dense ? blob->raw() : std::nullopt)
+    return make_source_blob(raw->source, raw->offset + layout.offset, *size);
   return std::make_shared<StridedBlob>(std::move(blob), layout, std::move(dimensions), *size);
 }
 
 }  // namespace
 
-std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes) { return strides_of(shape, item_bytes, true); }
-std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes) { return strides_of(shape, item_bytes, false); }
+std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_bytes) {
+  return strides_of(shape, item_bytes, true);
+}
+std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes) {
+  return strides_of(shape, item_bytes, false);
+}
 
-BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) { return make_byte_swapped_blob(gathered(std::move(blob), layout), layout.swapped); }
+BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) {
+  return make_byte_swapped_blob(gathered(std::move(blob), layout), layout.swapped);
+}
 
 }  // namespace poise

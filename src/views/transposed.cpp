@@ -18,7 +18,8 @@ Tensor transposed(Tensor matrix) {
   const Part& data = matrix.require("data");
   const unsigned item = info(data.dtype).bits / 8;
   const auto row_bytes = static_cast<std::int64_t>(matrix.shape[1] * item);
-  return make_dense(matrix.name, shape, data.dtype, make_strided_blob(data.blob, {.shape = shape, .strides = {item, row_bytes}, .item_bytes = item}));
+  return make_dense(matrix.name, shape, data.dtype,
+                    make_strided_blob(data.blob, {.shape = shape, .strides = {item, row_bytes}, .item_bytes = item}));
 }
 
 }  // namespace poise

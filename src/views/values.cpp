@@ -17,7 +17,8 @@ namespace {
 BlobPtr numbers_of(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers", tensor.name, storage_name(tensor)));
+                fmt::format("tensor {}: its elements, stored as {}, are not read as floating-point numbers",
+                            tensor.name, storage_name(tensor)));
   }
   return dense_blob(tensor, DType::f32);
 }
@@ -34,8 +35,8 @@ std::vector<float> values(const Tensor& tensor) {
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out) {
   const BlobPtr numbers = numbers_of(tensor);
   if (first > tensor.elements() || out.size() > tensor.elements() - first) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("tensor {}: {} elements from element {}: there are {}", tensor.name, out.size(), first, tensor.elements()));
+    throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {} elements from element {}: there are {}",
+                                                     tensor.name, out.size(), first, tensor.elements()));
   }
   if (!out.empty()) numbers->read(first * sizeof(float), std::as_writable_bytes(out));
 }
@@ -43,7 +44,8 @@ void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements) {
   static_assert(std::endian::native == std::endian::little);  // as files have them
   if (element_count(shape) != elements.size()) {
-    throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {} elements for a shape of {}", name, elements.size(), to_string(shape)));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("tensor {}: {} elements for a shape of {}", name, elements.size(), to_string(shape)));
   }
   std::vector<std::byte> bytes(elements.size() * sizeof(float));
   if (!bytes.empty()) std::memcpy(bytes.data(), elements.data(), bytes.size());

@@ -18,7 +18,13 @@ using poise::ModelConfig;
 using poise::TinyLlamaModel;
 using testing::HasSubstr;
 
-const ModelConfig kSmall{.model_dim = 8, .num_layers = 2, .num_heads = 2, .ffn_hidden_dim = 12, .max_seq_length = 16, .vocab_size = 40, .dropout = 0.1F};
+const ModelConfig kSmall{.model_dim = 8,
+                         .num_layers = 2,
+                         .num_heads = 2,
+                         .ffn_hidden_dim = 12,
+                         .max_seq_length = 16,
+                         .vocab_size = 40,
+                         .dropout = 0.1F};
 
 class TinyLlamaApi : public ::testing::Test {
  protected:
@@ -99,7 +105,10 @@ TEST_F(TinyLlamaApi, TheSixErrors) {
   ModelConfig config = kSmall;
   config.num_layers = 3;
   config.dropout = 0.5F;
-  EXPECT_THAT(load_error(path, config), HasSubstr("configuration mismatch: number of layers: expected 3, found 2; dropout rate: expected 0.5, found 0.1"));
+  EXPECT_THAT(
+      load_error(path, config),
+      HasSubstr(
+          "configuration mismatch: number of layers: expected 3, found 2; dropout rate: expected 0.5, found 0.1"));
   std::string bent = good;
   const std::size_t key_of_layer_0 = 36 + (16 + 4 * 40 * 8) + (16 + 4 * 16 * 8) + (16 + 4 * 64);
   bent[key_of_layer_0] = 9;

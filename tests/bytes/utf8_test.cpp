@@ -1,4 +1,5 @@
-// The first and the last character of every length, and what the Unicode Standard's table 3-7 ("Well-Formed UTF-8 Byte Sequences") leaves out.
+// The first and the last character of every length, and what the Unicode Standard's table 3-7 ("Well-Formed UTF-8 Byte
+// Sequences") leaves out.
 #include "bytes/utf8.hpp"
 
 #include <string>
@@ -9,8 +10,8 @@ namespace poise {
 namespace {
 
 TEST(Utf8, CharactersOfEveryLength) {
-  for (const std::string_view text :
-       {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+  for (const std::string_view text : {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
+                                      "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
     EXPECT_EQ(character_length(text), text.size()) << text;
     EXPECT_TRUE(is_utf8(text)) << text;
     EXPECT_TRUE(is_utf8("eight ASCII letters, then " + std::string(text) + " and more")) << text;
@@ -19,8 +20,9 @@ TEST(Utf8, CharactersOfEveryLength) {
 }
 
 TEST(Utf8, WhatIsMalformed) {
-  for (const std::string_view text : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf",
-                                      "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xff"}) {
+  for (const std::string_view text :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe2\x82", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf8\x88\x80\x80\x80", "\xff"}) {
     EXPECT_EQ(character_length(text), 0U) << text;
     EXPECT_FALSE(is_utf8(text)) << text;
     EXPECT_FALSE(is_utf8("eight ASCII letters, then " + std::string(text) + " and more")) << text;
@@ -34,7 +36,8 @@ TEST(Utf8, ACharacterThatIsNotCompleteYet) {
   EXPECT_EQ(incomplete_tail(""), 0U);
   EXPECT_EQ(incomplete_tail("\xe1\x80"), 2U);
   EXPECT_EQ(incomplete_tail("\xf4\x8f"), 2U);
-  for (const std::string_view text : {"\xff", "\xf8\x80", "\xf5", "\xc1", "\xe0\x9f", "\xed\xa0", "\xf0\x8f\xbf", "\xf4\x90", "\x80"})
+  for (const std::string_view text :
+       {"\xff", "\xf8\x80", "\xf5", "\xc1", "\xe0\x9f", "\xed\xa0", "\xf0\x8f\xbf", "\xf4\x90", "\x80"})
     EXPECT_EQ(incomplete_tail(text), 0U) << text;
 }
 

@@ -1,5 +1,5 @@
-// Prints what a compiled program knows of poise.h: the sizes of structs, the places of their fields, the numbers of constants. The output is
-// compared with abi.txt, so that none of it changes by accident.
+// Prints what a compiled program knows of poise.h: the sizes of structs, the places of their fields, the numbers of
+// constants. The output is compared with abi.txt, so that none of it changes by accident.
 #include <poise.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -80,11 +80,14 @@ static void reads_values_of_every_type(void) {
   int truth = 0;
   poise_text text;
   size_t i;
-  static const poise_value_type types[] = {POISE_VALUE_NULL, POISE_VALUE_BOOLEAN, POISE_VALUE_INTEGER, POISE_VALUE_INTEGER,
-                                           POISE_VALUE_REAL, POISE_VALUE_TEXT,    POISE_VALUE_ARRAY,   POISE_VALUE_MAP};
+  static const poise_value_type types[] = {POISE_VALUE_NULL,    POISE_VALUE_BOOLEAN, POISE_VALUE_INTEGER,
+                                           POISE_VALUE_INTEGER, POISE_VALUE_REAL,    POISE_VALUE_TEXT,
+                                           POISE_VALUE_ARRAY,   POISE_VALUE_MAP};
   CHECK_OK(poise_writer_create(scratch("values.zt"), NULL, NULL, &writer, &error));
-  CHECK_OK(poise_writer_set_attributes(writer, "{\"a\":null,\"b\":true,\"c\":-5,\"d\":18446744073709551615,\"e\":0.5,\"f\":\"x\",\"g\":[1,2],\"h\":{\"i\":3}}",
-                                       &error));
+  CHECK_OK(poise_writer_set_attributes(
+      writer,
+      "{\"a\":null,\"b\":true,\"c\":-5,\"d\":18446744073709551615,\"e\":0.5,\"f\":\"x\",\"g\":[1,2],\"h\":{\"i\":3}}",
+      &error));
   CHECK_OK(poise_writer_finish(writer, &error));
   poise_writer_free(writer);
   CHECK_OK(poise_open(scratch("values.zt"), NULL, &model, &error));

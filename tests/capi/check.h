@@ -1,5 +1,6 @@
-// The smallest test framework that does: checks count failures and go on, a group is a function, and files live in a folder of the
-// group's own. Each call under test gets `&error`, so that every status can be compared with what it says.
+// The smallest test framework that does: checks count failures and go on, a group is a function, and files live in a
+// folder of the group's own. Each call under test gets `&error`, so that every status can be compared with what it
+// says.
 #ifndef POISE_TESTS_CHECK_H
 #define POISE_TESTS_CHECK_H
 

@@ -118,12 +118,17 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_verify_report, POISE_VERIFY_REPORT_INIT, poise_verify(input, NULL, NULL, NULL, &value, &error));
   NO_SIZE(poise_hash_options, POISE_HASH_OPTIONS_INIT, poise_hash(model, &value, NULL, NULL, NULL, &error));
   NO_SIZE(poise_model_hash, POISE_MODEL_HASH_INIT, poise_hash(model, NULL, NULL, NULL, &value, &error));
-  NO_SIZE(poise_convert_options, POISE_CONVERT_OPTIONS_INIT, poise_convert(input, scratch("none.zt"), &value, NULL, &error));
-  NO_SIZE(poise_convert_report, POISE_CONVERT_REPORT_INIT, poise_convert(input, scratch("none.zt"), NULL, &value, &error));
-  NO_SIZE(poise_storage, POISE_STORAGE_INIT, (with_storage.storage = &value, poise_convert(input, scratch("none.zt"), &with_storage, NULL, &error)));
-  NO_SIZE(poise_card, POISE_CARD_INIT, (with_card.card = &value, poise_convert(input, scratch("none.zt"), &with_card, NULL, &error)));
+  NO_SIZE(poise_convert_options, POISE_CONVERT_OPTIONS_INIT,
+          poise_convert(input, scratch("none.zt"), &value, NULL, &error));
+  NO_SIZE(poise_convert_report, POISE_CONVERT_REPORT_INIT,
+          poise_convert(input, scratch("none.zt"), NULL, &value, &error));
+  NO_SIZE(poise_storage, POISE_STORAGE_INIT,
+          (with_storage.storage = &value, poise_convert(input, scratch("none.zt"), &with_storage, NULL, &error)));
+  NO_SIZE(poise_card, POISE_CARD_INIT,
+          (with_card.card = &value, poise_convert(input, scratch("none.zt"), &with_card, NULL, &error)));
   CHECK(fopen(scratch("none.zt"), "rb") == NULL);
-  NO_SIZE(poise_writer_options, POISE_WRITER_OPTIONS_INIT, poise_writer_create(scratch("none.zt"), NULL, &value, &writer, &error));
+  NO_SIZE(poise_writer_options, POISE_WRITER_OPTIONS_INIT,
+          poise_writer_create(scratch("none.zt"), NULL, &value, &writer, &error));
   CHECK_OK(poise_writer_create(scratch("none.zt"), NULL, NULL, &writer, &error));
   NO_SIZE(poise_card, POISE_CARD_INIT, poise_writer_set_card(writer, &value, &error));
   NO_SIZE(poise_vocabulary, POISE_VOCABULARY_INIT, poise_writer_set_vocabulary(writer, &value, &error));
@@ -134,7 +139,8 @@ static void refuses_structs_without_a_size(void) {
   CHECK_OK(poise_session_create(model, NULL, &session, &error));
   NO_SIZE(poise_session_info, POISE_SESSION_INFO_INIT, poise_session_describe(session, &value, &error));
   CHECK_OK(poise_session_feed(session, &token, 1, &error));
-  NO_SIZE(poise_generate_options, POISE_GENERATE_OPTIONS_INIT, poise_session_generate(session, &value, NULL, NULL, NULL, &error));
+  NO_SIZE(poise_generate_options, POISE_GENERATE_OPTIONS_INIT,
+          poise_session_generate(session, &value, NULL, NULL, NULL, &error));
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);
   poise_model_free(model);

@@ -22,13 +22,15 @@ void check(int holds, const char* what, const char* file, int line) {
 void check_status(poise_status expected, poise_status found, const char* call, const char* file, int line) {
   if (found != expected) {
     ++failures;
-    fprintf(stderr, "%s:%d: %s: expected %s, found %s: %s (%s)\n", file, line, call, poise_status_name(expected), poise_status_name(found), error.message,
-            error.path);
+    fprintf(stderr, "%s:%d: %s: expected %s, found %s: %s (%s)\n", file, line, call, poise_status_name(expected),
+            poise_status_name(found), error.message, error.path);
     return;
   }
   check(error.kind == found, "the error has another kind than the status", file, line);
-  check((error.message[0] == '\0') == (found == POISE_OK), "there is a message without an error, or an error without one", file, line);
-  if (found == POISE_OK) check(error.path[0] == '\0' && error.offset == POISE_NO_OFFSET, "an error's place is left behind", file, line);
+  check((error.message[0] == '\0') == (found == POISE_OK),
+        "there is a message without an error, or an error without one", file, line);
+  if (found == POISE_OK)
+    check(error.path[0] == '\0' && error.offset == POISE_NO_OFFSET, "an error's place is left behind", file, line);
 }
 
 void check_text(const char* expected, poise_text found, const char* what, const char* file, int line) {

@@ -27,7 +27,9 @@ static int on_finding(void* user, const poise_finding* finding) {
 static int on_part(void* user, const poise_part_hash* part) {
   calls* seen = user;
   CHECK(part->size == sizeof *part);
-  if (seen->count == 0) snprintf(seen->text, sizeof seen->text, "%.*s %.*s/%.*s", POISE_TEXT(part->sha256), POISE_TEXT(part->tensor), POISE_TEXT(part->role));
+  if (seen->count == 0)
+    snprintf(seen->text, sizeof seen->text, "%.*s %.*s/%.*s", POISE_TEXT(part->sha256), POISE_TEXT(part->tensor),
+             POISE_TEXT(part->role));
   return ++seen->count == seen->stop_at;
 }
 
@@ -44,7 +46,8 @@ static void verifies(void) {
   options.progress.user = &progress;
   CHECK_OK(poise_verify(example("nano-mistral"), &options, on_finding, &seen, &report, &error));
   CHECK(strcmp(report.format, "huggingface") == 0);
-  CHECK(report.tensors == 39 && report.faults == 0 && report.warnings == (uint64_t)seen.count && report.bytes == 935040 * 2);
+  CHECK(report.tensors == 39 && report.faults == 0 && report.warnings == (uint64_t)seen.count &&
+        report.bytes == 935040 * 2);
   CHECK(progress.count > 0);
   progress.count = 0;
   progress.stop_at = 1;
@@ -118,8 +121,10 @@ static void converts(void) {
   options.keep_count = 2;
   CHECK_OK(poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, &report, &error));
   CHECK(strcmp(report.format, "alt") == 0);
-  CHECK(report.tensors == 39 && report.skipped == 0 && report.bytes_in > 0 && report.bytes_out > report.bytes_in && report.seconds > 0);
-  CHECK(strstr(report.details.data, "\"from\":\"bf16\",\"to\":\"f16\"") != NULL && strstr(report.details.data, "\"quantized\":[]") != NULL);
+  CHECK(report.tensors == 39 && report.skipped == 0 && report.bytes_in > 0 && report.bytes_out > report.bytes_in &&
+        report.seconds > 0);
+  CHECK(strstr(report.details.data, "\"from\":\"bf16\",\"to\":\"f16\"") != NULL &&
+        strstr(report.details.data, "\"quantized\":[]") != NULL);
   poise_string_free(&report.details);
   CHECK_OK(poise_open(scratch("kept.alt"), NULL, &model, &error));
   CHECK_OK(poise_model_card(model, &card, &error));
@@ -130,7 +135,8 @@ static void converts(void) {
   CHECK(info_of(tensor_named(model, "lm_head.weight")).dtype == POISE_F16);
   poise_model_free(model);
 
-  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, NULL, &error));  // it exists
+  CHECK_STATUS(POISE_BAD_ARGUMENT,
+               poise_convert(example("nano-mistral"), scratch("kept.alt"), &options, NULL, &error));  // it exists
   options.overwrite = 1;
   options.keep_count = 0;
   options.only = only;
@@ -243,7 +249,8 @@ static void trusts_only_when_asked_to(void) {
   options.overwrite = 1;
   CHECK_OK(poise_convert(example("nano-mistral"), scratch("damaged.zt"), &options, NULL, &error));
   file = fopen(scratch("damaged.zt"), "r+b");
-  CHECK(file != NULL && fseek(file, 65536 + 100, SEEK_SET) == 0 && fwrite("damage", 1, 6, file) == 6 && fclose(file) == 0);
+  CHECK(file != NULL && fseek(file, 65536 + 100, SEEK_SET) == 0 && fwrite("damage", 1, 6, file) == 6 &&
+        fclose(file) == 0);
   options.verify = 0;
   CHECK_OK(poise_convert(scratch("damaged.zt"), scratch("copy.zt"), &options, NULL, &error));
   options.verify = 1;

@@ -1,5 +1,5 @@
-// Running out of memory, one allocation at a time: each call is made again and again, and the first, second, third, ... allocation in it
-// fails. It says POISE_OUT_OF_MEMORY every time, until there is none left to fail and it succeeds.
+// Running out of memory, one allocation at a time: each call is made again and again, and the first, second, third, ...
+// allocation in it fails. It says POISE_OUT_OF_MEMORY every time, until there is none left to fail and it succeeds.
 #include <poise.h>
 
 #include <atomic>
@@ -38,7 +38,8 @@ void expect_out_of_memory(const char* name, const std::function<poise_status(poi
       break;
     }
     ++failed;
-    if (status == POISE_OUT_OF_MEMORY && error.kind == status && std::string(error.message) == "out of memory") continue;
+    if (status == POISE_OUT_OF_MEMORY && error.kind == status && std::string(error.message) == "out of memory")
+      continue;
     std::fprintf(stderr, "%s: allocation %ld failed: %s: %s\n", name, n, poise_status_name(status), error.message);
     ++failures;
     return;
@@ -62,7 +63,9 @@ int main(int argc, char** argv) {
   const std::string safetensors = directory + "/model.safetensors";
   poise_model* model = nullptr;
   poise_tokenizer* tokenizer = nullptr;
-  if (poise_open(directory.c_str(), nullptr, &model, nullptr) != POISE_OK || poise_tokenizer_create(model, &tokenizer, nullptr) != POISE_OK) return 2;
+  if (poise_open(directory.c_str(), nullptr, &model, nullptr) != POISE_OK ||
+      poise_tokenizer_create(model, &tokenizer, nullptr) != POISE_OK)
+    return 2;
 
   expect_out_of_memory("poise_open", [&](poise_error* error) {
     poise_model* made = nullptr;
@@ -72,7 +75,8 @@ int main(int argc, char** argv) {
   });
   const poise_tensor* tensor = nullptr;
   const poise_tensor* other = nullptr;
-  if (poise_tensor_at(model, 0, &tensor, nullptr) != POISE_OK || poise_tensor_at(model, 3, &other, nullptr) != POISE_OK) return 2;
+  if (poise_tensor_at(model, 0, &tensor, nullptr) != POISE_OK || poise_tensor_at(model, 3, &other, nullptr) != POISE_OK)
+    return 2;
   expect_out_of_memory("poise_tensor_part", [&](poise_error* error) {
     const poise_part* part = nullptr;
     return poise_tensor_part(tensor, "data", &part, error);

@@ -1,5 +1,5 @@
-// Tokenizers, streams and sessions. The expected tokens are those of examples/nano-mistral/reference.json, which SentencePiece and a
-// float64 model made.
+// Tokenizers, streams and sessions. The expected tokens are those of examples/nano-mistral/reference.json, which
+// SentencePiece and a float64 model made.
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-// Tensors: what they are, their bytes, and their elements. The expected numbers are computed here from the bytes of the file.
+// Tensors: what they are, their bytes, and their elements. The expected numbers are computed here from the bytes of the
+// file.
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,8 +37,10 @@ static void describes_tensors(void) {
   CHECK_TEXT("raw", about.encoding_name);
   CHECK_TEXT(example("nano-mistral/model.safetensors"), about.file);
   CHECK_TEXT("", about.digest);
-  CHECK(about.dtype == POISE_BF16 && about.encoding == POISE_ENCODING_RAW && about.digest_algorithm == POISE_DIGEST_NONE);
-  CHECK(about.decoded_size == 128 * 320 * 2 && about.stored_size == about.decoded_size && about.offset + about.decoded_size <= size);
+  CHECK(about.dtype == POISE_BF16 && about.encoding == POISE_ENCODING_RAW &&
+        about.digest_algorithm == POISE_DIGEST_NONE);
+  CHECK(about.decoded_size == 128 * 320 * 2 && about.stored_size == about.decoded_size &&
+        about.offset + about.decoded_size <= size);
   CHECK_OK(poise_tensor_at(model, info.index, &again, &error));
   CHECK(again == tensor);
   for (i = 0; poise_tensor_at(model, i, &again, &error) == POISE_OK; ++i) CHECK(info_of(again).index == i);
@@ -132,7 +135,8 @@ static void decodes_codes(void) {
 }
 
 // Groups and sparse tensors against the elements they were made from.
-static void decodes_layouts(const char* name, const char* quantize, poise_layout sparse, poise_layout layout, const char* main_role, float most) {
+static void decodes_layouts(const char* name, const char* quantize, poise_layout sparse, poise_layout layout,
+                            const char* main_role, float most) {
   poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
   poise_model* model = open_example();
   poise_model* converted;
@@ -176,7 +180,8 @@ static void reads_compressed_parts(void) {
   about = part_info_of(after);
   CHECK(about.decoded_size == part_info_of(before).decoded_size && about.stored_size < about.decoded_size);
   CHECK(about.encoding == POISE_ENCODING_OTHER && about.encoding_name.size >= 4);
-  CHECK(about.digest_algorithm == POISE_DIGEST_SHA256 && about.digest.size == 7 + 64 && memcmp(about.digest.data, "sha256:", 7) == 0);
+  CHECK(about.digest_algorithm == POISE_DIGEST_SHA256 && about.digest.size == 7 + 64 &&
+        memcmp(about.digest.data, "sha256:", 7) == 0);
   CHECK_STATUS(POISE_UNSUPPORTED, poise_part_map(after, &bytes, &error));
   CHECK_OK(poise_part_map(before, &bytes, &error));
   CHECK_OK(poise_part_read(after, 4321, copy, sizeof copy, &error));

@@ -1,4 +1,5 @@
-// Eight threads on one model: they look up, lend, copy, decode and tokenize through the same handles, and run a session each.
+// Eight threads on one model: they look up, lend, copy, decode and tokenize through the same handles, and run a session
+// each.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -35,13 +36,18 @@ static int look_at_tensors(work* own, poise_error* problem) {
     memcpy(name, info.name.data, info.name.size);
     name[info.name.size] = '\0';
     if (poise_tensor_find(own->model, name, &same, problem) != POISE_OK || same != tensor) return 0;
-    if (poise_tensor_part_at(tensor, 0, &part, problem) != POISE_OK || poise_tensor_part(same, "data", &same_part, problem) != POISE_OK) return 0;
+    if (poise_tensor_part_at(tensor, 0, &part, problem) != POISE_OK ||
+        poise_tensor_part(same, "data", &same_part, problem) != POISE_OK)
+      return 0;
     if (part != same_part || poise_part_describe(part, &about, problem) != POISE_OK) return 0;
     if (poise_part_map(part, &bytes, problem) != POISE_OK || bytes.size != about.decoded_size) return 0;
-    if (poise_part_read(part, 0, stored, sizeof stored, problem) != POISE_OK || memcmp(stored, bytes.data, sizeof stored) != 0) return 0;
+    if (poise_part_read(part, 0, stored, sizeof stored, problem) != POISE_OK ||
+        memcmp(stored, bytes.data, sizeof stored) != 0)
+      return 0;
     if (poise_tensor_decode(tensor, POISE_F32, 0, 128, values, sizeof values, problem) != POISE_OK) return 0;
     for (j = 0; j < 128; ++j) own->sum += (double)values[j];
-    if (poise_tensor_find(own->model, "absent", &same, problem) != POISE_NOT_FOUND || problem->kind != POISE_NOT_FOUND) return 0;
+    if (poise_tensor_find(own->model, "absent", &same, problem) != POISE_NOT_FOUND || problem->kind != POISE_NOT_FOUND)
+      return 0;
   }
   return 1;
 }

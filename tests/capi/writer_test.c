@@ -20,7 +20,8 @@ static int fill(void* user, uint64_t offset, void* out, size_t size) {
   return 0;
 }
 
-static const unsigned char kNumbers[] = {0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64, 0, 0, 160, 64, 0, 0, 192, 64};  // 1 to 6
+static const unsigned char kNumbers[] = {0, 0, 128, 63, 0, 0, 0,   64, 0, 0, 64,  64,
+                                         0, 0, 128, 64, 0, 0, 160, 64, 0, 0, 192, 64};  // 1 to 6
 static const unsigned char kCodes[] = {0x01, 0xff, 0x7f};
 static const uint64_t kDims[] = {2, 3};
 static const uint64_t kThree[] = {3};
@@ -64,7 +65,8 @@ static void writes_what_was_filled_in(void) {
   poise_writer_free(writer);
   file = read_file(scratch("plain.safetensors"), &size);
   CHECK(size > sizeof kNumbers && memcmp(file + size - sizeof kNumbers, kNumbers, sizeof kNumbers) == 0);
-  CHECK(strstr((const char*)file + 8, "\"dtype\":\"F32\"") != NULL && strstr((const char*)file + 8, "\"shape\":[2,3]") != NULL);
+  CHECK(strstr((const char*)file + 8, "\"dtype\":\"F32\"") != NULL &&
+        strstr((const char*)file + 8, "\"shape\":[2,3]") != NULL);
   free(file);
   CHECK_OK(poise_open(scratch("plain.safetensors"), NULL, &model, &error));
   CHECK_OK(poise_tensor_decode(tensor_named(model, "numbers"), POISE_F32, 0, 6, values, sizeof values, &error));
@@ -127,7 +129,8 @@ static void writes_a_model_piece_by_piece(void) {
     CHECK_OK(poise_vocabulary_token(from, i, &token, &error));
     CHECK_OK(poise_writer_add_token(writer, &token, &error));
   }
-  for (i = 0; poise_tensor_at(from, i, &tensor, NULL) == POISE_OK; ++i) CHECK_OK(poise_writer_copy_tensor(writer, tensor, &error));
+  for (i = 0; poise_tensor_at(from, i, &tensor, NULL) == POISE_OK; ++i)
+    CHECK_OK(poise_writer_copy_tensor(writer, tensor, &error));
   CHECK(i == 39);
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_copy_tensor(writer, tensor, &error));
   CHECK_SAYS("comes twice");
@@ -150,8 +153,9 @@ static void keeps_merges(void) {
   static const struct {
     poise_text text;
     poise_token_type type;
-  } kTokens[] = {{{"<unk>", 5}, POISE_TOKEN_UNKNOWN}, {{"<pad>", 5}, POISE_TOKEN_PAD}, {{"<bos>", 5}, POISE_TOKEN_BOS},
-                 {{"<eos>", 5}, POISE_TOKEN_EOS},     {{"a", 1}, POISE_TOKEN_NORMAL},  {{"b\0", 2}, POISE_TOKEN_NORMAL}};
+  } kTokens[] = {{{"<unk>", 5}, POISE_TOKEN_UNKNOWN}, {{"<pad>", 5}, POISE_TOKEN_PAD},
+                 {{"<bos>", 5}, POISE_TOKEN_BOS},     {{"<eos>", 5}, POISE_TOKEN_EOS},
+                 {{"a", 1}, POISE_TOKEN_NORMAL},      {{"b\0", 2}, POISE_TOKEN_NORMAL}};
   static const poise_merge kMerge = {{"a", 1}, {"b\0", 2}};
   poise_writer* writer = create("merges.zt", NULL);
   poise_model* model = NULL;
@@ -178,7 +182,8 @@ static void keeps_merges(void) {
   poise_writer_free(writer);
   CHECK_OK(poise_open(scratch("merges.zt"), NULL, &model, &error));
   CHECK_OK(poise_model_vocabulary(model, &vocabulary, &error));
-  CHECK(vocabulary.kind == POISE_BYTE_PAIR && vocabulary.bos_id == 2 && vocabulary.tokens == 6 && vocabulary.merges == 1 && vocabulary.max_length == 16);
+  CHECK(vocabulary.kind == POISE_BYTE_PAIR && vocabulary.bos_id == 2 && vocabulary.tokens == 6 &&
+        vocabulary.merges == 1 && vocabulary.max_length == 16);
   CHECK_OK(poise_vocabulary_token(model, 5, &token, &error));
   CHECK(token.text.size == 2 && memcmp(token.text.data, "b\0", 2) == 0);
   CHECK_OK(poise_vocabulary_merge(model, 0, &merge, &error));

@@ -1,4 +1,5 @@
-// Block types beside ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers and bytes that are made here.
+// Block types beside ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers and
+// bytes that are made here.
 #include "codec/block_type.hpp"
 
 #include <gtest/gtest.h>
@@ -120,7 +121,8 @@ std::vector<float> rows_to_encode() {
 std::vector<float> importance() {
   Random random(2);
   std::vector<float> weights;
-  for (std::size_t i = 0; i < kLength; ++i) weights.push_back(random.bits(4) != 0 ? std::ldexp(static_cast<float>(random.bits(20)), -20) : 0.0F);
+  for (std::size_t i = 0; i < kLength; ++i)
+    weights.push_back(random.bits(4) != 0 ? std::ldexp(static_cast<float>(random.bits(20)), -20) : 0.0F);
   return weights;
 }
 
@@ -159,16 +161,19 @@ TEST(BlockTypes, AreFoundByNameAndNumber) {
   EXPECT_EQ(found.size(), block_types().size());
   EXPECT_EQ(block_type_named("Q4_0"), nullptr);
   EXPECT_EQ(block_type_named("f32"), nullptr);
-  for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU}) EXPECT_EQ(block_type_numbered(number), nullptr) << number;
+  for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU})
+    EXPECT_EQ(block_type_numbered(number), nullptr) << number;
 }
 
 // docs/formats/gguf.md has a table of them.
 TEST(BlockTypes, HaveARowInTheDocs) {
   const std::string page = support::contents(source_directory() / "docs/formats/gguf.md");
   for (const BlockType& type : block_types()) {
-    const std::string row = fmt::format("\n| `{}` | {} | {} | {} | ", type.name, type.number, type.elements, type.bytes);
+    const std::string row =
+        fmt::format("\n| `{}` | {} | {} | {} | ", type.name, type.number, type.elements, type.bytes);
     const std::size_t at = page.find(row);
-    ASSERT_NE(at, std::string::npos) << "the table of block types in docs/formats/gguf.md needs a row that begins with" << row;
+    ASSERT_NE(at, std::string::npos) << "the table of block types in docs/formats/gguf.md needs a row that begins with"
+                                     << row;
     const std::string line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
     EXPECT_TRUE(line.ends_with(type.encode == nullptr ? "| no |" : "| yes |")) << line;
   }
@@ -176,8 +181,9 @@ TEST(BlockTypes, HaveARowInTheDocs) {
 
 // tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.
 TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
-  const std::map<std::string_view, std::string_view> fallbacks = {{"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
-                                                                  {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
+  const std::map<std::string_view, std::string_view> fallbacks = {
+      {"tq1_0", "q4_0"},    {"tq2_0", "q4_0"}, {"q2_k", "q4_0"}, {"q3_k", "q4_0"},
+      {"iq4_xs", "iq4_nl"}, {"q4_k", "q5_0"},  {"q5_k", "q5_1"}, {"q6_k", "q8_0"}};
   for (const BlockType& type : block_types()) {
     EXPECT_EQ(block_type_for_rows(type, 3 * type.elements), &type) << type.name;
     EXPECT_EQ(block_type_for_rows(type, 3 * type.elements + 1), nullptr) << type.name;
@@ -193,8 +199,9 @@ TEST(BlockTypes, RowsThatAreNoWholeBlocksTakeTheFallbackOfLlamaQuantize) {
 
 // Offsets as gguf-py/gguf/scripts/gguf_convert_endian.py swaps them.
 TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
-  const std::map<std::string_view, std::vector<std::size_t>> swapped = {{"q4_0", {0}},   {"q8_0", {0}}, {"q4_k", {0, 2}}, {"q6_k", {208}},
-                                                                        {"tq2_0", {64}}, {"q1_0", {0}}, {"mxfp4", {}},    {"nvfp4", {}}};
+  const std::map<std::string_view, std::vector<std::size_t>> swapped = {
+      {"q4_0", {0}},   {"q8_0", {0}}, {"q4_k", {0, 2}}, {"q6_k", {208}},
+      {"tq2_0", {64}}, {"q1_0", {0}}, {"mxfp4", {}},    {"nvfp4", {}}};
   for (const BlockType& type : block_types()) {
     const auto expected = swapped.find(type.name);
     ASSERT_EQ(type.swapped.has_value(), expected != swapped.end()) << type.name;
@@ -202,7 +209,8 @@ TEST(BlockTypes, AreSwappedWhereGgmlDefinesAByteOrder) {
     const std::vector<std::byte> blocks = random_bytes(1, 3 * type.bytes);
     std::vector<std::byte> by_hand = blocks;
     for (std::size_t block = 0; block < 3; ++block) {
-      for (const std::size_t offset : expected->second) std::swap(by_hand[block * type.bytes + offset], by_hand[block * type.bytes + offset + 1]);
+      for (const std::size_t offset : expected->second)
+        std::swap(by_hand[block * type.bytes + offset], by_hand[block * type.bytes + offset + 1]);
     }
     std::vector<std::byte> result = blocks;
     swap_blocks(type, result);
@@ -239,7 +247,8 @@ TEST_P(BlockCodecs, DecodeBlocksAsGgml) {
     const std::vector<float> numbers = decode(type, support::to_bytes(support::hex(golden.block)));
     ASSERT_EQ(numbers.size(), type.elements);
     for (std::size_t i = 0; i < 8; ++i) {
-      EXPECT_EQ(std::bit_cast<std::uint32_t>(numbers[i * (type.elements - 1) / 7]), golden.decoded[i]) << type.name << " " << i;
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(numbers[i * (type.elements - 1) / 7]), golden.decoded[i])
+          << type.name << " " << i;
     }
   }
 }
@@ -259,7 +268,8 @@ TEST_P(BlockCodecs, DecodeEachBlockByItself) {
     const std::vector<std::byte> blocks = random_bytes(99, 5 * type.bytes);
     const std::vector<float> together = decode(type, blocks);
     std::vector<float> apart(together.size(), 1.0F);
-    for (std::size_t block = 0; block < 5; ++block) type.decode(blocks.data() + block * type.bytes, 1, apart.data() + block * type.elements);
+    for (std::size_t block = 0; block < 5; ++block)
+      type.decode(blocks.data() + block * type.bytes, 1, apart.data() + block * type.elements);
     EXPECT_EQ(digest(apart), digest(together)) << type.name;
     float untouched = 42;
     type.decode(blocks.data(), 0, &untouched);
@@ -286,7 +296,8 @@ TEST_P(BlockCodecs, EncodeEachRowByItself) {
     if (type.encode == nullptr) continue;
     const std::vector<std::byte> together = encode(type, rows, weights.data());
     for (std::size_t row = 0; row < kRows; ++row) {
-      const std::vector<std::byte> apart = encode(type, std::span(rows).subspan(row * kLength, kLength), weights.data());
+      const std::vector<std::byte> apart =
+          encode(type, std::span(rows).subspan(row * kLength, kLength), weights.data());
       EXPECT_TRUE(std::ranges::equal(apart, row_of(type, together, row))) << type.name << " " << row;
     }
     // One block to a row.
@@ -304,7 +315,8 @@ TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
   const std::vector<float> weights = importance();
   for (const BlockType& type : block_types()) {
     if (type.encode == nullptr) continue;
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::max()}) {
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::max()}) {
       std::vector<float> broken = rows;
       for (std::size_t i = 0; i < kLength; i += 37) broken[3 * kLength + i] = bad;
       for (const float* const each : {static_cast<const float*>(nullptr), weights.data()}) {
@@ -312,7 +324,8 @@ TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
         const std::vector<std::byte> harmed = encode(type, broken, each);
         for (std::size_t row = 0; row < kRows; ++row) {
           if (row == 3) continue;
-          EXPECT_TRUE(std::ranges::equal(row_of(type, sound, row), row_of(type, harmed, row))) << type.name << " " << row << " " << bad;
+          EXPECT_TRUE(std::ranges::equal(row_of(type, sound, row), row_of(type, harmed, row)))
+              << type.name << " " << row << " " << bad;
         }
       }
     }
@@ -321,8 +334,9 @@ TEST_P(BlockCodecs, NumbersThatAreNotFiniteHarmTheirRowAlone) {
 
 // The error that is left is that of even steps from -3 to 3 times the numbers' root mean square: the step / sqrt(12).
 TEST_P(BlockCodecs, LoseLittle) {
-  const std::map<std::string_view, int> kBits = {{"q4_0", 4}, {"q4_1", 4}, {"q5_0", 5},   {"q5_1", 5},   {"q8_0", 8},  {"q2_k", 2},  {"q3_k", 3}, {"q4_k", 4},
-                                                 {"q5_k", 5}, {"q6_k", 6}, {"iq4_nl", 4}, {"iq4_xs", 4}, {"tq1_0", 1}, {"tq2_0", 1}, {"mxfp4", 4}};
+  const std::map<std::string_view, int> kBits = {
+      {"q4_0", 4}, {"q4_1", 4}, {"q5_0", 5},   {"q5_1", 5},   {"q8_0", 8},  {"q2_k", 2},  {"q3_k", 3}, {"q4_k", 4},
+      {"q5_k", 5}, {"q6_k", 6}, {"iq4_nl", 4}, {"iq4_xs", 4}, {"tq1_0", 1}, {"tq2_0", 1}, {"mxfp4", 4}};
   std::vector<float> rows(4 * kLength);
   Random random(5);
   for (float& x : rows) x = bell(random);

@@ -32,7 +32,8 @@ std::vector<float> halves(float delta, int lowest, int highest) {
 TEST_P(QuantizeKernels, CodesAreThoseOfTheDefinition) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> mantissa(1, 2);
-  std::vector<float> deltas = {1.0F, 0x1.0b8p+0F, 0x1.fffffep-7F, 0x1p-99F, 0x1.8p-101F, 0x1.3p-120F, 0x1p-126F, 0x1.1p100F};
+  std::vector<float> deltas = {1.0F,        0x1.0b8p+0F, 0x1.fffffep-7F, 0x1p-99F,
+                               0x1.8p-101F, 0x1.3p-120F, 0x1p-126F,      0x1.1p100F};
   for (int i = 0; i < 200; ++i) deltas.push_back(std::ldexp(mantissa(random), static_cast<int>(random() % 40) - 30));
   for (const float delta : deltas) {
     for (const CodeRange range : {CodeRange{-127, 127, 0}, CodeRange{-7, 7, 0}, CodeRange{-40, 215, 40}}) {
@@ -41,8 +42,10 @@ TEST_P(QuantizeKernels, CodesAreThoseOfTheDefinition) {
       quantize_linear(numbers.data(), numbers.size(), delta, range, codes.data());
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         const float quotient = numbers[i] / delta;
-        const float code = std::nearbyint(std::clamp(quotient, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
-        ASSERT_EQ(codes[i], static_cast<std::byte>(static_cast<int>(code) + range.zero)) << numbers[i] << " / " << delta;
+        const float code =
+            std::nearbyint(std::clamp(quotient, static_cast<float>(range.lowest), static_cast<float>(range.highest)));
+        ASSERT_EQ(codes[i], static_cast<std::byte>(static_cast<int>(code) + range.zero))
+            << numbers[i] << " / " << delta;
       }
     }
   }
@@ -54,17 +57,19 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
   for (const std::size_t size : {4U, 8U, 12U, 16U, 40U, 64U, 128U, 4096U}) {
     for (const std::size_t groups : {1U, 3U, 40U}) {
       std::vector<float> numbers(groups * size);
-      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = std::ldexp(uniform(random), static_cast<int>(i / size % 30) - 15);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = std::ldexp(uniform(random), static_cast<int>(i / size % 30) - 15);
       std::vector<Range> ranges(groups);
       const std::uint32_t largest = find_ranges(numbers, ranges);
       std::vector<GroupFactor> factors;
       for (std::size_t g = 0; g < groups; ++g) {
-        const auto [min, max] =
-            std::minmax_element(numbers.begin() + static_cast<std::ptrdiff_t>(g * size), numbers.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
+        const auto [min, max] = std::minmax_element(numbers.begin() + static_cast<std::ptrdiff_t>(g * size),
+                                                    numbers.begin() + static_cast<std::ptrdiff_t>((g + 1) * size));
         ASSERT_EQ(ranges[g].min, *min);
         ASSERT_EQ(ranges[g].max, *max);
         // Some numbers leave the range of codes.
-        factors.push_back({std::ldexp(1.0F + static_cast<float>(g) / 64, static_cast<int>(g % 30) - 18), static_cast<int>(g % 16)});
+        factors.push_back(
+            {std::ldexp(1.0F + static_cast<float>(g) / 64, static_cast<int>(g % 30) - 18), static_cast<int>(g % 16)});
       }
       const auto magnitude = [](float a, float b) { return std::abs(a) < std::abs(b); };
       EXPECT_EQ(largest, std::bit_cast<std::uint32_t>(std::abs(*std::ranges::max_element(numbers, magnitude))));
@@ -75,8 +80,8 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
       double losses = 0;
       for (std::size_t i = 0; i < numbers.size(); ++i) {
         const GroupFactor& group = factors[i / size];
-        const auto code =
-            static_cast<int>(std::nearbyint(std::clamp(numbers[i] / group.factor, static_cast<float>(-group.zero), static_cast<float>(15 - group.zero))));
+        const auto code = static_cast<int>(std::nearbyint(std::clamp(
+            numbers[i] / group.factor, static_cast<float>(-group.zero), static_cast<float>(15 - group.zero))));
         ASSERT_EQ(codes[i], static_cast<std::byte>(code + group.zero)) << numbers[i] << " / " << group.factor;
         const double lost = static_cast<double>(numbers[i]) - code * static_cast<double>(group.factor);
         worst = std::max(worst, std::abs(lost));
@@ -92,7 +97,8 @@ TEST_P(QuantizeKernels, GroupsHaveRangesCodesAndLossesOfTheirOwn) {
 }
 
 TEST_P(QuantizeKernels, RangesTellWhatIsNotFinite) {
-  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
     for (const std::size_t at : {0U, 17U, 127U}) {
       std::vector<float> numbers(128, 1.0F);
       numbers[at] = bad;
@@ -113,7 +119,8 @@ TEST_P(QuantizeKernels, LossesAreDifferencesAndTheirSquares) {
     double squared_error = 0;
     double squared_values = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      numbers[i] = std::ldexp(static_cast<float>(static_cast<int>(random() % 2001) - 1000), static_cast<int>(random() % 160) - 80);  // squares leave float32
+      numbers[i] = std::ldexp(static_cast<float>(static_cast<int>(random() % 2001) - 1000),
+                              static_cast<int>(random() % 160) - 80);  // squares leave float32
       decoded[i] = numbers[i] * (1 + static_cast<float>(static_cast<int>(random() % 21) - 10) / 256);
       const auto lost = static_cast<double>(numbers[i] - decoded[i]);
       worst = std::max(worst, std::abs(lost));

@@ -1,6 +1,6 @@
-// A const Model is safe to read from many threads: each of eight does everything with the same one. What this test is for shows
-// under ThreadSanitizer (`make tsan`, where tbb_for_tsan.cpp lets it see what oneTBB does); without it, it checks that all threads
-// see the same.
+// A const Model is safe to read from many threads: each of eight does everything with the same one. What this test is
+// for shows under ThreadSanitizer (`make tsan`, where tbb_for_tsan.cpp lets it see what oneTBB does); without it, it
+// checks that all threads see the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ class Concurrency : public testing::Test {
     const fs::path example = source_directory() / "examples" / "nano-mistral";
     ConvertOptions compressed;
     compressed.write.zstd_level = 3;
-    files_ = {example, make(example, "m.alt", {}), make(example, "m.zt", {}), make(example, "compressed.zt", compressed)};
+    files_ = {example, make(example, "m.alt", {}), make(example, "m.zt", {}),
+              make(example, "compressed.zt", compressed)};
     compressed.format = "zt1";
     files_.push_back(make(example, "compressed1.zt", compressed));
     ConvertOptions quantized;
@@ -99,7 +100,8 @@ TEST_F(Concurrency, OneModelReadFromAllSides) {
           EXPECT_EQ(model.find(tensor.name), &tensor);
           for (const Part& part : tensor.parts) {
             const auto all = part.blob->map();
-            answer += fmt::format("{}:{} ", tensor.name, sum_of(all ? *all : std::span<const std::byte>(read_all(*part.blob))));
+            answer += fmt::format("{}:{} ", tensor.name,
+                                  sum_of(all ? *all : std::span<const std::byte>(read_all(*part.blob))));
           }
         }
         return answer + (model.vocabulary ? std::string(model.vocabulary->text(500)) : "");
@@ -136,7 +138,8 @@ TEST_F(Concurrency, OneModelRunBySeveralSessions) {
       Session session(model, {.threads = 4, .context = 64});
       session.feed(session.prompt("Once upon a time, there was"));
       std::string answer;
-      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens) answer += fmt::format(" {}", token);
+      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens)
+        answer += fmt::format(" {}", token);
       return answer;
     });
   }
@@ -150,7 +153,8 @@ TEST_F(Concurrency, OneSetOfWeightsUsedBySeveralSessions) {
       Session session(weights, {.threads = 4, .context = 64});
       session.feed(std::vector<TokenId>{1, 7, 5, 11, 3});
       std::string answer;
-      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens) answer += fmt::format(" {}", token);
+      for (const TokenId token : session.generate({.max_tokens = 4, .sampling = {.temperature = 0}}).tokens)
+        answer += fmt::format(" {}", token);
       return answer;
     });
   }

@@ -1,11 +1,11 @@
 // Makes oneTBB understandable to ThreadSanitizer.
 //
-// The libtbb that systems ship is not built with the sanitizer, which therefore sees no order between a task's maker and the thread
-// that runs it, and reports all that one of them wrote and the other reads. Here the entry points of the library through which work
-// changes hands are defined again, before those of the library, with that order told: a task is handed over in spawn(), what tasks
-// did is handed back where their end is waited for, and memory comes from malloc, which the sanitizer knows. Nothing else is ordered
-// by this: two tasks that touch the same thing are reported. A pipeline, whose tasks are made inside of the library, is run here by
-// threads of this file.
+// The libtbb that systems ship is not built with the sanitizer, which therefore sees no order between a task's maker
+// and the thread that runs it, and reports all that one of them wrote and the other reads. Here the entry points of the
+// library through which work changes hands are defined again, before those of the library, with that order told: a task
+// is handed over in spawn(), what tasks did is handed back where their end is waited for, and memory comes from malloc,
+// which the sanitizer knows. Nothing else is ordered by this: two tasks that touch the same thing are reported. A
+// pipeline, whose tasks are made inside of the library, is run here by threads of this file.
 //
 // Linked into the tests of `make tsan` alone. Follows the declarations of oneTBB 2021.
 #include <dlfcn.h>
@@ -57,7 +57,8 @@ class HandedTask final : public d1::task {
   d1::task& task_;
 };
 
-// The tasks that are waited for count down in here, by an atomic number that the sanitizer sees; who waits reads it in the library.
+// The tasks that are waited for count down in here, by an atomic number that the sanitizer sees; who waits reads it in
+// the library.
 void take_back(d1::wait_context& done) {
   static_assert(sizeof(d1::wait_context) == 16);
   __tsan_acquire(reinterpret_cast<char*>(&done) + 8);
@@ -193,14 +194,17 @@ char no_pool = 0;  // what is allocated here is of no pool of the library's
 namespace r1 {
 
 void spawn(d1::task& task, d1::task_group_context& context) {
-  static auto* const library = of_library<void(d1::task&, d1::task_group_context&)>("_ZN3tbb6detail2r15spawnERNS0_2d14taskERNS2_18task_group_contextE");
+  static auto* const library = of_library<void(d1::task&, d1::task_group_context&)>(
+      "_ZN3tbb6detail2r15spawnERNS0_2d14taskERNS2_18task_group_contextE");
   tbb::this_task_arena::isolate([] {});  // gives a new thread its arena, which is handed over with the task
   library(*new HandedTask(task), context);
 }
 
-void execute_and_wait(d1::task& task, d1::task_group_context& context, d1::wait_context& done, d1::task_group_context& waiting) {
-  static auto* const library = of_library<void(d1::task&, d1::task_group_context&, d1::wait_context&, d1::task_group_context&)>(
-      "_ZN3tbb6detail2r116execute_and_waitERNS0_2d14taskERNS2_18task_group_contextERNS2_12wait_contextES6_");
+void execute_and_wait(d1::task& task, d1::task_group_context& context, d1::wait_context& done,
+                      d1::task_group_context& waiting) {
+  static auto* const library =
+      of_library<void(d1::task&, d1::task_group_context&, d1::wait_context&, d1::task_group_context&)>(
+          "_ZN3tbb6detail2r116execute_and_waitERNS0_2d14taskERNS2_18task_group_contextERNS2_12wait_contextES6_");
   try {
     library(task, context, done, waiting);
   } catch (...) {
@@ -211,8 +215,8 @@ void execute_and_wait(d1::task& task, d1::task_group_context& context, d1::wait_
 }
 
 void wait(d1::wait_context& done, d1::task_group_context& context) {
-  static auto* const library =
-      of_library<void(d1::wait_context&, d1::task_group_context&)>("_ZN3tbb6detail2r14waitERNS0_2d112wait_contextERNS2_18task_group_contextE");
+  static auto* const library = of_library<void(d1::wait_context&, d1::task_group_context&)>(
+      "_ZN3tbb6detail2r14waitERNS0_2d112wait_contextERNS2_18task_group_contextE");
   try {
     library(done, context);
   } catch (...) {
@@ -222,7 +226,9 @@ void wait(d1::wait_context& done, d1::task_group_context& context) {
   take_back(done);
 }
 
-void* allocate(d1::small_object_pool*& pool, std::size_t bytes, const d1::execution_data&) { return allocate(pool, bytes); }
+void* allocate(d1::small_object_pool*& pool, std::size_t bytes, const d1::execution_data&) {
+  return allocate(pool, bytes);
+}
 void* allocate(d1::small_object_pool*& pool, std::size_t bytes) {
   pool = reinterpret_cast<d1::small_object_pool*>(&no_pool);
   return allocated(bytes);
@@ -234,7 +240,9 @@ void deallocate_memory(void* block) { release(block); }
 void* cache_aligned_allocate(std::size_t bytes) { return allocated(bytes); }
 void cache_aligned_deallocate(void* block) { release(block); }
 
-void parallel_pipeline(d1::task_group_context&, std::size_t tokens, const d1::filter_node& root) { Pipeline(root, tokens).run(); }
+void parallel_pipeline(d1::task_group_context&, std::size_t tokens, const d1::filter_node& root) {
+  Pipeline(root, tokens).run();
+}
 void set_end_of_input(d1::base_filter&) { Pipeline::end_of_input(); }
 
 }  // namespace r1

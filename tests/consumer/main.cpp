@@ -1,5 +1,5 @@
-// What users of the library write first, compiled with all warnings as errors: list a model's tensors, read numbers, convert, save numbers,
-// and let the model go on with a text.
+// What users of the library write first, compiled with all warnings as errors: list a model's tensors, read numbers,
+// convert, save numbers, and let the model go on with a text.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -15,7 +15,8 @@ namespace {
 
 void list(const poise::Model& model) {
   for (const poise::Tensor& tensor : model.tensors()) {
-    std::printf("%s %s %s\n", tensor.name.c_str(), poise::to_string(tensor.shape).c_str(), std::string(poise::to_string(tensor.parts[0].dtype)).c_str());
+    std::printf("%s %s %s\n", tensor.name.c_str(), poise::to_string(tensor.shape).c_str(),
+                std::string(poise::to_string(tensor.parts[0].dtype)).c_str());
   }
 }
 
@@ -25,7 +26,8 @@ void run(const std::filesystem::path& input, const std::filesystem::path& direct
   std::printf("%zu tensors\n", model.size());
 
   const std::vector<float> norm = poise::values(*model.find("model.norm.weight"));
-  poise::convert(input, directory / "q.zt", {.quantize = poise::stored_type_from_name("group4"), .write = {.overwrite = true}});
+  poise::convert(input, directory / "q.zt",
+                 {.quantize = poise::stored_type_from_name("group4"), .write = {.overwrite = true}});
   const poise::Model quantized = poise::open(directory / "q.zt");
   std::vector<float> first(64);
   poise::read_values(*quantized.find("lm_head.weight"), 0, first);
@@ -33,7 +35,8 @@ void run(const std::filesystem::path& input, const std::filesystem::path& direct
   poise::Model made;
   made.add(poise::make_tensor("norm", {norm.size()}, norm));
   poise::save(made, directory / "norm.safetensors", {.overwrite = true});
-  if (poise::values(*poise::open(directory / "norm.safetensors").find("norm")) != norm) std::printf("the numbers have changed\n");
+  if (poise::values(*poise::open(directory / "norm.safetensors").find("norm")) != norm)
+    std::printf("the numbers have changed\n");
 
   poise::Session session(model);
   std::string streamed;

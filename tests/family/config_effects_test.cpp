@@ -1,4 +1,5 @@
-// What the keys mean: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite, Cohere and Qwen2.
+// What the keys mean: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite, Cohere
+// and Qwen2.
 #include "family/config_effects.hpp"
 
 #include <gmock/gmock.h>
@@ -15,8 +16,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 Model model_with(const std::string& key, const std::string& json, std::int64_t window = 0) {
-  Attributes map{{"model_type", "mistral"},  {"hidden_size", 8},       {"intermediate_size", 4},
-                 {"num_attention_heads", 2}, {"num_hidden_layers", 2}, {"sliding_window", window > 0 ? Value(window) : Value()}};
+  Attributes map{{"model_type", "mistral"}, {"hidden_size", 8},
+                 {"intermediate_size", 4},  {"num_attention_heads", 2},
+                 {"num_hidden_layers", 2},  {"sliding_window", window > 0 ? Value(window) : Value()}};
   map.set(key, parse_json(json, "test"));
   Model model;
   take_config(model, std::move(map), "test");
@@ -24,9 +26,12 @@ Model model_with(const std::string& key, const std::string& json, std::int64_t w
 }
 
 TEST(ConfigEffects, AreToldByNameAndValue) {
-  EXPECT_THAT(effects_not_followed(model_with("partial_rotary_factor", "0.5")), ElementsAre("partial_rotary_factor is 0.5, only 1 is supported"));
-  EXPECT_THAT(effects_not_followed(model_with("attention_bias", "true")), ElementsAre("attention_bias is true, only false is supported"));
-  EXPECT_THAT(effects_not_followed(model_with("hidden_act", "\"gelu\"")), ElementsAre("hidden_act is \"gelu\", only \"silu\" is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("partial_rotary_factor", "0.5")),
+              ElementsAre("partial_rotary_factor is 0.5, only 1 is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("attention_bias", "true")),
+              ElementsAre("attention_bias is true, only false is supported"));
+  EXPECT_THAT(effects_not_followed(model_with("hidden_act", "\"gelu\"")),
+              ElementsAre("hidden_act is \"gelu\", only \"silu\" is supported"));
   EXPECT_THAT(effects_not_followed(model_with("quantization_config", R"({"bits":4})")),
               ElementsAre("quantization_config is {\"bits\":4}, only null is supported"));
 }
@@ -45,7 +50,8 @@ TEST(ConfigEffects, ChangeTheComputation) {
       {"clip_qkv", "8"},
       {"quantization", R"({"group_size": 64, "bits": 4})"},
   };
-  for (const auto& [key, json] : cases) EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
+  for (const auto& [key, json] : cases)
+    EXPECT_EQ(effects_not_followed(model_with(key, json)).size(), 1U) << key << " " << json;
 }
 
 // A Mistral follows these, a format without such keys would lose them.
@@ -80,11 +86,13 @@ TEST(ConfigEffects, ValuesThatChangeNothingAreFine) {
       {"use_sliding_window", "false"},
       {"frobnication", "true"},
   };
-  for (const auto& [key, json] : cases) EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
+  for (const auto& [key, json] : cases)
+    EXPECT_THAT(effects_not_followed(model_with(key, json)), IsEmpty()) << key << " " << json;
 }
 
 TEST(ConfigEffects, OfTheWindowDependOnTheWindow) {
-  EXPECT_THAT(effects_not_followed(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)), IsEmpty());
+  EXPECT_THAT(effects_not_followed(model_with("layer_types", R"(["sliding_attention","sliding_attention"])", 16)),
+              IsEmpty());
   EXPECT_EQ(effects_not_followed(model_with("layer_types", R"(["full_attention","full_attention"])", 16)).size(), 1U);
   EXPECT_EQ(effects_not_followed(model_with("use_sliding_window", "false", 16)).size(), 1U);
   EXPECT_THAT(effects_not_followed(model_with("use_sliding_window", "true", 16)), IsEmpty());
@@ -99,7 +107,8 @@ TEST(ConfigEffects, OfHyperparametersTravelInEveryFormat) {
 }
 
 TEST(ConfigEffects, LongValuesAreCut) {
-  const auto effects = effects_not_followed(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));
+  const auto effects =
+      effects_not_followed(model_with("quantization_config", fmt::format(R"({{"a":"{}"}})", std::string(1000, 'x'))));
   ASSERT_EQ(effects.size(), 1U);
   EXPECT_LT(effects[0].size(), 150U);
 }

@@ -37,7 +37,8 @@ std::string error_of(std::string_view text, ErrorKind kind) {
 
 // The least that a model says, and more in front of it.
 std::string with(std::string_view more) {
-  return "{" + std::string(more) + R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2})";
+  return "{" + std::string(more) +
+         R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2})";
 }
 
 TEST(ConfigJson, MistralsDefaults) {
@@ -63,7 +64,8 @@ TEST(ConfigJson, LlamasDefaults) {
 }
 
 TEST(ConfigJson, WhatIsSaidCounts) {
-  const Config config = config_of(with(R"("model_type": "mistral", "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 128, "rope_theta": 1e6,
+  const Config config = config_of(with(
+      R"("model_type": "mistral", "num_key_value_heads": 2, "head_dim": 24, "sliding_window": 128, "rope_theta": 1e6,
                                           "rms_norm_eps": 2e-5, "vocab_size": 960.0, "tie_word_embeddings": true, )"));
   EXPECT_EQ(config.num_key_value_heads, 2);
   EXPECT_EQ(config.head_dim, 24);
@@ -75,7 +77,9 @@ TEST(ConfigJson, WhatIsSaidCounts) {
 }
 
 // Absence is the family's default, null is none.
-TEST(ConfigJson, ANullWindowIsNone) { EXPECT_EQ(config_of(with(R"("model_type": "mistral", "sliding_window": null, )")).sliding_window, 0); }
+TEST(ConfigJson, ANullWindowIsNone) {
+  EXPECT_EQ(config_of(with(R"("model_type": "mistral", "sliding_window": null, )")).sliding_window, 0);
+}
 
 TEST(ConfigJson, AKnownTypeStaysWhereTheFileHasNone) {
   std::string type = "llama";
@@ -84,19 +88,32 @@ TEST(ConfigJson, AKnownTypeStaysWhereTheFileHasNone) {
 }
 
 TEST(ConfigJson, RopeThetaInAnObjectOfItsOwn) {
-  EXPECT_EQ(config_of(with(R"("model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}, )")).rope_theta, 5e5F);
+  EXPECT_EQ(
+      config_of(with(R"("model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}, )"))
+          .rope_theta,
+      5e5F);
   // Whether it can be run is another question.
-  EXPECT_EQ(config_of(with(R"("model_type": "llama", "rope_scaling": {"type": "no such scaling", "rope_theta": 2.0}, )")).rope_theta, 2.0F);
+  EXPECT_EQ(
+      config_of(with(R"("model_type": "llama", "rope_scaling": {"type": "no such scaling", "rope_theta": 2.0}, )"))
+          .rope_theta,
+      2.0F);
 }
 
 TEST(ConfigJson, AWrongTypeOrAMissingKeyIsNamed) {
-  EXPECT_THAT(error_of(R"({"model_type": "llama"})", ErrorKind::invalid_file), HasSubstr("config.json: config: hidden_size: missing"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": "960", )"), ErrorKind::invalid_file), HasSubstr("vocab_size: expected an integer"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": 9.5, )"), ErrorKind::invalid_file), HasSubstr("vocab_size: expected an integer"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": 4294967296, )"), ErrorKind::invalid_file), HasSubstr("vocab_size: expected an integer"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "rms_norm_eps": true, )"), ErrorKind::invalid_file), HasSubstr("rms_norm_eps: expected a number"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "rms_norm_eps": 1e39, )"), ErrorKind::invalid_file), HasSubstr("rms_norm_eps: 1e+39"));
-  EXPECT_THAT(error_of(with(R"("model_type": "llama", "tie_word_embeddings": 1, )"), ErrorKind::invalid_file), HasSubstr("tie_word_embeddings: expected true"));
+  EXPECT_THAT(error_of(R"({"model_type": "llama"})", ErrorKind::invalid_file),
+              HasSubstr("config.json: config: hidden_size: missing"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": "960", )"), ErrorKind::invalid_file),
+              HasSubstr("vocab_size: expected an integer"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": 9.5, )"), ErrorKind::invalid_file),
+              HasSubstr("vocab_size: expected an integer"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "vocab_size": 4294967296, )"), ErrorKind::invalid_file),
+              HasSubstr("vocab_size: expected an integer"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "rms_norm_eps": true, )"), ErrorKind::invalid_file),
+              HasSubstr("rms_norm_eps: expected a number"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "rms_norm_eps": 1e39, )"), ErrorKind::invalid_file),
+              HasSubstr("rms_norm_eps: 1e+39"));
+  EXPECT_THAT(error_of(with(R"("model_type": "llama", "tie_word_embeddings": 1, )"), ErrorKind::invalid_file),
+              HasSubstr("tie_word_embeddings: expected true"));
 }
 
 }  // namespace

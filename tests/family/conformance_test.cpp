@@ -1,5 +1,5 @@
-// What every family owes, asked of each row of families.cpp: a row in docs/families.md, the class of transformers, and cases in the tests that say how it
-// computes. CONTRIBUTING.md has the list.
+// What every family owes, asked of each row of families.cpp: a row in docs/families.md, the class of transformers, and
+// cases in the tests that say how it computes. CONTRIBUTING.md has the list.
 #include <string>
 #include <string_view>
 
@@ -17,13 +17,19 @@ class FamilyConformance : public testing::TestWithParam<const Family*> {
  protected:
   static const Family& family() { return *GetParam(); }
   static std::string type() { return std::string(family().model_type); }
-  static bool is_in(std::string_view file, const std::string& text) { return support::contents(source_directory() / file).find(text) != std::string::npos; }
+  static bool is_in(std::string_view file, const std::string& text) {
+    return support::contents(source_directory() / file).find(text) != std::string::npos;
+  }
 };
 
-TEST_P(FamilyConformance, HasARowInTheDocs) { EXPECT_TRUE(is_in("docs/families.md", fmt::format("\n| `{}` |", type()))) << "docs/families.md needs a row"; }
+TEST_P(FamilyConformance, HasARowInTheDocs) {
+  EXPECT_TRUE(is_in("docs/families.md", fmt::format("\n| `{}` |", type()))) << "docs/families.md needs a row";
+}
 
 // Tiny Llama has a format of its own, which transformers does not read.
-TEST_P(FamilyConformance, HasAClassOfTransformers) { EXPECT_EQ(family().transformers_class.empty(), type() == kTinyLlama); }
+TEST_P(FamilyConformance, HasAClassOfTransformers) {
+  EXPECT_EQ(family().transformers_class.empty(), type() == kTinyLlama);
+}
 
 TEST_P(FamilyConformance, HasATitleAndAPlan) {
   EXPECT_FALSE(family().title.empty());
@@ -33,7 +39,8 @@ TEST_P(FamilyConformance, HasATitleAndAPlan) {
 
 TEST_P(FamilyConformance, HasACaseOfWhatFormatsKeep) {
   const std::string cases = "tests/ops/computation_test.cpp";
-  EXPECT_TRUE(type() == kTinyLlama || is_in(cases, fmt::format("    {{\"{}\", ", type()))) << cases << " needs a case of it";
+  EXPECT_TRUE(type() == kTinyLlama || is_in(cases, fmt::format("    {{\"{}\", ", type())))
+      << cases << " needs a case of it";
 }
 
 TEST_P(FamilyConformance, HasADirectoryThatIsComparedWithAnIndependentForwardPass) {

@@ -34,7 +34,8 @@ Config config_of(std::int64_t layers) {
 // "name [shape]" in the order of the table.
 std::vector<std::string> listed(const std::vector<ExpectedTensor>& tensors) {
   std::vector<std::string> lines;
-  for (const ExpectedTensor& tensor : tensors) lines.push_back(fmt::format("{} {}", tensor.name, to_string(tensor.shape)));
+  for (const ExpectedTensor& tensor : tensors)
+    lines.push_back(fmt::format("{} {}", tensor.name, to_string(tensor.shape)));
   return lines;
 }
 
@@ -77,9 +78,10 @@ TEST(Families, TheTableHasTheEmbeddingAndTheOutput) {
 
 // Shapes: "y = W x" of q_proj and so on in Hugging Face's modeling_mistral.py.
 TEST(Families, TensorsOfALlamaInCanonicalOrder) {
-  const std::vector<std::string> layer = {"input_layernorm.weight [12]",      "self_attn.q_proj.weight [20, 12]", "self_attn.k_proj.weight [10, 12]",
-                                          "self_attn.v_proj.weight [10, 12]", "self_attn.o_proj.weight [12, 20]", "post_attention_layernorm.weight [12]",
-                                          "mlp.gate_proj.weight [7, 12]",     "mlp.up_proj.weight [7, 12]",       "mlp.down_proj.weight [12, 7]"};
+  const std::vector<std::string> layer = {
+      "input_layernorm.weight [12]",      "self_attn.q_proj.weight [20, 12]", "self_attn.k_proj.weight [10, 12]",
+      "self_attn.v_proj.weight [10, 12]", "self_attn.o_proj.weight [12, 20]", "post_attention_layernorm.weight [12]",
+      "mlp.gate_proj.weight [7, 12]",     "mlp.up_proj.weight [7, 12]",       "mlp.down_proj.weight [12, 7]"};
   std::vector<std::string> expected = {"model.embed_tokens.weight [11, 12]"};
   for (int number = 0; number < 2; ++number) {
     for (const std::string& line : layer) expected.push_back(fmt::format("model.layers.{}.{}", number, line));
@@ -95,20 +97,25 @@ TEST(Families, TensorsOfALlamaInCanonicalOrder) {
 // docs/formats/tiny-llama.md
 TEST(Families, TensorsOfATinyLlamaInTheOrderOfItsFile) {
   EXPECT_THAT(listed(find_family("tiny_llama")->tensors.all(config_of(1))),
-              ElementsAre("embedding.weight [11, 12]", "position_embedding.weight [9, 12]", "layers.0.attention.query.weight [12, 12]",
-                          "layers.0.attention.key.weight [12, 12]", "layers.0.attention.value.weight [12, 12]", "layers.0.attention.output.weight [12, 12]",
-                          "layers.0.ffn.linear1.weight [12, 7]", "layers.0.ffn.linear1.bias [7]", "layers.0.ffn.linear2.weight [7, 12]",
-                          "layers.0.ffn.linear2.bias [12]", "layers.0.norm1.weight [12]", "layers.0.norm1.bias [12]", "layers.0.norm2.weight [12]",
+              ElementsAre("embedding.weight [11, 12]", "position_embedding.weight [9, 12]",
+                          "layers.0.attention.query.weight [12, 12]", "layers.0.attention.key.weight [12, 12]",
+                          "layers.0.attention.value.weight [12, 12]", "layers.0.attention.output.weight [12, 12]",
+                          "layers.0.ffn.linear1.weight [12, 7]", "layers.0.ffn.linear1.bias [7]",
+                          "layers.0.ffn.linear2.weight [7, 12]", "layers.0.ffn.linear2.bias [12]",
+                          "layers.0.norm1.weight [12]", "layers.0.norm1.bias [12]", "layers.0.norm2.weight [12]",
                           "layers.0.norm2.bias [12]", "output_projection.weight [12, 11]"));
 }
 
 TEST(Families, ATableKnowsItsNamesInAnyLayer) {
   const TensorTable& table = find_family("llama")->tensors;
-  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.layers.0.mlp.up_proj.weight", "model.layers.999.input_layernorm.weight"}) {
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight", "model.layers.0.mlp.up_proj.weight",
+                           "model.layers.999.input_layernorm.weight"}) {
     EXPECT_TRUE(table.has(name)) << name;
   }
-  for (const char* name : {"", "embedding.weight", "model.layers.0.mlp.up_proj.scale", "model.layers.00.mlp.up_proj.weight", "model.layers.mlp.up_proj.weight",
-                           "mlp.up_proj.weight", "model.layers.0.model.norm.weight", "model.layers.2147483648.mlp.up_proj.weight"}) {
+  for (const char* name :
+       {"", "embedding.weight", "model.layers.0.mlp.up_proj.scale", "model.layers.00.mlp.up_proj.weight",
+        "model.layers.mlp.up_proj.weight", "mlp.up_proj.weight", "model.layers.0.model.norm.weight",
+        "model.layers.2147483648.mlp.up_proj.weight"}) {
     EXPECT_FALSE(table.has(name)) << name;
   }
   EXPECT_EQ(table.in_layer("model.layers.17.a.b")->number, 17);
@@ -119,23 +126,29 @@ TEST(Families, ATableKnowsItsNamesInAnyLayer) {
 }
 
 TEST(Families, WeightsWithoutAPlaceAreNamed) {
-  const std::vector<std::string> names = {"model.norm.weight", "model.layers.0.self_attn.q_proj.bias", "model.layers.0.self_attn.rotary_emb.inv_freq",
-                                          "lm_head.bias", "something.else"};
-  EXPECT_THAT(unknown_weights(model_of("mistral", names)), ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
-  EXPECT_THAT(unknown_weights(model_of("", names)), ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
+  const std::vector<std::string> names = {"model.norm.weight", "model.layers.0.self_attn.q_proj.bias",
+                                          "model.layers.0.self_attn.rotary_emb.inv_freq", "lm_head.bias",
+                                          "something.else"};
+  EXPECT_THAT(unknown_weights(model_of("mistral", names)),
+              ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
+  EXPECT_THAT(unknown_weights(model_of("", names)),
+              ElementsAre("model.layers.0.self_attn.q_proj.bias", "lm_head.bias"));
   EXPECT_THAT(unknown_weights(model_of("tiny_llama", names)), IsEmpty());
 }
 
 TEST(Families, EachHasItsOwnFaultsAndLimits) {
   Config config = config_of(1);
   EXPECT_THAT(check_config(config, *find_family("llama")), IsEmpty());
-  EXPECT_THAT([&] { find_family("llama")->plan(config); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("head_dim is 5: rotary embeddings need an even number")));
+  EXPECT_THAT(
+      [&] { find_family("llama")->plan(config); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("head_dim is 5: rotary embeddings need an even number")));
   config.head_dim = 6;
   EXPECT_EQ(find_family("mistral")->plan(config).ropes.size(), 1U);
-  EXPECT_THAT(check_config(config, *find_family("tiny_llama")), testing::Contains("num_key_value_heads is 2, a Tiny Llama has one for each of its 4 heads"));
+  EXPECT_THAT(check_config(config, *find_family("tiny_llama")),
+              testing::Contains("num_key_value_heads is 2, a Tiny Llama has one for each of its 4 heads"));
   config.hidden_size = 0;
-  EXPECT_THAT(check_config(config, *find_family("tiny_llama")), ElementsAre(testing::HasSubstr("hidden_size is 0"))) << "the family is asked after all others";
+  EXPECT_THAT(check_config(config, *find_family("tiny_llama")), ElementsAre(testing::HasSubstr("hidden_size is 0")))
+      << "the family is asked after all others";
 }
 
 TEST(Families, KeysThatAFamilyChecksItselfAreFollowed) {

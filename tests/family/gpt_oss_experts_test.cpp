@@ -1,4 +1,5 @@
-// gpt-oss's experts from one form to another. What the forms are: modeling_gpt_oss.py of transformers, conversion/gpt_oss.py of llama.cpp.
+// gpt-oss's experts from one form to another. What the forms are: modeling_gpt_oss.py of transformers,
+// conversion/gpt_oss.py of llama.cpp.
 #include "family/gpt_oss_experts.hpp"
 
 #include <gmock/gmock.h>
@@ -45,16 +46,21 @@ Tensor bytes(std::string name, const Shape& shape, std::mt19937& random, unsigne
 
 Model without_experts(std::string_view more) {
   Model model;
-  take_config(model,
-              *parse_json(fmt::format(R"({{{}"model_type": "gpt_oss", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2,
+  take_config(
+      model,
+      *parse_json(
+           fmt::format(
+               R"({{{}"model_type": "gpt_oss", "hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2,
       "num_key_value_heads": 2, "num_hidden_layers": 1, "head_dim": 16, "vocab_size": 8, "num_local_experts": 3, "num_experts_per_tok": 2,
       "rope_scaling": {{"rope_type": "yarn", "factor": 2.0}}}})",
-                                      more),
-                          "config.json")
-                   .get_if<Attributes>(),
-              "config.json");
+               more),
+           "config.json")
+           .get_if<Attributes>(),
+      "config.json");
   std::mt19937 random(1);
-  const auto add = [&](const std::string& name, const Shape& shape) { model.add(floats("model." + name, shape, random)); };
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    model.add(floats("model." + name, shape, random));
+  };
   add("embed_tokens.weight", {8, kHidden});
   for (const char* const which : {"q", "k", "v", "o"}) {
     add(fmt::format("layers.0.self_attn.{}_proj.weight", which), {32, 32});
@@ -127,7 +133,8 @@ TEST(GptOssExperts, NumbersComeBackFromSeparateExperts) {
       ASSERT_EQ(up[row * kHidden + column], all[(kHidden + column) * 2 * kInner + 2 * row + 1]) << row << " " << column;
     }
   }
-  EXPECT_EQ(values(*separate.find(named("2.down_proj.bias"))).at(5), values(*model.find(named("down_proj_bias"))).at(2 * kHidden + 5));
+  EXPECT_EQ(values(*separate.find(named("2.down_proj.bias"))).at(5),
+            values(*model.find(named("down_proj_bias"))).at(2 * kHidden + 5));
   expect_equal(made(separate, WeightReader::transformers), model);
   EXPECT_FALSE(reformed(separate, WeightReader::llama_cpp, false));
   EXPECT_FALSE(reformed(separate, WeightReader::any, true));
@@ -161,8 +168,10 @@ TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
   const auto scales = read_all(*model.find(named("gate_up_proj_scales"))->require("data").blob);
   constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   const unsigned code = std::to_integer<unsigned>(codes[row * 16 + 2]) >> 4U;
-  const double expected = std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales[row]) - 127);
-  EXPECT_EQ(static_cast<double>(values(*once.find(named("gate_up_proj"))).at((kHidden + 5) * 2 * kInner + 14)), expected);
+  const double expected =
+      std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales[row]) - 127);
+  EXPECT_EQ(static_cast<double>(values(*once.find(named("gate_up_proj"))).at((kHidden + 5) * 2 * kInner + 14)),
+            expected);
 }
 
 TEST(GptOssExperts, OtherMethodsAreNotFollowed) {
@@ -174,11 +183,15 @@ TEST(GptOssExperts, OtherMethodsAreNotFollowed) {
 TEST(GptOssExperts, TensorsThatDoNotFitEachOtherAreNamed) {
   std::mt19937 random(4);
   const Tensor blocks = bytes("a_blocks", {2, 4, 1, 16}, random, 0, 256);
-  const auto problem = [&](const Tensor& one, const Tensor& other) { return error_of([&] { joined_mx(one, other); }).message(); };
+  const auto problem = [&](const Tensor& one, const Tensor& other) {
+    return error_of([&] { joined_mx(one, other); }).message();
+  };
   EXPECT_THAT(problem(blocks, bytes("a_scales", {2, 3, 1}, random, 0, 256)),
               HasSubstr("a_scales: its shape is [2, 3, 1], expected a scale for each block of a_blocks"));
-  EXPECT_THAT(problem(blocks, floats("a_scales", {2, 4, 1}, random)), HasSubstr("a_scales: it is stored as f32, expected u8"));
-  EXPECT_THAT(problem(bytes("a_blocks", {2, 4, 1, 8}, random, 0, 256), bytes("a_scales", {2, 4, 1}, random, 0, 256)), HasSubstr("blocks of 8 bytes"));
+  EXPECT_THAT(problem(blocks, floats("a_scales", {2, 4, 1}, random)),
+              HasSubstr("a_scales: it is stored as f32, expected u8"));
+  EXPECT_THAT(problem(bytes("a_blocks", {2, 4, 1, 8}, random, 0, 256), bytes("a_scales", {2, 4, 1}, random, 0, 256)),
+              HasSubstr("blocks of 8 bytes"));
   EXPECT_THAT(problem(bytes("a_blocks", {2, 4, 16}, random, 0, 256), blocks), HasSubstr("expected 4 dimensions"));
 }
 
@@ -186,7 +199,8 @@ TEST(GptOssExperts, AMissingPartIsNamed) {
   Model model = without_experts("");
   std::mt19937 random(5);
   model.add(bytes(named("gate_up_proj_blocks"), {kCount, 2 * kInner, kHidden / 32, 16}, random, 0, 256));
-  EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr("gate_up_proj_scales is missing"));
+  EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
+              HasSubstr("gate_up_proj_scales is missing"));
 }
 
 // One tensor other than it was.
@@ -210,17 +224,28 @@ TEST(GptOssExperts, PackedTensorsThatDoNotFitEachOtherAreNamed) {
   const auto codes = [&](const char* name, const Shape& shape) { return bytes(named(name), shape, random, 0, 256); };
   const auto biases = [&](const char* name, const Shape& shape) { return floats(named(name), shape, random); };
   const Case cases[] = {
-      {"rows of blocks", codes("gate_up_proj_blocks", {kCount, kInner, 1, 16}), "gate_up_proj_scales: its shape is [3, 128, 1], expected a scale for each"},
-      {"columns of blocks", codes("down_proj_blocks", {kCount, kHidden, 3, 16}), "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
-      {"experts of blocks", codes("down_proj_blocks", {2, kHidden, 2, 16}), "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
-      {"bytes of a block", codes("down_proj_blocks", {kCount, kHidden, 1, 32}), "down_proj_blocks: blocks of 32 bytes, expected 16"},
-      {"dimensions of blocks", codes("down_proj_blocks", {kCount, kHidden, 32}), "down_proj_blocks: its shape is [3, 32, 32], expected 4 dimensions"},
-      {"dimensions of scales", codes("down_proj_scales", {kCount, kHidden * 2}), "down_proj_scales: its shape is [3, 64], expected 3 dimensions"},
-      {"type of blocks", biases("gate_up_proj_blocks", {kCount, 2 * kInner, 1, 16}), "gate_up_proj_blocks: it is stored as f32, expected u8"},
-      {"type of scales", biases("gate_up_proj_scales", {kCount, 2 * kInner, 1}), "gate_up_proj_scales: it is stored as f32, expected u8"},
-      {"biases for fewer experts", biases("gate_up_proj_bias", {2, 2 * kInner}), "gate_up_proj_bias: its shape is [2, 128], expected [3, 128]"},
-      {"biases for other rows", biases("gate_up_proj_bias", {kCount, 127}), "gate_up_proj_bias: its shape is [3, 127], expected [3, 128]"},
-      {"biases of one dimension", biases("down_proj_bias", {kCount * kHidden}), "down_proj_bias: its shape is [96], expected [3, 32]"},
+      {"rows of blocks", codes("gate_up_proj_blocks", {kCount, kInner, 1, 16}),
+       "gate_up_proj_scales: its shape is [3, 128, 1], expected a scale for each"},
+      {"columns of blocks", codes("down_proj_blocks", {kCount, kHidden, 3, 16}),
+       "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
+      {"experts of blocks", codes("down_proj_blocks", {2, kHidden, 2, 16}),
+       "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
+      {"bytes of a block", codes("down_proj_blocks", {kCount, kHidden, 1, 32}),
+       "down_proj_blocks: blocks of 32 bytes, expected 16"},
+      {"dimensions of blocks", codes("down_proj_blocks", {kCount, kHidden, 32}),
+       "down_proj_blocks: its shape is [3, 32, 32], expected 4 dimensions"},
+      {"dimensions of scales", codes("down_proj_scales", {kCount, kHidden * 2}),
+       "down_proj_scales: its shape is [3, 64], expected 3 dimensions"},
+      {"type of blocks", biases("gate_up_proj_blocks", {kCount, 2 * kInner, 1, 16}),
+       "gate_up_proj_blocks: it is stored as f32, expected u8"},
+      {"type of scales", biases("gate_up_proj_scales", {kCount, 2 * kInner, 1}),
+       "gate_up_proj_scales: it is stored as f32, expected u8"},
+      {"biases for fewer experts", biases("gate_up_proj_bias", {2, 2 * kInner}),
+       "gate_up_proj_bias: its shape is [2, 128], expected [3, 128]"},
+      {"biases for other rows", biases("gate_up_proj_bias", {kCount, 127}),
+       "gate_up_proj_bias: its shape is [3, 127], expected [3, 128]"},
+      {"biases of one dimension", biases("down_proj_bias", {kCount * kHidden}),
+       "down_proj_bias: its shape is [96], expected [3, 32]"},
   };
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.name);
@@ -234,7 +259,8 @@ TEST(GptOssExperts, PackedTensorsThatDoNotFitEachOtherAreNamed) {
 
 TEST(GptOssExperts, EveryMissingPartIsNamed) {
   const Model whole = packed();
-  for (const std::string name : {"gate_up_proj_blocks", "gate_up_proj_scales", "gate_up_proj_bias", "down_proj_blocks", "down_proj_scales", "down_proj_bias"}) {
+  for (const std::string name : {"gate_up_proj_blocks", "gate_up_proj_scales", "gate_up_proj_bias", "down_proj_blocks",
+                                 "down_proj_scales", "down_proj_bias"}) {
     SCOPED_TRACE(name);
     Model model = without_experts("");
     for (const Tensor& tensor : whole.tensors()) {
@@ -242,7 +268,8 @@ TEST(GptOssExperts, EveryMissingPartIsNamed) {
     }
     EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
     if (name == "gate_up_proj_blocks") continue;  // by which the form is known
-    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr(name + " is missing"));
+    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
+                HasSubstr(name + " is missing"));
   }
 }
 

@@ -56,14 +56,16 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
 }
 
 TEST(WholeConfig, WithoutOtherKeysTheHyperparametersAreWrittenAsEver) {
-  const Model model = model_of(R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
+  const Model model = model_of(
+      R"({"num_hidden_layers":1,"num_attention_heads":2,"intermediate_size":4,"hidden_size":8,"model_type":"llama"})");
   EXPECT_EQ(to_json(whole_config(model)), to_json(config_to_attributes(*model.config, "llama")));
   EXPECT_THAT(other_config_keys(model), IsEmpty());
 }
 
 TEST(WholeConfig, WhatAProgramSetsCounts) {
-  Model model = model_of(R"({"model_type":"llama","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,"extra":1,)"
-                         R"("rope_parameters":{"rope_type":"default","rope_theta":5000}})");
+  Model model = model_of(
+      R"({"model_type":"llama","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,"extra":1,)"
+      R"("rope_parameters":{"rope_type":"default","rope_theta":5000}})");
   EXPECT_EQ(model.config->rope_theta, 5000);
   model.config->rope_theta = 7000;
   model.config->num_hidden_layers = 3;

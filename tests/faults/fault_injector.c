@@ -1,11 +1,12 @@
 /* Preloaded into a program, fails some of its system calls or allocations.
 
-       POISE_FAULT=CALL:N:HOW,... the N-th CALL (from 1) goes wrong; HOW is an errno's name, or SHORT: half of the bytes are done
-       POISE_FAULT_LOG=FILE       at the end, lines "CALL COUNT" are written there
+       POISE_FAULT=CALL:N:HOW,... the N-th CALL (from 1) goes wrong; HOW is an errno's name, or SHORT: half of the bytes
+   are done POISE_FAULT_LOG=FILE       at the end, lines "CALL COUNT" are written there
 
-   CALL "tmpfile" is open() of a file without a name. Calls on the standard streams, and mmap() without a file, are left alone and not counted; so are
-   allocations other than by C++'s operator new (OpenSSL crashes when it cannot load its algorithms), and those before the program's first signal(), with which
-   its main() begins: what runs before main() can report nothing. */
+   CALL "tmpfile" is open() of a file without a name. Calls on the standard streams, and mmap() without a file, are left
+   alone and not counted; so are allocations other than by C++'s operator new (OpenSSL crashes when it cannot load its
+   algorithms), and those before the program's first signal(), with which its main() begins: what runs before main() can
+   report nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -46,13 +47,15 @@ enum call {
   CALLS
 };
 
-static const char* const names[CALLS] = {"open",      "tmpfile", "close", "write",  "pwrite",    "pread", "copy_file_range", "fsync", "fallocate", "rename",
-                                         "renameat2", "linkat",  "link",  "unlink", "ftruncate", "mmap",  "pthread_create",  "malloc"};
+static const char* const names[CALLS] = {
+    "open",      "tmpfile", "close", "write",  "pwrite",    "pread", "copy_file_range", "fsync", "fallocate", "rename",
+    "renameat2", "linkat",  "link",  "unlink", "ftruncate", "mmap",  "pthread_create",  "malloc"};
 static const struct {
   const char* name;
   int code;
-} codes[] = {{"EINTR", EINTR},           {"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EACCES", EACCES}, {"ENOMEM", ENOMEM}, {"EXDEV", EXDEV},
-             {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL}, {"EAGAIN", EAGAIN}, {"SHORT", -1}};
+} codes[] = {{"EINTR", EINTR},   {"EIO", EIO},     {"ENOSPC", ENOSPC},         {"EACCES", EACCES},
+             {"ENOMEM", ENOMEM}, {"EXDEV", EXDEV}, {"EOPNOTSUPP", EOPNOTSUPP}, {"EINVAL", EINVAL},
+             {"EAGAIN", EAGAIN}, {"SHORT", -1}};
 
 static atomic_ulong counts[CALLS];
 static atomic_bool begun;
@@ -79,7 +82,9 @@ static int find_cxx_library(struct dl_phdr_info* info, size_t size, void* unused
   return 1;
 }
 
-static bool in_cxx_library(const void* caller) { return cxx_begin <= (const char*)caller && (const char*)caller < cxx_end; }
+static bool in_cxx_library(const void* caller) {
+  return cxx_begin <= (const char*)caller && (const char*)caller < cxx_end;
+}
 
 __attribute__((constructor)) static void begin(void) {
   dl_iterate_phdr(find_cxx_library, NULL);
@@ -88,7 +93,8 @@ __attribute__((constructor)) static void begin(void) {
   char how[32];
   int length = 0;
   struct fault fault = {CALLS, 0, 0};
-  while (text != NULL && fault_count < sizeof faults / sizeof faults[0] && sscanf(text, "%31[^:]:%lu:%31[^,]%n", name, &fault.at, how, &length) == 3) {
+  while (text != NULL && fault_count < sizeof faults / sizeof faults[0] &&
+         sscanf(text, "%31[^:]:%lu:%31[^,]%n", name, &fault.at, how, &length) == 3) {
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; ++i) {
       if (strcmp(how, codes[i].name) == 0) fault.how = codes[i].code;
     }
@@ -237,6 +243,7 @@ void (*signal(int number, void (*handler)(int)))(int) {
 extern void* __libc_malloc(size_t size);
 
 void* malloc(size_t size) {
-  if (atomic_load(&begun) && in_cxx_library(__builtin_return_address(0)) && fate(CALL_malloc) > 0) return errno = ENOMEM, NULL;
+  if (atomic_load(&begun) && in_cxx_library(__builtin_return_address(0)) && fate(CALL_malloc) > 0)
+    return errno = ENOMEM, NULL;
   return __libc_malloc(size);
 }

@@ -1,5 +1,5 @@
-// What every format owes, asked of each one that is registered: a new row in registry.cpp is tested, and documented, or this fails and
-// says what is missing. CONTRIBUTING.md has the list.
+// What every format owes, asked of each one that is registered: a new row in registry.cpp is tested, and documented, or
+// this fails and says what is missing. CONTRIBUTING.md has the list.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -42,7 +42,8 @@ class Conformance : public testing::TestWithParam<const Format*> {
   // The sound file of the format's hostile table, or nothing.
   std::string sound_file() const {
     const auto table = hostile::hostile_tables().find(name());
-    return table == hostile::hostile_tables().end() || table->second.file == nullptr ? std::string() : table->second.file();
+    return table == hostile::hostile_tables().end() || table->second.file == nullptr ? std::string()
+                                                                                     : table->second.file();
   }
 
   Input sound_input() const {
@@ -64,20 +65,26 @@ TEST_P(Conformance, HasAPage) {
     const std::string head = text.substr(0, text.find("\n## "));  // which says the format's name
     if (head.find(in_code_font()) != std::string::npos) ++pages;
   }
-  EXPECT_EQ(pages, 1U) << "one page of docs/formats/ has to say the format name " << in_code_font() << " before its first section";
+  EXPECT_EQ(pages, 1U) << "one page of docs/formats/ has to say the format name " << in_code_font()
+                       << " before its first section";
 }
 
 TEST_P(Conformance, HasARowInTheReadme) {
-  const std::string row = fmt::format("| {} | {} | {} |", in_code_font(), format().read != nullptr ? "yes" : "", format().prepare != nullptr ? "yes" : "");
+  const std::string row = fmt::format("| {} | {} | {} |", in_code_font(), format().read != nullptr ? "yes" : "",
+                                      format().prepare != nullptr ? "yes" : "");
   std::string squeezed = row;
-  for (auto at = squeezed.find("|  |"); at != std::string::npos; at = squeezed.find("|  |")) squeezed.replace(at, 4, "| |");
+  for (auto at = squeezed.find("|  |"); at != std::string::npos; at = squeezed.find("|  |"))
+    squeezed.replace(at, 4, "| |");
   const auto lines = lines_of(source_directory() / "README.md");
-  EXPECT_EQ(std::ranges::count_if(lines, [&](const std::string& line) { return line.find(squeezed) != std::string::npos; }), 1)
+  EXPECT_EQ(
+      std::ranges::count_if(lines, [&](const std::string& line) { return line.find(squeezed) != std::string::npos; }),
+      1)
       << "the table of formats in README.md needs a row with: " << squeezed;
 }
 
 TEST_P(Conformance, HasAHostileTable) {
-  ASSERT_TRUE(has_table()) << "a file tests/hostile/" << name() << "_test.cpp has to break every rule of the format once, and to begin with\n"
+  ASSERT_TRUE(has_table()) << "a file tests/hostile/" << name()
+                           << "_test.cpp has to break every rule of the format once, and to begin with\n"
                            << "  const HostileTable kTable(\"" << name() << "\", [] { return whole().bytes(); });";
   if (is_a_directory()) {
     EXPECT_TRUE(fs::is_directory(sound_input().path));
@@ -87,10 +94,12 @@ TEST_P(Conformance, HasAHostileTable) {
   EXPECT_GT(sound_model().size(), 0U) << "the sound file of the hostile table has no tensors";
 }
 
-// Files of a format with an extension are what fuzz/format.cpp makes of its seeds; fuzz_seeds fails where a format has none.
+// Files of a format with an extension are what fuzz/format.cpp makes of its seeds; fuzz_seeds fails where a format has
+// none.
 TEST_P(Conformance, HasAFuzzTarget) {
   const fs::path own = source_directory() / "fuzz" / (name() + ".cpp");
-  EXPECT_TRUE(!is_a_directory() || fs::exists(own)) << "a format of directories needs a fuzz target of its own: fuzz/" << name() << ".cpp";
+  EXPECT_TRUE(!is_a_directory() || fs::exists(own))
+      << "a format of directories needs a fuzz target of its own: fuzz/" << name() << ".cpp";
 }
 
 TEST_P(Conformance, HasAnExtensionThatFindsIt) {
@@ -137,7 +146,9 @@ void expect_same_tensors(const Model& expected, const Model& found) {
 
 void Conformance::expect_directory_is_read(const Model& model) const {
   const support::Files files = support::written_files(model, format());
-  for (const auto& [file, bytes] : files) EXPECT_EQ(format().why_kept({file, "config.json"}), "") << "a directory that has been written could not be replaced";
+  for (const auto& [file, bytes] : files)
+    EXPECT_EQ(format().refusal_to_replace({file, "config.json"}), "")
+        << "a directory that has been written could not be replaced";
   const support::TemporaryDirectory directory;
   const Model again = support::read(files, directory.path());
   EXPECT_EQ(again.origin.format, name());

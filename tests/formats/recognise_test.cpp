@@ -1,4 +1,5 @@
-// How a file's format is found: magic first, then the kind of its container and its members' names; what is no model is told last.
+// How a file's format is found: magic first, then the kind of its container and its members' names; what is no model is
+// told last.
 #include <array>
 #include <filesystem>
 
@@ -112,7 +113,9 @@ TEST(Recognise, MembersTellFormatsOfOneContainerApart) {
 }
 
 // Poise reads no zip archives yet: a format that asks for their members is not found.
-TEST(Recognise, ContainersThatAreNotReadHaveNoMembers) { EXPECT_EQ(found(memory("PK\x03\x04other"), {&kZipOfNothing}), "none"); }
+TEST(Recognise, ContainersThatAreNotReadHaveNoMembers) {
+  EXPECT_EQ(found(memory("PK\x03\x04other"), {&kZipOfNothing}), "none");
+}
 
 TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
   EXPECT_EQ(container_of(memory("PK\x03\x04")), Container::zip);

@@ -1,4 +1,5 @@
-// What fuzzing has found in the library, one test each. Findings in files that strangers make also lie in fuzz/findings.
+// What fuzzing has found in the library, one test each. Findings in files that strangers make also lie in
+// fuzz/findings.
 #include <sys/resource.h>
 
 #include <gmock/gmock.h>
@@ -80,16 +81,17 @@ TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
 // Fields that nobody knows became attributes one by one, each compared with all before it: minutes for this file.
 TEST(Findings, AFileOf100000UnknownFieldsIsReadAtOnce) {
   using namespace support;
-  std::vector<std::pair<std::string, std::string>> entry = {{text("name"), text("t")},           {text("offset"), number(64)},
-                                                            {text("size"), number(0)},           {text("dtype"), text("float32")},
-                                                            {text("shape"), array({number(0)})}, {text("encoding"), text("raw")}};
+  std::vector<std::pair<std::string, std::string>> entry = {
+      {text("name"), text("t")},        {text("offset"), number(64)},        {text("size"), number(0)},
+      {text("dtype"), text("float32")}, {text("shape"), array({number(0)})}, {text("encoding"), text("raw")}};
   for (std::uint64_t i = 0; i < 100000; ++i) entry.emplace_back(text("k" + std::to_string(i)), number(i));
   const std::string index = array({map(entry)});
   const Model model = open(source(padded("ZTEN0001", 64) + index + u64le(index.size())));
   EXPECT_EQ(model.tensors()[0].attributes.size(), 100000U);
 }
 
-// GGUF's writer asked how a configuration computes that no model can have: a plan has a row for each of its layers, here 6.4 GB.
+// GGUF's writer asked how a configuration computes that no model can have: a plan has a row for each of its layers,
+// here 6.4 GB.
 TEST(Findings, AConfigurationOf80MillionLayersIsWrittenInLittleMemory) {
   Model model;
   model.card.model_type = "mistral";

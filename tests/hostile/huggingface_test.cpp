@@ -1,5 +1,5 @@
-// Every rule of a Hugging Face directory, broken once (docs/formats/huggingface.md). The weights and the tokenizer have tables of
-// their own: here it is config.json, the index, and what the files say of each other.
+// Every rule of a Hugging Face directory, broken once (docs/formats/huggingface.md). The weights and the tokenizer have
+// tables of their own: here it is config.json, the index, and what the files say of each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -70,7 +70,8 @@ std::string safetensors(const Shapes& tensors) {
       bytes *= dimension;
       dimensions += fmt::format("{}{}", dimensions.empty() ? "" : ",", dimension);
     }
-    entries[name] = fmt::format(R"({{"dtype":"BF16","shape":[{}],"data_offsets":[{},{}]}})", dimensions, position, position + bytes);
+    entries[name] = fmt::format(R"({{"dtype":"BF16","shape":[{}],"data_offsets":[{},{}]}})", dimensions, position,
+                                position + bytes);
     position += bytes;
   }
   const std::string header = object(entries);
@@ -100,7 +101,11 @@ std::string tokenizer(int pieces) {
   return model + "\x12\x02\x18\x02";
 }
 
-Files single() { return {{"config.json", object(config())}, {"model.safetensors", safetensors(shapes())}, {"tokenizer.model", tokenizer(4)}}; }
+Files single() {
+  return {{"config.json", object(config())},
+          {"model.safetensors", safetensors(shapes())},
+          {"tokenizer.model", tokenizer(4)}};
+}
 
 Files sharded() {
   return {{"config.json", object(config())},
@@ -137,7 +142,8 @@ Files with_shape(const std::string& tensor, const std::vector<std::uint64_t>& sh
 
 class Directory {
  public:
-  explicit Directory(const Files& files) : path_(fs::temp_directory_path() / fmt::format("poise_hostile_directory_{}", ::getpid())) {
+  explicit Directory(const Files& files)
+      : path_(fs::temp_directory_path() / fmt::format("poise_hostile_directory_{}", ::getpid())) {
     fs::create_directory(path_);
     for (const auto& [name, content] : files) std::ofstream(path_ / name, std::ios::binary) << content;
   }
@@ -165,7 +171,8 @@ void expect_refused(std::initializer_list<DirectoryCase> cases) {
       ADD_FAILURE() << "it was opened";
     } catch (const Error& error) {
       EXPECT_EQ(to_string(error.kind()), to_string(rule.kind)) << error.what();
-      EXPECT_EQ(error.path(), (rule.file.empty() ? directory.path() : directory.path() / rule.file).string()) << error.what();
+      EXPECT_EQ(error.path(), (rule.file.empty() ? directory.path() : directory.path() / rule.file).string())
+          << error.what();
       EXPECT_THAT(error.message(), testing::HasSubstr(std::string(rule.names)));
     }
   }
@@ -187,68 +194,92 @@ TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
 TEST(HostileHuggingFace, Files) {
   expect_refused({
       {"config.json is there", [] { return with(single(), "config.json", ""); }, kInvalid, "", "missing: config.json"},
-      {"weights are there", [] { return with(single(), "model.safetensors", ""); }, kInvalid, "", "missing: model.safetensors"},
-      {"weights are no Git LFS pointer", [] { return with(single(), "model.safetensors", "version https://git-lfs.github.com/spec/v1\n"); }, kInvalid,
+      {"weights are there", [] { return with(single(), "model.safetensors", ""); }, kInvalid, "",
+       "missing: model.safetensors"},
+      {"weights are no Git LFS pointer",
+       [] { return with(single(), "model.safetensors", "version https://git-lfs.github.com/spec/v1\n"); }, kInvalid,
        "model.safetensors", "Git LFS pointer"},
-      {"weights are no web page", [] { return with(single(), "model.safetensors", "<!DOCTYPE html><html>"); }, kInvalid, "model.safetensors", "HTML page"},
-      {"weights are whole", [] { return with(single(), "model.safetensors", safetensors(shapes()).substr(0, 1000)); }, kInvalid, "model.safetensors",
-       "the file is cut off"},
-      {"a tokenizer is one", [] { return with(single(), "tokenizer.model", "no model"); }, kInvalid, "tokenizer.model", "SentencePiece model"},
+      {"weights are no web page", [] { return with(single(), "model.safetensors", "<!DOCTYPE html><html>"); }, kInvalid,
+       "model.safetensors", "HTML page"},
+      {"weights are whole", [] { return with(single(), "model.safetensors", safetensors(shapes()).substr(0, 1000)); },
+       kInvalid, "model.safetensors", "the file is cut off"},
+      {"a tokenizer is one", [] { return with(single(), "tokenizer.model", "no model"); }, kInvalid, "tokenizer.model",
+       "SentencePiece model"},
   });
 }
 
 TEST(HostileHuggingFace, ConfigJson) {
   expect_refused({
-      {"it is JSON", [] { return with(single(), "config.json", "{\"model_type\": mistral}"); }, kInvalid, "config.json", "JSON"},
-      {"it is an object", [] { return with(single(), "config.json", "[1]"); }, kInvalid, "config.json", "JSON: expected an object"},
-      {"a key stands once", [] { return with(single(), "config.json", R"({"hidden_size":2,"hidden_size":4})"); }, kInvalid, "config.json",
-       "the key \"hidden_size\" comes twice"},
-      {"nesting is bounded", [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); }, kInvalid,
-       "config.json", "nested deeper than 64"},
-      {"model_type is text", [] { return with_config("model_type", "7"); }, kInvalid, "config.json", "model_type: expected text"},
-      {"hidden_size is there", [] { return with_config("hidden_size", ""); }, kInvalid, "config.json", "hidden_size: missing"},
-      {"hidden_size is not null", [] { return with_config("hidden_size", "null"); }, kInvalid, "config.json", "hidden_size: missing"},
-      {"hidden_size is a number", [] { return with_config("hidden_size", quoted("2")); }, kInvalid, "config.json", "hidden_size: expected an integer"},
-      {"hidden_size is whole", [] { return with_config("hidden_size", "2.5"); }, kInvalid, "config.json", "hidden_size: expected an integer"},
+      {"it is JSON", [] { return with(single(), "config.json", "{\"model_type\": mistral}"); }, kInvalid, "config.json",
+       "JSON"},
+      {"it is an object", [] { return with(single(), "config.json", "[1]"); }, kInvalid, "config.json",
+       "JSON: expected an object"},
+      {"a key stands once", [] { return with(single(), "config.json", R"({"hidden_size":2,"hidden_size":4})"); },
+       kInvalid, "config.json", "the key \"hidden_size\" comes twice"},
+      {"nesting is bounded",
+       [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); },
+       kInvalid, "config.json", "nested deeper than 64"},
+      {"model_type is text", [] { return with_config("model_type", "7"); }, kInvalid, "config.json",
+       "model_type: expected text"},
+      {"hidden_size is there", [] { return with_config("hidden_size", ""); }, kInvalid, "config.json",
+       "hidden_size: missing"},
+      {"hidden_size is not null", [] { return with_config("hidden_size", "null"); }, kInvalid, "config.json",
+       "hidden_size: missing"},
+      {"hidden_size is a number", [] { return with_config("hidden_size", quoted("2")); }, kInvalid, "config.json",
+       "hidden_size: expected an integer"},
+      {"hidden_size is whole", [] { return with_config("hidden_size", "2.5"); }, kInvalid, "config.json",
+       "hidden_size: expected an integer"},
       {"hidden_size has 32 bits", [] { return with_config("hidden_size", "4294967298"); }, kInvalid, "config.json",
        "hidden_size: expected an integer of 32 bits"},
       {"hidden_size is positive", [] { return with_config("hidden_size", "-2"); }, kInvalid, "", "hidden_size is -2"},
-      {"intermediate_size is there", [] { return with_config("intermediate_size", ""); }, kInvalid, "config.json", "intermediate_size: missing"},
-      {"num_attention_heads is there", [] { return with_config("num_attention_heads", ""); }, kInvalid, "config.json", "num_attention_heads: missing"},
-      {"there are heads", [] { return with_config("num_attention_heads", "0"); }, kInvalid, "", "num_attention_heads is 0"},
-      {"num_hidden_layers is there", [] { return with_config("num_hidden_layers", ""); }, kInvalid, "config.json", "num_hidden_layers: missing"},
-      {"there are as many layers as tensors at most", [] { return with_config("num_hidden_layers", "65536"); }, kInvalid, "", "num_hidden_layers is 65536"},
-      {"layers are a sane number", [] { return with_config("num_hidden_layers", "2147483647"); }, kInvalid, "", "num_hidden_layers is 2147483647"},
-      {"heads can be shared", [] { return with_config("num_key_value_heads", "3"); }, kInvalid, "", "no multiple of num_key_value_heads 3"},
+      {"intermediate_size is there", [] { return with_config("intermediate_size", ""); }, kInvalid, "config.json",
+       "intermediate_size: missing"},
+      {"num_attention_heads is there", [] { return with_config("num_attention_heads", ""); }, kInvalid, "config.json",
+       "num_attention_heads: missing"},
+      {"there are heads", [] { return with_config("num_attention_heads", "0"); }, kInvalid, "",
+       "num_attention_heads is 0"},
+      {"num_hidden_layers is there", [] { return with_config("num_hidden_layers", ""); }, kInvalid, "config.json",
+       "num_hidden_layers: missing"},
+      {"there are as many layers as tensors at most", [] { return with_config("num_hidden_layers", "65536"); },
+       kInvalid, "", "num_hidden_layers is 65536"},
+      {"layers are a sane number", [] { return with_config("num_hidden_layers", "2147483647"); }, kInvalid, "",
+       "num_hidden_layers is 2147483647"},
+      {"heads can be shared", [] { return with_config("num_key_value_heads", "3"); }, kInvalid, "",
+       "no multiple of num_key_value_heads 3"},
       {"head_dim is positive", [] { return with_config("head_dim", "-1"); }, kInvalid, "", "head_dim is -1"},
-      {"rope_theta is a number", [] { return with_config("rope_theta", "[1]"); }, kInvalid, "config.json", "rope_theta: expected a number"},
+      {"rope_theta is a number", [] { return with_config("rope_theta", "[1]"); }, kInvalid, "config.json",
+       "rope_theta: expected a number"},
       {"rope_theta is positive", [] { return with_config("rope_theta", "0"); }, kInvalid, "", "rope_theta is 0"},
       {"rope_theta fits a float", [] { return with_config("rope_theta", "1e300"); }, kInvalid, "config.json",
        "rope_theta: 1e+300 is no finite number of 32 bits"},
-      {"rms_norm_eps is not negative", [] { return with_config("rms_norm_eps", "-1e-5"); }, kInvalid, "", "rms_norm_eps is -1e-05"},
-      {"tie_word_embeddings is a boolean", [] { return with_config("tie_word_embeddings", "1"); }, kInvalid, "config.json",
-       "tie_word_embeddings: expected true or false"},
-      {"hidden_act is text", [] { return with_config("hidden_act", "1"); }, kInvalid, "config.json", "hidden_act: expected text"},
-      {"rope_scaling is an object", [] { return with_config("rope_scaling", "2"); }, kInvalid, "config.json", "rope_scaling: expected an object"},
+      {"rms_norm_eps is not negative", [] { return with_config("rms_norm_eps", "-1e-5"); }, kInvalid, "",
+       "rms_norm_eps is -1e-05"},
+      {"tie_word_embeddings is a boolean", [] { return with_config("tie_word_embeddings", "1"); }, kInvalid,
+       "config.json", "tie_word_embeddings: expected true or false"},
+      {"hidden_act is text", [] { return with_config("hidden_act", "1"); }, kInvalid, "config.json",
+       "hidden_act: expected text"},
+      {"rope_scaling is an object", [] { return with_config("rope_scaling", "2"); }, kInvalid, "config.json",
+       "rope_scaling: expected an object"},
   });
 }
 
-// What cannot be run can be opened, verified and written in every format that does not need to know what it means, with all its keys.
+// What cannot be run can be opened, verified and written in every format that does not need to know what it means, with
+// all its keys.
 TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
-  struct Kept {
+  struct LazyValue {
     const char* key;
     std::string json;
     bool known;  // is it a family whose hyperparameters are known?
   };
-  const Kept cases[] = {{"model_type", "", true},
-                        {"model_type", quoted("falcon"), false},
-                        {"hidden_act", quoted("gelu"), true},
-                        {"rope_scaling", R"({"type":"linear","factor":2})", true},
-                        {"attention_bias", "true", true},
-                        {"mlp_bias", "true", true},
-                        {"partial_rotary_factor", "0.5", true},
-                        {"quantization_config", R"({"quant_method":"gptq"})", true}};
-  for (const Kept& kept : cases) {
+  const LazyValue cases[] = {{"model_type", "", true},
+                             {"model_type", quoted("falcon"), false},
+                             {"hidden_act", quoted("gelu"), true},
+                             {"rope_scaling", R"({"type":"linear","factor":2})", true},
+                             {"attention_bias", "true", true},
+                             {"mlp_bias", "true", true},
+                             {"partial_rotary_factor", "0.5", true},
+                             {"quantization_config", R"({"quant_method":"gptq"})", true}};
+  for (const LazyValue& kept : cases) {
     SCOPED_TRACE(std::string(kept.key) + " " + kept.json);
     const Directory directory(with_config(kept.key, kept.json));
     const Model model = open(directory.path());
@@ -295,30 +326,43 @@ TEST(HostileHuggingFace, Index) {
   constexpr auto kIndex = "model.safetensors.index.json";
   expect_refused({
       {"it is JSON", [] { return with(sharded(), kIndex, "{"); }, kInvalid, kIndex, "JSON"},
-      {"it has a weight_map", [] { return with(sharded(), kIndex, "{}"); }, kInvalid, kIndex, "weight_map: expected an object"},
-      {"weight_map is an object", [] { return with(sharded(), kIndex, R"({"weight_map":[]})"); }, kInvalid, kIndex, "weight_map: expected an object"},
-      {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid, kIndex, "the key \"a\" comes twice"},
-      {"a shard is a name", [] { return with_map("model.norm.weight", "2"); }, kInvalid, kIndex, "model.norm.weight: expected a file name"},
-      {"a name is not empty", [] { return with_map("model.norm.weight", quoted("")); }, kInvalid, kIndex, "not a plain file name"},
-      {"a name is not the directory", [] { return with_map("model.norm.weight", quoted(".")); }, kInvalid, kIndex, "\".\" is not a plain file name"},
-      {"a name is not the one above", [] { return with_map("model.norm.weight", quoted("..")); }, kInvalid, kIndex, "\"..\" is not a plain file name"},
-      {"a name is no relative path", [] { return with_map("model.norm.weight", quoted("../x.safetensors")); }, kInvalid, kIndex, "not a plain file name"},
-      {"a name is no absolute path", [] { return with_map("model.norm.weight", quoted("/etc/passwd")); }, kInvalid, kIndex,
-       "\"/etc/passwd\" is not a plain file name"},
-      {"a name has no backslash", [] { return with_map("model.norm.weight", quoted("a\\\\b")); }, kInvalid, kIndex, "not a plain file name"},
-      {"a name has no NUL", [] { return with_map("model.norm.weight", quoted("a\\u0000b")); }, kInvalid, kIndex, "not a plain file name"},
-      {"a shard is there", [] { return with(sharded(), kSecond, ""); }, ErrorKind::not_found, kIndex, "model-00002-of-00002.safetensors (9 tensors)"},
+      {"it has a weight_map", [] { return with(sharded(), kIndex, "{}"); }, kInvalid, kIndex,
+       "weight_map: expected an object"},
+      {"weight_map is an object", [] { return with(sharded(), kIndex, R"({"weight_map":[]})"); }, kInvalid, kIndex,
+       "weight_map: expected an object"},
+      {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid,
+       kIndex, "the key \"a\" comes twice"},
+      {"a shard is a name", [] { return with_map("model.norm.weight", "2"); }, kInvalid, kIndex,
+       "model.norm.weight: expected a file name"},
+      {"a name is not empty", [] { return with_map("model.norm.weight", quoted("")); }, kInvalid, kIndex,
+       "not a plain file name"},
+      {"a name is not the directory", [] { return with_map("model.norm.weight", quoted(".")); }, kInvalid, kIndex,
+       "\".\" is not a plain file name"},
+      {"a name is not the one above", [] { return with_map("model.norm.weight", quoted("..")); }, kInvalid, kIndex,
+       "\"..\" is not a plain file name"},
+      {"a name is no relative path", [] { return with_map("model.norm.weight", quoted("../x.safetensors")); }, kInvalid,
+       kIndex, "not a plain file name"},
+      {"a name is no absolute path", [] { return with_map("model.norm.weight", quoted("/etc/passwd")); }, kInvalid,
+       kIndex, "\"/etc/passwd\" is not a plain file name"},
+      {"a name has no backslash", [] { return with_map("model.norm.weight", quoted("a\\\\b")); }, kInvalid, kIndex,
+       "not a plain file name"},
+      {"a name has no NUL", [] { return with_map("model.norm.weight", quoted("a\\u0000b")); }, kInvalid, kIndex,
+       "not a plain file name"},
+      {"a shard is there", [] { return with(sharded(), kSecond, ""); }, ErrorKind::not_found, kIndex,
+       "model-00002-of-00002.safetensors (9 tensors)"},
       {"a shard holds what the index says", [] { return with_map("more", quoted(kFirst)); }, kInvalid, kIndex,
        "the index says that model-00001-of-00002.safetensors holds more; it does not"},
       {"a shard holds nothing else", [] { return with_map("model.norm.weight", quoted(kFirst)); }, kInvalid, kIndex,
        "model-00002-of-00002.safetensors holds model.norm.weight, which the index does not put there"},
-      {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, kSecond, "comes twice"},
+      {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, kSecond,
+       "comes twice"},
   });
 }
 
 TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
   expect_refused({
-      {"no tensor is missing", [] { return with_shape("model.norm.weight", {}); }, kInvalid, "", "tensor model.norm.weight is missing"},
+      {"no tensor is missing", [] { return with_shape("model.norm.weight", {}); }, kInvalid, "",
+       "tensor model.norm.weight is missing"},
       {"the embedding has the rows",
        [] {
          return with_shape("model.embed_tokens.weight", {3, 2});
@@ -339,9 +383,10 @@ TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
          return with_shape("model.layers.1.mlp.up_proj.weight", {1, 2});
        },
        kInvalid, "", "belongs to layer 1, but num_hidden_layers is 1"},
-      {"the output matrix is there", [] { return with_config("tie_word_embeddings", "false"); }, kInvalid, "", "tensor lm_head.weight is missing"},
-      {"the vocabulary fits the embedding", [] { return with(single(), "tokenizer.model", tokenizer(5)); }, kInvalid, "",
-       "the vocabulary has 5 tokens, but model.embed_tokens.weight only 4 rows"},
+      {"the output matrix is there", [] { return with_config("tie_word_embeddings", "false"); }, kInvalid, "",
+       "tensor lm_head.weight is missing"},
+      {"the vocabulary fits the embedding", [] { return with(single(), "tokenizer.model", tokenizer(5)); }, kInvalid,
+       "", "the vocabulary has 5 tokens, but model.embed_tokens.weight only 4 rows"},
   });
 }
 
@@ -357,7 +402,9 @@ TEST(HostileHuggingFace, AllOffendersAreListed) {
 
 // llama.cpp's converter leaves such tokens out with a warning, too.
 TEST(HostileHuggingFace, ListedTokensWithoutARowAreLeftOutWithAWarning) {
-  const auto opened = [](const std::string& name, const std::string& content) { return open(Directory(with(single(), name, content)).path()); };
+  const auto opened = [](const std::string& name, const std::string& content) {
+    return open(Directory(with(single(), name, content)).path());
+  };
   const std::string added = R"({"[PAD]": 4, "<go>": 9, "<x>": 3})";
   const Model model = opened("added_tokens.json", added);
   EXPECT_EQ(model.vocabulary->size(), 4U);
@@ -365,8 +412,10 @@ TEST(HostileHuggingFace, ListedTokensWithoutARowAreLeftOutWithAWarning) {
   ASSERT_EQ(model.warnings.size(), 1U);
   EXPECT_THAT(model.warnings.front().message, testing::HasSubstr("vocab_size is 4: 2 tokens that"));
   EXPECT_THAT(model.warnings.front().message, testing::HasSubstr("the first is [PAD]"));
-  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<go>"}}})").warnings.size(), 1U);
-  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {"content": "<go>"}}})").warnings.size(), 0U);
+  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<go>"}}})").warnings.size(),
+            1U);
+  EXPECT_EQ(opened("tokenizer_config.json", R"({"added_tokens_decoder": {"3": {"content": "<go>"}}})").warnings.size(),
+            0U);
 }
 
 // One bit of each byte: a directory takes its time.
@@ -382,7 +431,8 @@ TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
       try {
         EXPECT_EQ(open(directory.path()).size(), 11U) << byte;
       } catch (const Error& error) {
-        const bool allowed = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported || error.kind() == ErrorKind::not_found;
+        const bool allowed = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported ||
+                             error.kind() == ErrorKind::not_found;
         EXPECT_TRUE(allowed) << byte << ": " << error.what();
       }
     }

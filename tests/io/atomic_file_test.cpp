@@ -220,7 +220,8 @@ TEST_F(AtomicFileTest, NewFilesHaveTheModeOfTheUmask) {
 TEST_F(AtomicFileTest, LinksToDevicesStay) {
   EXPECT_THROW(AtomicFile("/proc/self/fd/0", true), Error);  // as /dev/stdin is, wherever it leads
   fs::create_symlink("/dev/null", path("a"));
-  EXPECT_THAT([&] { AtomicFile(path("a"), true); }, ::testing::ThrowsMessage<Error>(::testing::HasSubstr("not a regular file")));
+  EXPECT_THAT([&] { AtomicFile(path("a"), true); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("not a regular file")));
   EXPECT_TRUE(fs::is_symlink(path("a")));
 }
 

@@ -28,7 +28,7 @@ class DirectoryOutputTest : public testing::Test {
   std::vector<std::string> names() const { return support::names_in(directory_.path()); }
 
   // Directories of files that begin with "a".
-  static std::string why_kept(const std::vector<std::string>& names) {
+  static std::string refusal_to_replace(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       if (!name.starts_with('a')) return "there is " + name;
     }
@@ -39,13 +39,14 @@ class DirectoryOutputTest : public testing::Test {
     output.sibling(name).write(std::as_bytes(std::span(text.data(), text.size())));
   }
   void save(const fs::path& target, bool overwrite, const std::vector<fs::path>& inputs = {}) {
-    DirectoryOutput output(target, overwrite, why_kept, inputs);
+    DirectoryOutput output(target, overwrite, refusal_to_replace, inputs);
     write(output, "a1", "new");
     write(output, "a2", "more");
     output.commit();
   }
   std::string refusal(const fs::path& target, bool overwrite, const std::vector<fs::path>& inputs = {}) {
-    const Error planned = support::error_of([&] { DirectoryOutput::require_possible(target, overwrite, why_kept, inputs); });
+    const Error planned =
+        support::error_of([&] { DirectoryOutput::require_possible(target, overwrite, refusal_to_replace, inputs); });
     const Error error = support::error_of([&] { save(target, overwrite, inputs); });
     EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
     EXPECT_STREQ(planned.what(), error.what());
@@ -57,7 +58,7 @@ class DirectoryOutputTest : public testing::Test {
 
 TEST_F(DirectoryOutputTest, AppearsOnCommit) {
   {
-    DirectoryOutput output(path("out/"), false, why_kept);
+    DirectoryOutput output(path("out/"), false, refusal_to_replace);
     EXPECT_EQ(output.name(), "out");
     EXPECT_EQ(output.replaces(), "");
     write(output, "a1", "one");
@@ -75,7 +76,7 @@ TEST_F(DirectoryOutputTest, AppearsOnCommit) {
 TEST_F(DirectoryOutputTest, LeavesNothingWithoutCommit) {
   support::put(path("out/a0"), "old");
   {
-    DirectoryOutput output(path("out"), true, why_kept);
+    DirectoryOutput output(path("out"), true, refusal_to_replace);
     write(output, "a1", "one");
   }
   EXPECT_THAT(names(), ElementsAre("out"));
@@ -85,7 +86,8 @@ TEST_F(DirectoryOutputTest, LeavesNothingWithoutCommit) {
 TEST_F(DirectoryOutputTest, ReplacesWithItsMode) {
   support::put(path("out/a0"), "old");
   ASSERT_EQ(::chmod(path("out").c_str(), 0750), 0);
-  EXPECT_THAT(DirectoryOutput::require_possible(path("out"), true, why_kept, {}), HasSubstr("is replaced with all of its 1 file: a0"));
+  EXPECT_THAT(DirectoryOutput::require_possible(path("out"), true, refusal_to_replace, {}),
+              HasSubstr("is replaced with all of its 1 file: a0"));
   save(path("out"), true);
   EXPECT_THAT(names(), ElementsAre("out"));
   EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));
@@ -125,7 +127,7 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
 }
 
 TEST_F(DirectoryOutputTest, KeepsWhatAppearedMeanwhile) {
-  DirectoryOutput output(path("out"), false, why_kept);
+  DirectoryOutput output(path("out"), false, refusal_to_replace);
   write(output, "a1", "one");
   support::put(path("out/a0"), "somebody else's");
   EXPECT_EQ(support::error_of([&] { output.commit(); }).kind(), ErrorKind::bad_argument);

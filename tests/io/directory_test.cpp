@@ -23,7 +23,8 @@ TEST(Directory, ListsItsEntriesInOrder) {
   fs::create_symlink("a", scratch.path() / "d");
   ASSERT_EQ(::mkfifo((scratch.path() / "e").c_str(), 0600), 0);
   std::string found;
-  for (const DirectoryEntry& entry : list_directory(scratch.path())) found += entry.name + (entry.is_file ? " file, " : " other, ");
+  for (const DirectoryEntry& entry : list_directory(scratch.path()))
+    found += entry.name + (entry.is_file ? " file, " : " other, ");
   EXPECT_EQ(found, "a file, b file, c other, d other, e other, ");
 }
 

@@ -10,7 +10,8 @@ using Two = std::optional<std::pair<std::uint32_t, std::uint32_t>>;
 
 Two overlap(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
   std::vector<Extent> extents;
-  for (const auto& [begin, length] : ranges) extents.push_back({begin, length, static_cast<std::uint32_t>(extents.size())});
+  for (const auto& [begin, length] : ranges)
+    extents.push_back({begin, length, static_cast<std::uint32_t>(extents.size())});
   const auto found = find_overlap(std::move(extents));
   if (!found) return std::nullopt;
   return std::pair(found->first.tensor, found->second.tensor);

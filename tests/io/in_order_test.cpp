@@ -39,8 +39,10 @@ struct Trial {
           return true;
         },
         [&](Item& item) {
-          if (item.number % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));  // so that others come first
-          if (std::ranges::find(make_failures, item.number) != make_failures.end()) throw std::runtime_error("make " + std::to_string(item.number));
+          if (item.number % 3 == 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(300));  // so that others come first
+          if (std::ranges::find(make_failures, item.number) != make_failures.end())
+            throw std::runtime_error("make " + std::to_string(item.number));
           ++made;
         },
         [&](Item& item) {

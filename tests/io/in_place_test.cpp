@@ -33,7 +33,9 @@ class InPlaceTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   void put_undo(const std::string& content) const { support::put(path().parent_path() / ".file.poise-undo", content); }
-  bool is_alone() const { return std::distance(fs::directory_iterator(path().parent_path()), fs::directory_iterator()) == 1; }
+  bool is_alone() const {
+    return std::distance(fs::directory_iterator(path().parent_path()), fs::directory_iterator()) == 1;
+  }
   static std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
  private:
@@ -44,7 +46,7 @@ TEST_F(InPlaceTest, ReplacesTheBytesAndLeavesNothingBeside) {
   replace_in_place(path(), 3, bytes("abc"));
   EXPECT_EQ(content(), "012abc6789");
   EXPECT_TRUE(is_alone());
-  EXPECT_FALSE(is_half_replaced(path()));
+  EXPECT_FALSE(is_interrupted(path()));
 }
 
 TEST_F(InPlaceTest, AFileThatCannotBeWrittenIsWhatItWas) {
@@ -61,22 +63,23 @@ TEST_F(InPlaceTest, AFileThatCannotBeWrittenIsWhatItWas) {
 }
 
 TEST_F(InPlaceTest, WithoutAnUndoFileNothingIsBroughtBack) {
-  bring_back(path());
+  roll_back(path());
   EXPECT_EQ(content(), "0123456789");
-  EXPECT_FALSE(is_half_replaced(path()));
-  EXPECT_FALSE(is_half_replaced(path().parent_path() / std::string(250, 'n')));
+  EXPECT_FALSE(is_interrupted(path()));
+  EXPECT_FALSE(is_interrupted(path().parent_path() / std::string(250, 'n')));
 }
 
 // An undo file as the comment at the head of in_place.cpp lays it out.
 std::string undo(std::uint64_t offset, std::string_view old_bytes, std::string_view new_bytes) {
-  return std::string("poise undo 1\n\0\0\0", 16) + support::le(offset, 8) + support::le(old_bytes.size(), 8) + std::string(old_bytes) + std::string(new_bytes);
+  return std::string("poise undo 1\n\0\0\0", 16) + support::le(offset, 8) + support::le(old_bytes.size(), 8) +
+         std::string(old_bytes) + std::string(new_bytes);
 }
 
 TEST_F(InPlaceTest, BringsBackWhatAnInterruptionLeft) {
   put_undo(undo(3, "34567", "abcde"));
   support::put(path(), "012ab56789");
-  EXPECT_TRUE(is_half_replaced(path()));
-  bring_back(path());
+  EXPECT_TRUE(is_interrupted(path()));
+  roll_back(path());
   EXPECT_EQ(content(), "0123456789");
   EXPECT_TRUE(is_alone());
 }
@@ -86,8 +89,8 @@ TEST_F(InPlaceTest, BringsBackMoreThanAChunk) {
   const std::string new_bytes = std::string(3 << 20, 'n') + "456";
   put_undo(undo(1, old_bytes, new_bytes));
   support::put(path(), "<" + new_bytes.substr(0, 1234567) + old_bytes.substr(1234567) + ">");
-  EXPECT_TRUE(is_half_replaced(path()));
-  bring_back(path());
+  EXPECT_TRUE(is_interrupted(path()));
+  roll_back(path());
   EXPECT_EQ(content(), "<" + old_bytes + ">");
 }
 
@@ -106,8 +109,8 @@ TEST_F(InPlaceTest, AnUndoFileOfOtherBytesChangesNothing) {
   };
   for (const std::string& other : others) {
     put_undo(other);
-    EXPECT_FALSE(is_half_replaced(path()));
-    bring_back(path());
+    EXPECT_FALSE(is_interrupted(path()));
+    roll_back(path());
     EXPECT_EQ(content(), "0123456789");
     EXPECT_TRUE(is_alone());
   }

@@ -43,16 +43,16 @@ TEST(Activation, GeluByTanh) {
 
 // Python: 0.5 * x * (1 + math.erf(x / math.sqrt(2)))
 TEST(Activation, GeluByErf) {
-  expect_activation(
-      gelu, gelu_product,
-      {-0.00404969409489031F, -0.15865525393145707F, -0.10032341857926907F, 0.0F, 0.34573123063700656F, 0.8413447460685429F, 2.4844758366855597F, 30.0F});
+  expect_activation(gelu, gelu_product,
+                    {-0.00404969409489031F, -0.15865525393145707F, -0.10032341857926907F, 0.0F, 0.34573123063700656F,
+                     0.8413447460685429F, 2.4844758366855597F, 30.0F});
 }
 
 // Python: x / (1 + math.exp(-x))
 TEST(Activation, Silu) {
-  expect_activation(
-      silu, silu_product,
-      {-0.14227761953270035F, -0.2689414213699951F, -0.10945587477855048F, 0.0F, 0.3112296656009273F, 0.7310585786300049F, 2.3103545499468914F, 30.0F});
+  expect_activation(silu, silu_product,
+                    {-0.14227761953270035F, -0.2689414213699951F, -0.10945587477855048F, 0.0F, 0.3112296656009273F,
+                     0.7310585786300049F, 2.3103545499468914F, 30.0F});
 }
 
 TEST(Activation, Relu) { expect_activation(relu, relu_product, {0.0F, 0.0F, 0.0F, 0.0F, 0.5F, 1.0F, 2.5F, 30.0F}); }
@@ -61,7 +61,8 @@ TEST(Activation, Relu) { expect_activation(relu, relu_product, {0.0F, 0.0F, 0.0F
 TEST(Activation, ClampedSwiglu) {
   std::vector<float> gate = {-3, 9, 0.5F, 0.5F, 7, -30};
   const std::vector<float> up = {2, 0.5F, 9, -9, -1, 1};
-  const std::vector<float> expected = {-0.05421392912335791F, 10.499929692454977F, 2.803107492851041F, -2.102330619638281F, 0, -4.009359549001876e-21F};
+  const std::vector<float> expected = {
+      -0.05421392912335791F, 10.499929692454977F, 2.803107492851041F, -2.102330619638281F, 0, -4.009359549001876e-21F};
   clamped_swiglu(gate.data(), up.data(), gate.size());
   for (std::size_t i = 0; i < gate.size(); ++i) EXPECT_NEAR(gate[i], expected[i], 2e-6) << i;
 }
@@ -72,7 +73,8 @@ TEST(Activation, SoftCap) {
   const std::vector<float> expected = {-49.966464986953355F, -26.852478349901766F,   -0.2499979166874998F, 0,
                                        0.499983333999973F,   0.0009999999998666668F, 45.25741268224332F,   50};
   soft_cap(x.data(), x.size(), 50);
-  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(x[i], expected[i], 1e-6 * std::max(1.0F, std::abs(expected[i]))) << i;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(x[i], expected[i], 1e-6 * std::max(1.0F, std::abs(expected[i]))) << i;
   EXPECT_TRUE(std::isnan(x.back()));
 }
 

@@ -1,4 +1,5 @@
-// Products with ggml's blocks: those of the numbers that the block type's decoder makes, which tests/codec compares with ggml.
+// Products with ggml's blocks: those of the numbers that the block type's decoder makes, which tests/codec compares
+// with ggml.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,8 @@ namespace {
 constexpr std::size_t kRows = 7;
 constexpr std::size_t kColumns = 512;
 
-// How far from the product of one token and a row the rounding of x moves it, at most: half a step of x for each weight.
+// How far from the product of one token and a row the rounding of x moves it, at most: half a step of x for each
+// weight.
 double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights) {
   const KernelInput::Form form = KernelInput(matrix, 1).form();
   if (form == KernelInput::Form::floats) return 0;
@@ -58,7 +60,8 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
       std::vector<float> x(tokens * kColumns);
       for (float& number : x) number = static_cast<float>(static_cast<int>(random() % 201) - 100) / 64.0F;
       KernelInput input(matrix, tokens);
-      for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether) input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
+      for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether)
+        input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
       std::vector<float> y(tokens * kRows);
       multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
       for (std::size_t t = 0; t < tokens; ++t) {
@@ -66,7 +69,8 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
           double expected = 0;
           double size = 0;
           for (std::size_t i = 0; i < kColumns; ++i) {
-            const double product = static_cast<double>(decoded[r * kColumns + i]) * static_cast<double>(x[t * kColumns + i]);
+            const double product =
+                static_cast<double>(decoded[r * kColumns + i]) * static_cast<double>(x[t * kColumns + i]);
             expected += product;
             size += std::abs(product);
           }
@@ -100,7 +104,8 @@ TEST(Blocks, AnyColumnsOfARowAreDecoded) {
   }
 }
 
-// Every kind of processor that this one can stand in for. What is expected are float64 products of the numbers that the type's decoder makes.
+// Every kind of processor that this one can stand in for. What is expected are float64 products of the numbers that the
+// type's decoder makes.
 class BlockProducts : public EachInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(Targets, BlockProducts, every_instruction_set(), instruction_set_name);
 
@@ -131,8 +136,9 @@ struct Blocks {
   StoredRows stored;
 };
 
-// The sum of products, and how far from it a result may be: what rounding x moves it, and float32 sums of what codes, offsets and minimums come to, of which
-// each is below four times the largest number of the block. A row with a number that is not finite has a sum that is not.
+// The sum of products, and how far from it a result may be: what rounding x moves it, and float32 sums of what codes,
+// offsets and minimums come to, of which each is below four times the largest number of the block. A row with a number
+// that is not finite has a sum that is not.
 void expect_products(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& y) {
   const std::size_t columns = blocks.stored.columns;
   const std::vector<float> weights = blocks.decoded();
@@ -153,7 +159,8 @@ void expect_products(const Blocks& blocks, const std::vector<float>& x, const st
     if (magnitude > 1e36 && std::isfinite(magnitude)) continue;  // float32 sums may not hold them
     if (std::isfinite(expected)) {
       const double steps = rounding_of_x(blocks.stored, x.data(), weights.data() + r * columns);
-      ASSERT_NEAR(static_cast<double>(y[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30) << blocks.type.name << " row " << r;
+      ASSERT_NEAR(static_cast<double>(y[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30)
+          << blocks.type.name << " row " << r;
     } else {
       ASSERT_FALSE(std::isfinite(y[r])) << blocks.type.name << " row " << r;
     }
@@ -193,7 +200,8 @@ TEST_P(BlockProducts, OfAnyBytes) {
   }
 }
 
-// Exact products are sums of the numbers that the type's decoder makes times x as it is, in float32: alone and among others.
+// Exact products are sums of the numbers that the type's decoder makes times x as it is, in float32: alone and among
+// others.
 TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
   std::mt19937 random(7);
   for (const BlockType& type : block_types()) {
@@ -206,7 +214,8 @@ TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
       const std::vector<float> x = some_x(tokens * columns, random);
       KernelInput input(blocks.stored, tokens, Precision::exact);
       ASSERT_EQ(input.form(), KernelInput::Form::floats);
-      for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether) input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
+      for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether)
+        input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
       std::vector<float> y(tokens * blocks.rows);
       multiply_rows(blocks.stored, 0, blocks.rows, input, y.data(), blocks.rows);
       for (std::size_t i = 0; i < y.size(); ++i) {
@@ -229,14 +238,16 @@ TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
   }
 }
 
-// Codes of six bits and fewer take x in 8 bits, those of eight bits in 16; and both are no worse than their rounding of x.
+// Codes of six bits and fewer take x in 8 bits, those of eight bits in 16; and both are no worse than their rounding of
+// x.
 TEST_P(BlockProducts, TakeXInAsManyBitsAsTheirCodesDeserve) {
   for (const BlockType& type : block_types()) {
     if (type.decode == nullptr) continue;
     const StoredRows matrix = {.storage = Storage::blocks, .columns = 2 * type.elements, .blocks = &type};
     const bool eight_bits = type.name == "q8_0" || type.name == "q8_k";
     if (!takes_integers(matrix)) continue;
-    EXPECT_EQ(KernelInput(matrix, 1).form(), eight_bits ? KernelInput::Form::words : KernelInput::Form::bytes) << type.name;
+    EXPECT_EQ(KernelInput(matrix, 1).form(), eight_bits ? KernelInput::Form::words : KernelInput::Form::bytes)
+        << type.name;
   }
 }
 
@@ -255,7 +266,8 @@ TEST_P(BlockProducts, OfOneColumnAreItsWeights) {
       std::vector<float> x(columns);
       x[column] = column % 2 == 0 ? 2.0F : -2.0F;
       const std::vector<float> y = blocks.times(x, 0, 3);
-      for (std::size_t r = 0; r < 3; ++r) ASSERT_NEAR(y[r], weights[r * columns + column] * x[column], 1e-5) << type.name << " " << column;
+      for (std::size_t r = 0; r < 3; ++r)
+        ASSERT_NEAR(y[r], weights[r * columns + column] * x[column], 1e-5) << type.name << " " << column;
     }
   }
 }
@@ -266,12 +278,14 @@ struct ScaledType {
   std::vector<std::size_t> halves;
 };
 
-// The largest codes and group scales times the largest x in every lane, with finite scales: sums of integers must not overflow.
+// The largest codes and group scales times the largest x in every lane, with finite scales: sums of integers must not
+// overflow.
 TEST_P(BlockProducts, AtTheLimitOfIntegers) {
-  const ScaledType types[] = {{"q4_0", {0}},   {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},   {"q2_k", {80, 82}},
-                              {"q3_k", {108}}, {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},  {"iq4_nl", {0}}, {"iq4_xs", {0}},
-                              {"tq1_0", {52}}, {"tq2_0", {64}},  {"q1_0", {0}},    {"q2_0", {0}},    {"mxfp4", {}},   {"iq2_xxs", {0}},
-                              {"iq2_xs", {0}}, {"iq2_s", {0}},   {"iq3_xxs", {0}}, {"iq3_s", {0}}};
+  const ScaledType types[] = {{"q4_0", {0}},      {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},
+                              {"q2_k", {80, 82}}, {"q3_k", {108}},  {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},
+                              {"iq4_nl", {0}},    {"iq4_xs", {0}},  {"tq1_0", {52}},  {"tq2_0", {64}},  {"q1_0", {0}},
+                              {"q2_0", {0}},      {"mxfp4", {}},    {"iq2_xxs", {0}}, {"iq2_xs", {0}},  {"iq2_s", {0}},
+                              {"iq3_xxs", {0}},   {"iq3_s", {0}}};
   for (const ScaledType& scaled : types) {
     const BlockType& type = *block_type_named(scaled.name);
     for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {

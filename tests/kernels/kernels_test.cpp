@@ -1,5 +1,5 @@
-// Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one. Where there is no matrix
-// unit, its products are those of ordinary code.
+// Every kernel on every kind of processor this one can stand in for, against float64 arithmetic done one by one. Where
+// there is no matrix unit, its products are those of ordinary code.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -56,7 +56,8 @@ class Kernels : public ::testing::TestWithParam<Way> {
   TileUnit before_ = tile_unit();
 };
 
-INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(every_way()), [](const auto& way) { return name_of(way.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(every_way()),
+                         [](const auto& way) { return name_of(way.param); });
 
 const std::vector<std::size_t> kAwkwardSizes = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 130};
 
@@ -112,7 +113,8 @@ struct RandomMatrix {
         case Storage::i8:
         case Storage::u8:
           put(static_cast<std::uint8_t>(code));
-          values.push_back(is_unsigned ? static_cast<double>(code & 255U) * 0.125 - 0.75 : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
+          values.push_back(is_unsigned ? static_cast<double>(code & 255U) * 0.125 - 0.75
+                                       : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
           break;
         case Storage::group8:
         case Storage::group4:         // RandomGroups below
@@ -168,7 +170,12 @@ struct RandomGroups {
       if (storage == Storage::group4) codes[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? code : code << 4U);
       values.push_back((code - number(zeros)) * number(scales));
     }
-    stored = {.storage = storage, .data = codes.data(), .columns = columns, .group_size = group_size, .scales = scales.data(), .zeros = zeros.data()};
+    stored = {.storage = storage,
+              .data = codes.data(),
+              .columns = columns,
+              .group_size = group_size,
+              .scales = scales.data(),
+              .zeros = zeros.data()};
   }
 
   std::vector<std::byte> codes;
@@ -186,9 +193,11 @@ struct RandomMx {
       if (i % 32 == 0) scales.push_back(static_cast<std::byte>(120 + random() % 12));
       const auto code = static_cast<unsigned>(random()) & 15U;
       codes[i / 2] |= static_cast<std::byte>(i % 2 == 0 ? code : code << 4U);
-      values.push_back(std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales.back()) - 127));
+      values.push_back(
+          std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales.back()) - 127));
     }
-    stored = {.storage = Storage::mx4, .data = codes.data(), .columns = columns, .group_size = 32, .scales = scales.data()};
+    stored = {
+        .storage = Storage::mx4, .data = codes.data(), .columns = columns, .group_size = 32, .scales = scales.data()};
   }
 
   std::vector<std::byte> codes;
@@ -198,8 +207,8 @@ struct RandomMx {
 };
 
 // y [tokens, stride], computed as the runtime does.
-std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x, std::size_t stride,
-                            Precision precision = Precision::fast) {
+std::vector<float> products(const StoredRows& matrix, std::size_t first, std::size_t last, const std::vector<float>& x,
+                            std::size_t stride, Precision precision = Precision::fast) {
   const std::size_t tokens = x.size() / matrix.columns;
   std::vector<float> y(tokens * stride, -1);
   const std::size_t half = tokens > KernelInput::kTogether ? KernelInput::kTogether : 0;
@@ -210,10 +219,11 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
-// What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half a step of it for
-// each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
+// What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half
+// a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
-  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone, Precision precision = Precision::fast) {
+  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone,
+           Precision precision = Precision::fast) {
     const bool exact = precision == Precision::exact;
     const bool integers = alone && !exact && takes_integers(matrix);
     const bool bytes = integers && KernelInput(matrix, 1).form() == KernelInput::Form::bytes;
@@ -226,15 +236,16 @@ struct Expected {
         const double in = static_cast<double>(x[i]);
         const double product = weights[i] * in;
         value += product;
-        magnitude +=
-            std::abs(product) + (integers ? std::abs(static_cast<double>(matrix.offset) * in) + 8 * std::abs(static_cast<double>(matrix.scale) * in) : 0);
+        magnitude += std::abs(product) + (integers ? std::abs(static_cast<double>(matrix.offset) * in) +
+                                                         8 * std::abs(static_cast<double>(matrix.scale) * in)
+                                                   : 0);
         largest = std::max(largest, std::abs(in));
         sum_of_weights += std::abs(weights[i]);
       }
       if (integers) steps += largest / (bytes ? 254 : 65534) * sum_of_weights;
     }
-    const bool is_narrow =
-        matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 || matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
+    const bool is_narrow = matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 ||
+                           matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
     if (!alone && !exact && tile_unit() != TileUnit::none) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
@@ -244,9 +255,10 @@ struct Expected {
   double steps = 0;
 };
 
-// Decodes a matrix and multiplies it with some tokens, alone and together. Together they are to give the same bits in any company, and
-// for any part of the rows.
-void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
+// Decodes a matrix and multiplies it with some tokens, alone and together. Together they are to give the same bits in
+// any company, and for any part of the rows.
+void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens,
+                     std::mt19937& random) {
   const std::size_t columns = matrix.columns;
   const std::size_t rows = values.size() / columns;
   std::vector<float> decoded(rows * columns);
@@ -261,7 +273,8 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
   const std::vector<float> together = products(matrix, 0, rows, x, stride);
   const std::vector<float> later = products(matrix, first, rows, x, stride);
   for (std::size_t t = 0; t < tokens; ++t) {
-    std::vector<float> token(x.begin() + static_cast<std::ptrdiff_t>(t * columns), x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+    std::vector<float> token(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
+                             x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
     const std::vector<float> alone = products(matrix, 0, rows, token, rows);
     token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
     const std::vector<float> in_pair = products(matrix, 0, rows, token, rows);
@@ -272,14 +285,17 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
       SCOPED_TRACE(fmt::format("token {}, row {}", t, r));
       for (const bool is_alone : {true, false}) {
         const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns, is_alone);
-        ASSERT_NEAR(static_cast<double>((is_alone ? alone : in_pair)[r]), expected.value, expected.tolerance()) << is_alone;
+        ASSERT_NEAR(static_cast<double>((is_alone ? alone : in_pair)[r]), expected.value, expected.tolerance())
+            << is_alone;
         const Expected exact(matrix, values.data() + r * columns, x.data() + t * columns, is_alone, Precision::exact);
-        ASSERT_NEAR(static_cast<double>((is_alone ? exact_alone : exact_in_pair)[r]), exact.value, exact.tolerance()) << is_alone;
+        ASSERT_NEAR(static_cast<double>((is_alone ? exact_alone : exact_in_pair)[r]), exact.value, exact.tolerance())
+            << is_alone;
       }
       ASSERT_EQ(together[t * stride + r], tokens == 1 ? alone[r] : in_pair[r]);
       ASSERT_EQ(later[t * stride + r], r < first ? -1 : together[t * stride + r]);
     }
-    for (std::size_t r = rows; r < stride; ++r) ASSERT_EQ(together[t * stride + r], -1) << "nothing is written behind the rows";
+    for (std::size_t r = rows; r < stride; ++r)
+      ASSERT_EQ(together[t * stride + r], -1) << "nothing is written behind the rows";
   }
 }
 
@@ -295,16 +311,19 @@ TEST_P(Kernels, ProductsOfMxNumbers) {
 
 TEST(Kernels, ScalesOfMxReachFromTheSmallestToNone) {
   const std::vector<std::byte> codes(16, std::byte{0x2f});  // -6 and 1 by turns
-  for (const auto& [scale, largest] : {std::pair(0U, -0x1.8p-125F), std::pair(1U, -0x1.8p-124F), std::pair(254U, -INFINITY)}) {
+  for (const auto& [scale, largest] :
+       {std::pair(0U, -0x1.8p-125F), std::pair(1U, -0x1.8p-124F), std::pair(254U, -INFINITY)}) {
     const auto exponent = static_cast<std::byte>(scale);
     float out[32];
-    decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &exponent}, 0, 1, out);
+    decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &exponent},
+                0, 1, out);
     EXPECT_EQ(out[0], largest) << scale;
     EXPECT_EQ(out[31], std::ldexp(1.0F, static_cast<int>(scale) - 127)) << scale;
   }
   const auto none = std::byte{255};
   float out[32];
-  decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &none}, 0, 1, out);
+  decode_rows({.storage = Storage::mx4, .data = codes.data(), .columns = 32, .group_size = 32, .scales = &none}, 0, 1,
+              out);
   EXPECT_TRUE(std::isnan(out[0]));
 }
 
@@ -349,7 +368,8 @@ TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
 }
 
 // y = x times the matrix itself, in parts of its columns or of its rows; and to the same bits in any company.
-void expect_column_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens, std::mt19937& random) {
+void expect_column_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens,
+                            std::mt19937& random) {
   const std::size_t columns = matrix.columns;
   const std::size_t rows = values.size() / columns;
   const std::vector<float> x = random_floats(tokens * rows, random);
@@ -449,8 +469,10 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
   const std::size_t columns = 1500;
   const std::vector<std::byte> codes(2 * columns, std::byte{0});
   for (const Storage storage : {Storage::f32, Storage::i8, Storage::u4}) {
-    const StoredRows matrix = {.storage = storage, .data = codes.data(), .columns = storage == Storage::f32 ? columns / 4 : columns};
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    const StoredRows matrix = {
+        .storage = storage, .data = codes.data(), .columns = storage == Storage::f32 ? columns / 4 : columns};
+    for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
       for (const std::size_t at : {std::size_t{0}, std::size_t{17}, matrix.columns - 1}) {
         std::vector<float> x(matrix.columns, 1.0F);
         x[at] = bad;
@@ -468,7 +490,8 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
 TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
   const std::uint16_t halves[8] = {0x7c00, 0xfc00, 0x7e00, 0x7bff, 0x0001, 0x8400, 0x0000, 0x3c01};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const float numbers[8] = {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), 65504, 0x1p-24F, -0x1p-14F, 0, 1 + 0x1p-10F};
+  const float numbers[8] = {kInfinity, -kInfinity,  std::numeric_limits<float>::quiet_NaN(), 65504, 0x1p-24F, -0x1p-14F,
+                            0,         1 + 0x1p-10F};
   const auto expect_number = [](float is, float expected) {
     EXPECT_TRUE(is == expected || (std::isnan(is) && std::isnan(expected))) << is << " instead of " << expected;
   };
@@ -480,7 +503,12 @@ TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
   // Scales of groups, in products of codes that are 1 with x of which one number is not 0.
   const std::vector<std::byte> ones(128, std::byte{1});
   const std::vector<std::byte> zeros(16);
-  StoredRows groups = {.storage = Storage::group8, .data = ones.data(), .columns = 128, .group_size = 16, .scales = nullptr, .zeros = zeros.data()};
+  StoredRows groups = {.storage = Storage::group8,
+                       .data = ones.data(),
+                       .columns = 128,
+                       .group_size = 16,
+                       .scales = nullptr,
+                       .zeros = zeros.data()};
   for (std::size_t g = 0; g < 8; ++g) {
     std::uint16_t scales[8] = {};
     scales[g] = halves[g];
@@ -501,7 +529,8 @@ TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
 
 TEST_P(Kernels, AnInfiniteFactorLeavesNothingFinite) {
   const std::vector<float> weights(300, 1.5F);
-  const StoredRows matrix = {.storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights.data()), .columns = weights.size()};
+  const StoredRows matrix = {
+      .storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights.data()), .columns = weights.size()};
   for (const std::size_t tokens : {1U, 2U}) {
     std::vector<float> x(tokens * weights.size(), 1.0F);
     x[123] = std::numeric_limits<float>::infinity();
@@ -527,13 +556,21 @@ TEST_P(Kernels, EveryBlockHasItsOwnSteps) {
 TEST_P(Kernels, NumbersAreSplitInTwo) {
   const std::vector<std::array<std::uint32_t, 3>> cases = {
       // bits of x, of high, of low
-      {0x00000000, 0x0000, 0x0000}, {0x80000000, 0x8000, 0x0000}, {0x3f800000, 0x3f80, 0x0000}, {0x3f808000, 0x3f80, 0x3b80},  // 1 + 2^-8: half way, to even
-      {0x3f818000, 0x3f82, 0xbb80},                                // 1 + 3 * 2^-8: half way, to even, which is above
-      {0x3f800001, 0x3f80, 0x3400},                                // 1 + 2^-23
-      {0xbf80ffff, 0xbf81, 0x3400},                                // -(1 + 2^-7 - 2^-23)
-      {0x40490fdb, 0x4049, 0x3a7e},                                // pi: 3.140625 + 0.00096893310546875
-      {0x7f7f7fff, 0x7f7f, 0x7b00}, {0x7f7fffff, 0x7f7f, 0x7b80},  // the largest: bfloat16 has nothing so large, it is cut
-      {0x7f800000, 0x7f80, 0x0000}, {0xff800000, 0xff80, 0x0000}, {0x7f800001, 0x7fc0, 0x0000}, {0xffffffff, 0xffff, 0x0000},
+      {0x00000000, 0x0000, 0x0000},
+      {0x80000000, 0x8000, 0x0000},
+      {0x3f800000, 0x3f80, 0x0000},
+      {0x3f808000, 0x3f80, 0x3b80},  // 1 + 2^-8: half way, to even
+      {0x3f818000, 0x3f82, 0xbb80},  // 1 + 3 * 2^-8: half way, to even, which is above
+      {0x3f800001, 0x3f80, 0x3400},  // 1 + 2^-23
+      {0xbf80ffff, 0xbf81, 0x3400},  // -(1 + 2^-7 - 2^-23)
+      {0x40490fdb, 0x4049, 0x3a7e},  // pi: 3.140625 + 0.00096893310546875
+      {0x7f7f7fff, 0x7f7f, 0x7b00},
+      {0x7f7fffff, 0x7f7f, 0x7b80},  // the largest: bfloat16 has nothing so large, it is
+                                     // cut
+      {0x7f800000, 0x7f80, 0x0000},
+      {0xff800000, 0xff80, 0x0000},
+      {0x7f800001, 0x7fc0, 0x0000},
+      {0xffffffff, 0xffff, 0x0000},
   };
   std::vector<float> x(64);
   for (std::size_t i = 0; i < cases.size(); ++i) std::memcpy(&x[i], &cases[i][0], 4);
@@ -558,7 +595,8 @@ TEST_P(Kernels, ScoresAreProductsWithKeysSideBySide) {
     std::vector<float> numbers = random_floats(blocks * stride + size * kKeysTogether, random);
     for (std::size_t slot = 0; slot < blocks * kKeysTogether; ++slot) {
       if (slot >= begin && slot < begin + count) continue;
-      for (std::size_t e = 0; e < size; ++e) numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether] = NAN;  // of nobody
+      for (std::size_t e = 0; e < size; ++e)
+        numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether] = NAN;  // of nobody
     }
     const std::vector<float> queries = random_floats(several * size, random);
     const CachedKeys keys = {numbers.data(), stride, begin, count};
@@ -601,13 +639,15 @@ TEST_P(Kernels, WeightedRowsAreAdded) {
         double expected = static_cast<double>(before[q * size + d]);
         double magnitude = 1;
         for (std::size_t i = 0; i < count; ++i) {
-          const double product = static_cast<double>(weights[q * apart + i]) * static_cast<double>(numbers[i * stride + d]);
+          const double product =
+              static_cast<double>(weights[q * apart + i]) * static_cast<double>(numbers[i * stride + d]);
           expected += product;
           magnitude += std::abs(product);
         }
         ASSERT_NEAR(static_cast<double>(sums[q * size + d]), expected, 1e-5 * magnitude);
       }
-      std::vector<float> alone(before.begin() + static_cast<std::ptrdiff_t>(q * size), before.begin() + static_cast<std::ptrdiff_t>((q + 1) * size));
+      std::vector<float> alone(before.begin() + static_cast<std::ptrdiff_t>(q * size),
+                               before.begin() + static_cast<std::ptrdiff_t>((q + 1) * size));
       add_weighted_rows({weights.data() + q * apart, apart, 1}, rows, size, alone.data());
       ASSERT_TRUE(std::equal(alone.begin(), alone.end(), sums.begin() + static_cast<std::ptrdiff_t>(q * size)));
     }

@@ -14,7 +14,8 @@ TEST(Rotation, TurnsPairsByPositionAndFrequency) {
   constexpr std::size_t kHead = 6;
   constexpr std::size_t kHeads = 2;
   std::vector<float> frequencies;
-  for (std::size_t i = 0; i < kHead / 2; ++i) frequencies.push_back(static_cast<float>(std::pow(100.0, -2.0 * static_cast<double>(i) / kHead)));
+  for (std::size_t i = 0; i < kHead / 2; ++i)
+    frequencies.push_back(static_cast<float>(std::pow(100.0, -2.0 * static_cast<double>(i) / kHead)));
   const Rotation rotation(kHead, frequencies);
   Rotation::Angles angles;
   rotation.prepare(41, 3, angles);

@@ -16,7 +16,9 @@ namespace {
 
 using testing::HasSubstr;
 
-Tensor empty(std::string name, Shape shape = {0}) { return make_dense(std::move(name), std::move(shape), DType::u8, make_memory_blob({}, "test")); }
+Tensor empty(std::string name, Shape shape = {0}) {
+  return make_dense(std::move(name), std::move(shape), DType::u8, make_memory_blob({}, "test"));
+}
 
 // The message of what is thrown.
 template <typename Call>
@@ -43,7 +45,8 @@ TEST(Model, FindsTensorsByName) {
 TEST(Model, HasNoMoreThanItsLimits) {
   Model model;
   EXPECT_NO_THROW(model.add(empty("deep", Shape(kMaxRank, 0))));
-  EXPECT_THAT(refusal([&] { model.add(empty("deeper", Shape(kMaxRank + 1, 0))); }), HasSubstr("tensor deeper: more than 64 dimensions"));
+  EXPECT_THAT(refusal([&] { model.add(empty("deeper", Shape(kMaxRank + 1, 0))); }),
+              HasSubstr("tensor deeper: more than 64 dimensions"));
   Tensor many = empty("many");
   many.parts.resize(kMaxTensorParts + 1, many.parts[0]);
   EXPECT_THAT(refusal([&] { model.add(many); }), HasSubstr("tensor many: more than 100000 parts"));

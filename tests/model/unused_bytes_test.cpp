@@ -18,7 +18,8 @@ SourcePtr zeros_but(std::size_t place) {
   return Source::from_memory(std::move(bytes), "file");
 }
 
-// Message and place of what is told of a file whose parts are to begin on multiples of 16, and of which some writers align to 64.
+// Message and place of what is told of a file whose parts are to begin on multiples of 16, and of which some writers
+// align to 64.
 std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<FileRange>& known) {
   std::vector<Finding> findings;
   find_unused_bytes(zeros_but(place), known, std::array<std::uint64_t, 2>{16, 64}, findings);
@@ -34,13 +35,15 @@ std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, con
 TEST(UnusedBytes, PaddingIsZeroAndShorterThanAnAlignment) {
   EXPECT_THAT(unused(0, {{0, 10}, {16, 65}, {128, 256}}), IsEmpty());
   EXPECT_THAT(unused(12, {{0, 10}, {16, 256}}), ElementsAre(std::pair("the padding is not zero", 12)));
-  EXPECT_THAT(unused(0, {{0, 10}, {20, 256}}), ElementsAre(std::pair("nothing refers to the 10 bytes here", 10)));  // 20 is no multiple
+  EXPECT_THAT(unused(0, {{0, 10}, {20, 256}}),
+              ElementsAre(std::pair("nothing refers to the 10 bytes here", 10)));  // 20 is no multiple
   EXPECT_THAT(unused(0, {{0, 64}, {128, 256}}), ElementsAre(std::pair("nothing refers to the 64 bytes here", 64)));
 }
 
 // From the next place on where a part may begin.
 TEST(UnusedBytes, InWiderPaddingMayBeAPart) {
-  EXPECT_THAT(unused(100, {{0, 70}, {128, 256}}), ElementsAre(std::pair("nothing refers to the bytes here, which are not zero", 100)));
+  EXPECT_THAT(unused(100, {{0, 70}, {128, 256}}),
+              ElementsAre(std::pair("nothing refers to the bytes here, which are not zero", 100)));
   EXPECT_THAT(unused(75, {{0, 70}, {128, 256}}), ElementsAre(std::pair("the padding is not zero", 75)));
 }
 

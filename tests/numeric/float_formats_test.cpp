@@ -1,5 +1,5 @@
-// Encoding is the reverse of decoding, and rounds as IEEE 754 says: to the nearer neighbour, and from the middle to the even one.
-// Decoding is compared with numbers calculated by hand.
+// Encoding is the reverse of decoding, and rounds as IEEE 754 says: to the nearer neighbour, and from the middle to the
+// even one. Decoding is compared with numbers calculated by hand.
 #include "numeric/float_formats.hpp"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,8 @@ TEST(FloatFormats, NeighboursAndTheMiddleBetweenThem) {
     for (std::uint16_t code = 0; code < format.infinity; ++code) {
       const auto here = static_cast<double>(decode_float(format.dtype, code));
       // Behind the largest number the next one would be twice a power of two.
-      const double above = code + 1 == format.infinity ? 2 * std::exp2(std::ilogb(here)) : static_cast<double>(decode_float(format.dtype, code + 1U));
+      const double above = code + 1 == format.infinity ? 2 * std::exp2(std::ilogb(here))
+                                                       : static_cast<double>(decode_float(format.dtype, code + 1U));
       const double middle = (here + above) / 2;
       const auto even = static_cast<std::uint16_t>(code + code % 2);
       ASSERT_EQ(format.encode(here), code);

@@ -18,7 +18,8 @@ TEST(Scan, ByteFloatsAreBadWhenTheyDecodeToNoFiniteNumber) {
   for (const DType dtype : {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz, DType::f8_e8m0}) {
     for (std::uint32_t code = 0; code < 256; ++code) {
       const std::byte byte{static_cast<unsigned char>(code)};
-      EXPECT_EQ(find_bad_values(dtype, {&byte, 1}).count, std::isfinite(decode_float(dtype, code)) ? 0U : 1U) << to_string(dtype) << " " << code;
+      EXPECT_EQ(find_bad_values(dtype, {&byte, 1}).count, std::isfinite(decode_float(dtype, code)) ? 0U : 1U)
+          << to_string(dtype) << " " << code;
     }
   }
 }
@@ -28,15 +29,18 @@ TEST(Scan, HalvesAreBadWhenTheyDecodeToNoFiniteNumber) {
     for (std::uint32_t code = 0; code < 65536; ++code) {
       std::byte bytes[2];
       store_le(bytes, static_cast<std::uint16_t>(code));
-      ASSERT_EQ(find_bad_values(dtype, bytes).count, std::isfinite(decode_float(dtype, code)) ? 0U : 1U) << to_string(dtype) << " " << code;
+      ASSERT_EQ(find_bad_values(dtype, bytes).count, std::isfinite(decode_float(dtype, code)) ? 0U : 1U)
+          << to_string(dtype) << " " << code;
     }
   }
 }
 
 TEST(Scan, TheFirstIsFoundWhereverItStands) {
   constexpr std::size_t kElements = 300;  // two blocks of the counting loop and a rest
-  for (const auto& [dtype, bytes, bad] :
-       {std::tuple{DType::boolean, 1U, 0x02ULL}, {DType::f16, 2U, 0x7c00ULL}, {DType::f32, 4U, 0xff800001ULL}, {DType::f64, 8U, 0x7ff0000000000000ULL}}) {
+  for (const auto& [dtype, bytes, bad] : {std::tuple{DType::boolean, 1U, 0x02ULL},
+                                          {DType::f16, 2U, 0x7c00ULL},
+                                          {DType::f32, 4U, 0xff800001ULL},
+                                          {DType::f64, 8U, 0x7ff0000000000000ULL}}) {
     for (std::size_t first = 0; first < kElements; ++first) {
       std::vector<std::byte> data(kElements * bytes);
       for (std::size_t i : {first, kElements - 1}) std::memcpy(data.data() + i * bytes, &bad, bytes);

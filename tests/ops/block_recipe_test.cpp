@@ -24,7 +24,8 @@ Model model_of(std::int64_t layers, bool tied = false) {
   add("model.embed_tokens.weight");
   if (!tied) add("lm_head.weight");
   for (std::int64_t i = 0; i < layers; ++i) {
-    for (const char* name : {"self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"}) {
+    for (const char* name :
+         {"self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"}) {
       add(fmt::format("model.layers.{}.{}.weight", i, name));
     }
   }
@@ -88,7 +89,8 @@ TEST(BlockRecipe, KnowsGpt2) {
     const BlockRecipe chooser(recipe, model);
     std::string result;
     for (int i = 0; i < 9; ++i)
-      result += fmt::format("{}{}", i == 0 ? "" : " ", chooser.type_for(*add(fmt::format("transformer.h.{}.{}.weight", i, matrix)), false).name);
+      result += fmt::format("{}{}", i == 0 ? "" : " ",
+                            chooser.type_for(*add(fmt::format("transformer.h.{}.{}.weight", i, matrix)), false).name);
     return result;
   };
   const std::string mixed = "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k q6_k";
@@ -105,7 +107,8 @@ TEST(BlockRecipe, EightExpertsGetMoreBits) {
   model.config_json = {{"num_local_experts", 8}};
   for (std::int64_t i = 0; i < 8; ++i) {
     for (const char* name : {"self_attn.k_proj", "block_sparse_moe.experts.3.w1", "block_sparse_moe.experts.3.w2"}) {
-      model.add(make_dense(fmt::format("model.layers.{}.{}.weight", i, name), {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+      model.add(make_dense(fmt::format("model.layers.{}.{}.weight", i, name), {2, 512}, DType::bf16,
+                           make_memory_blob(std::vector<std::byte>(2048), "w")));
     }
   }
   EXPECT_EQ(types("q4_k_m", model, "self_attn.v_proj"), repeated("q8_0", 8));
@@ -117,11 +120,13 @@ TEST(BlockRecipe, EightExpertsGetMoreBits) {
   EXPECT_EQ(types("q4_k_m", model, "block_sparse_moe.experts.3.w2"), "q6_k q4_k q4_k q6_k q4_k q4_k q6_k q6_k");
 }
 
-// Of an architecture without a family the file's own numbers count: llama-quantize gave attn_v of 4 heads a key in q2_k:mix four bits, and eight experts more.
+// Of an architecture without a family the file's own numbers count: llama-quantize gave attn_v of 4 heads a key in
+// q2_k:mix four bits, and eight experts more.
 TEST(BlockRecipe, AskTheFileOfAnotherArchitecture) {
   Model model;
   model.card.model_type = "frobnicator";
-  model.add(make_dense("blk.0.attn_v.weight", {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
+  model.add(
+      make_dense("blk.0.attn_v.weight", {2, 512}, DType::bf16, make_memory_blob(std::vector<std::byte>(2048), "w")));
   EXPECT_EQ(type("q2_k:mix", model, "blk.0.attn_v.weight"), "q3_k");
   model.attributes = {{"frobnicator.attention.head_count", 8}, {"frobnicator.attention.head_count_kv", 2}};
   EXPECT_EQ(type("q2_k:mix", model, "blk.0.attn_v.weight"), "q4_k");
@@ -138,11 +143,13 @@ TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
 
 // tensor_allows_quantization() of llama.cpp v0.5.0; with its loops a Mamba of such blocks ends the program.
 TEST(BlockRecipe, WhatLlamaCppComputesAsNumbersIsNoBlocks) {
-  for (const char* name : {"blk.0.ssm_conv1d.weight", "blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.3.attn_norm.weight", "token_types.weight",
-                           "blk.1.time_mix_w1.weight", "blk.0.shortconv.conv.weight", "enc.blk.0.attn_rel_b.weight", "v.patch_embd.weight"}) {
+  for (const char* name : {"blk.0.ssm_conv1d.weight", "blk.0.ssm_a", "blk.0.ssm_dt.bias", "blk.3.attn_norm.weight",
+                           "token_types.weight", "blk.1.time_mix_w1.weight", "blk.0.shortconv.conv.weight",
+                           "enc.blk.0.attn_rel_b.weight", "v.patch_embd.weight"}) {
     EXPECT_TRUE(is_never_blocks(name)) << name;
   }
-  for (const char* name : {"blk.0.ssm_in.weight", "blk.0.time_mix_key.weight", "blk.0.attn_q.weight", "model.layers.0.mlp.experts.gate_up_proj"}) {
+  for (const char* name : {"blk.0.ssm_in.weight", "blk.0.time_mix_key.weight", "blk.0.attn_q.weight",
+                           "model.layers.0.mlp.experts.gate_up_proj"}) {
     EXPECT_FALSE(is_never_blocks(name)) << name;
   }
 }

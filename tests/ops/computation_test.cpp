@@ -1,5 +1,5 @@
-// A model computes the same after it has gone through any format, or the conversion says before that it will not, or refuses. Each family, with each of the
-// keys of config.json that change how it computes.
+// A model computes the same after it has gone through any format, or the conversion says before that it will not, or
+// refuses. Each family, with each of the keys of config.json that change how it computes.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -36,7 +36,8 @@ constexpr std::string_view kLlama3 =
     R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64})";
 constexpr std::string_view kLongrope = R"("original_max_position_embeddings": 64, "rope_scaling": {"type": "longrope",
     "short_factor": [1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75], "long_factor": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]})";
-constexpr std::string_view kYarn = R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64})";
+constexpr std::string_view kYarn =
+    R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64})";
 
 const Case kCases[] = {
     {"llama", ""},
@@ -49,7 +50,8 @@ const Case kCases[] = {
     {"llama", R"("rope_scaling": {"type": "linear", "factor": 2.5})"},
     {"llama", R"("rope_scaling": {"type": "dynamic", "factor": 4.0})"},
     {"llama", R"("rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 5000.0})"},
-    {"llama", R"("rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 16, "beta_slow": 2, "attention_factor": 0.9, "truncate": false})"},
+    {"llama",
+     R"("rope_scaling": {"rope_type": "yarn", "factor": 8.0, "beta_fast": 16, "beta_slow": 2, "attention_factor": 0.9, "truncate": false})"},
     {"mistral", R"("sliding_window": 8)"},
     {"mistral", R"("sliding_window": null)"},
     {"mistral", ""},
@@ -69,23 +71,32 @@ const Case kCases[] = {
     {"qwen3", ""},
     {"qwen3", R"("attention_bias": true, "use_sliding_window": true, "sliding_window": 8, "max_window_layers": 1)"},
     {"qwen3_moe", R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": true)"},
-    {"qwen3_moe", R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": false)"},
-    {"qwen3_moe", R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": [1], "decoder_sparse_step": 2)"},
-    {"qwen3_moe", R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "use_sliding_window": true, "sliding_window": 8)"},
+    {"qwen3_moe",
+     R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "norm_topk_prob": false)"},
+    {"qwen3_moe",
+     R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "mlp_only_layers": [1], "decoder_sparse_step": 2)"},
+    {"qwen3_moe",
+     R"("num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "use_sliding_window": true, "sliding_window": 8)"},
     {"gemma", ""},
     {"gemma", R"("hidden_act": "gelu")"},
     {"gemma", R"("hidden_activation": "silu")"},
     {"gemma", R"("hidden_activation": "relu", "attention_bias": true)"},
     {"gemma2", R"("sliding_window": 8)"},
     {"gemma2", R"("sliding_window": 8, "attn_logit_softcapping": null, "final_logit_softcapping": null)"},
-    {"gemma2", R"("sliding_window": 8, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24)"},
-    {"gemma2", R"("sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])"},
+    {"gemma2",
+     R"("sliding_window": 8, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 24)"},
+    {"gemma2",
+     R"("sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])"},
     {"gemma3_text", R"("sliding_window": 8)"},
-    {"gemma3_text", R"("sliding_window": 8, "sliding_window_pattern": 2, "rope_local_base_freq": 5000.0, "query_pre_attn_scalar": 24)"},
-    {"gemma3_text", R"("sliding_window": 8, "final_logit_softcapping": 3.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})"},
-    {"gemma3_text", R"("sliding_window": 8, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50000.0},
+    {"gemma3_text",
+     R"("sliding_window": 8, "sliding_window_pattern": 2, "rope_local_base_freq": 5000.0, "query_pre_attn_scalar": 24)"},
+    {"gemma3_text",
+     R"("sliding_window": 8, "final_logit_softcapping": 3.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0})"},
+    {"gemma3_text",
+     R"("sliding_window": 8, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 50000.0},
         "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}})"},
-    {"gemma3", R"("sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])"},
+    {"gemma3",
+     R"("sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])"},
     {"phi3", ""},
     {"phi3", R"("partial_rotary_factor": 0.5, "sliding_window": 8)"},
     {"phi3", kLongrope},
@@ -95,15 +106,18 @@ const Case kCases[] = {
     {"smollm3", R"("no_rope_layers": [1, 0, 1, 0], "tie_word_embeddings": false)"},
     {"smollm3", R"("no_rope_layer_interval": 2, "use_sliding_window": true, "sliding_window": 8)"},
     {"gpt2", R"("n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4)"},
-    {"gpt2", R"("n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_inner": 96, "activation_function": "relu", "tie_word_embeddings": false)"},
+    {"gpt2",
+     R"("n_positions": 64, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_inner": 96, "activation_function": "relu", "tie_word_embeddings": false)"},
     {"gpt_oss",
      R"("num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 8, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "truncate": false})"},
-    {"gpt_oss", R"("num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 8, "attention_bias": false, "layer_types":
+    {"gpt_oss",
+     R"("num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": 8, "attention_bias": false, "layer_types":
         ["full_attention", "sliding_attention", "full_attention", "full_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0})"},
 };
 
 Model small_model(const Case& one) {
-  const std::string_view sizes = R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4,
+  const std::string_view sizes =
+      R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4,
       "head_dim": 16, "vocab_size": 40, "max_position_embeddings": 256)";
   // What the case says counts.
   const Value common = parse_json(fmt::format("{{{}}}", sizes), "sizes");
@@ -146,7 +160,9 @@ bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
 bool is_same(DecoderPlan a, const DecoderPlan& b) {
   if (a.ropes.size() != b.ropes.size()) return false;
   for (std::size_t i = 0; i < a.ropes.size(); ++i) {
-    if (!are_close(a.ropes[i].frequencies, b.ropes[i].frequencies) || !are_close(a.ropes[i].long_frequencies, b.ropes[i].long_frequencies)) return false;
+    if (!are_close(a.ropes[i].frequencies, b.ropes[i].frequencies) ||
+        !are_close(a.ropes[i].long_frequencies, b.ropes[i].long_frequencies))
+      return false;
     a.ropes[i].frequencies = b.ropes[i].frequencies;
     a.ropes[i].long_frequencies = b.ropes[i].long_frequencies;
   }
@@ -162,7 +178,9 @@ bool is_same(DecoderPlan a, const DecoderPlan& b) {
 bool is_told(const std::vector<std::string>& losses, const Case& one) {
   const Value keys = parse_json(fmt::format("{{{}}}", one.keys), "keys");
   for (const auto& [key, value] : *keys.get_if<Attributes>()) {
-    if (std::ranges::any_of(losses, [&name = key](const std::string& loss) { return loss.find(name) != std::string::npos; })) return true;
+    if (std::ranges::any_of(losses,
+                            [&name = key](const std::string& loss) { return loss.find(name) != std::string::npos; }))
+      return true;
   }
   return false;
 }
@@ -192,7 +210,8 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
     ++written;
     const Model again = open(path);
     try {
-      EXPECT_TRUE(is_same(computation(again), expected) || is_told(losses, GetParam())) << fmt::format("{}", fmt::join(losses, "\n"));
+      EXPECT_TRUE(is_same(computation(again), expected) || is_told(losses, GetParam()))
+          << fmt::format("{}", fmt::join(losses, "\n"));
     } catch (const Error& error) {
       EXPECT_TRUE(is_told(losses, GetParam())) << error.message() << fmt::format("\n{}", fmt::join(losses, "\n"));
     }
@@ -208,8 +227,9 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
   EXPECT_GE(written, 4U) << "zt, zt1, safetensors, a directory";
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Computation, testing::ValuesIn(kCases),
-                         [](const auto& tested) { return fmt::format("{}_{}", tested.param.model_type, tested.index); });
+INSTANTIATE_TEST_SUITE_P(Families, Computation, testing::ValuesIn(kCases), [](const auto& tested) {
+  return fmt::format("{}_{}", tested.param.model_type, tested.index);
+});
 
 }  // namespace
 }  // namespace poise

@@ -1,4 +1,5 @@
-// convert() from file to file: what its report says, and what it leaves on the disk. What becomes of tensors is transform_test.cpp's.
+// convert() from file to file: what its report says, and what it leaves on the disk. What becomes of tensors is
+// transform_test.cpp's.
 #include <poise/convert.hpp>
 
 #include <filesystem>
@@ -67,7 +68,8 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, TellsWhatItDid) {
-  const ConvertReport report = convert(input(), output("out.safetensors"), options_with([](ConvertOptions& o) { o.dtype = DType::f16, o.skip = {"a.*"}; }));
+  const ConvertReport report = convert(input(), output("out.safetensors"),
+                                       options_with([](ConvertOptions& o) { o.dtype = DType::f16, o.skip = {"a.*"}; }));
   EXPECT_EQ(report.format, "safetensors");
   EXPECT_EQ(report.tensors, 1U);
   EXPECT_EQ(report.skipped, 1U);
@@ -88,7 +90,8 @@ TEST_F(Convert, TheOptionsFormatGoesBeforeTheExtensions) {
   convert(input(), output("out.bin"), options_with([](ConvertOptions& o) { o.format = "zt1"; }));
   EXPECT_EQ(open(output("out.bin")).origin.format, "zt-1.1");
   EXPECT_EQ(failure("other.bin", {}, "\".bin\" is that of no format"), ErrorKind::bad_argument);
-  EXPECT_EQ(failure("other.zt", options_with([](ConvertOptions& o) { o.format = "frob"; }), "frob"), ErrorKind::bad_argument);
+  EXPECT_EQ(failure("other.zt", options_with([](ConvertOptions& o) { o.format = "frob"; }), "frob"),
+            ErrorKind::bad_argument);
 }
 
 TEST_F(Convert, CardFieldsReplaceThoseOfTheInput) {
@@ -113,9 +116,12 @@ TEST_F(Convert, CardFieldsThatNoFormatCanHoldAreRefused) {
 }
 
 TEST_F(Convert, FailuresLeaveNothing) {
-  EXPECT_EQ(failure("out.zt", options_with([](ConvertOptions& o) { o.only = {"no such"}; }), "only: the pattern \"no such\" matches no tensor"),
+  EXPECT_EQ(failure("out.zt", options_with([](ConvertOptions& o) { o.only = {"no such"}; }),
+                    "only: the pattern \"no such\" matches no tensor"),
             ErrorKind::bad_argument);
-  EXPECT_EQ(failure("out.alt", options_with([](ConvertOptions& o) { o.quantize = stored_type_from_name("group4"); }), "group4"), ErrorKind::bad_argument);
+  EXPECT_EQ(failure("out.alt", options_with([](ConvertOptions& o) { o.quantize = stored_type_from_name("group4"); }),
+                    "group4"),
+            ErrorKind::bad_argument);
   ConvertOptions cancelled;
   cancelled.write.progress = [](const ProgressEvent&) { return false; };
   EXPECT_EQ(failure("out.zt", cancelled, "cancelled"), ErrorKind::cancelled);

@@ -20,7 +20,9 @@ BlobPtr blob(std::initializer_list<Number> numbers) {
   return make_memory_blob({bytes.begin(), bytes.end()}, "numbers");
 }
 
-Tensor floats(std::initializer_list<float> numbers) { return make_dense("x", {numbers.size()}, DType::f32, blob(numbers)); }
+Tensor floats(std::initializer_list<float> numbers) {
+  return make_dense("x", {numbers.size()}, DType::f32, blob(numbers));
+}
 
 Tensor codes(std::initializer_list<std::int8_t> numbers, float delta) {
   Tensor tensor = make_dense("x", {numbers.size()}, DType::qint8, blob(numbers));
@@ -71,8 +73,14 @@ TEST(Diff, AttributesOfTensorsAreFields) {
 // JSON has one word for all of them.
 TEST(Diff, ValuesThatLookAlikeAsTextAreNotTheSame) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::vector<Value> values = {
-      kInfinity, -kInfinity, std::nan(""), nullptr, Value::Bytes{std::byte{0}}, "00", Value::Array{kInfinity}, Value::Array{-kInfinity}};
+  const std::vector<Value> values = {kInfinity,
+                                     -kInfinity,
+                                     std::nan(""),
+                                     nullptr,
+                                     Value::Bytes{std::byte{0}},
+                                     "00",
+                                     Value::Array{kInfinity},
+                                     Value::Array{-kInfinity}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t j = 0; j < values.size(); ++j) {
       Model a;
@@ -113,7 +121,9 @@ TEST(Diff, EqualCodesWithOtherScalesAreOtherNumbers) {
   EXPECT_NEAR(values.rms, std::sqrt(3.5 / 4), 1e-12);
 }
 
-TEST(Diff, OtherCodesForTheSameNumbersAreNoDifference) { EXPECT_TRUE(difference(codes({2, 4, -6}, 0.5F), codes({1, 2, -3}, 1)).same()); }
+TEST(Diff, OtherCodesForTheSameNumbersAreNoDifference) {
+  EXPECT_TRUE(difference(codes({2, 4, -6}, 0.5F), codes({1, 2, -3}, 1)).same());
+}
 
 TEST(Diff, TypesAndShapesAreShown) {
   Tensor column = floats({1, 2});
@@ -135,7 +145,9 @@ Tensor numbers(DType dtype, std::initializer_list<Number> values) {
   return make_dense("x", {values.size() * sizeof(Number) * 8 / info(dtype).bits}, dtype, blob(values));
 }
 
-TensorDifference::Values values_of(const Tensor& a, const Tensor& b) { return difference(a, b).tensors.at(0).values.value(); }
+TensorDifference::Values values_of(const Tensor& a, const Tensor& b) {
+  return difference(a, b).tensors.at(0).values.value();
+}
 
 TEST(Diff, Float64IsComparedAndMeasuredAsSuch) {
   const auto tensor = [](double number) { return numbers(DType::f64, {1.0, number}); };
@@ -165,31 +177,47 @@ TEST(Diff, RmsDoesNotDependOnTheOrderOfDifferences) {
 // Beyond 2^53 float64 has no place for every integer.
 TEST(Diff, IntegersAreComparedExactly) {
   constexpr std::int64_t kLarge = (std::int64_t{1} << 62) + 1;
-  const auto values = values_of(numbers<std::int64_t>(DType::i64, {kLarge, -kLarge, 7}), numbers<std::int64_t>(DType::i64, {kLarge + 1, -kLarge, 4}));
+  const auto values = values_of(numbers<std::int64_t>(DType::i64, {kLarge, -kLarge, 7}),
+                                numbers<std::int64_t>(DType::i64, {kLarge + 1, -kLarge, 4}));
   EXPECT_EQ(values.different, 2U);
   EXPECT_EQ(values.max_absolute, 3);
   constexpr std::uint64_t kTop = UINT64_MAX;
-  EXPECT_EQ(values_of(numbers<std::uint64_t>(DType::u64, {kTop}), numbers<std::uint64_t>(DType::u64, {kTop - 1})).max_absolute, 1);
-  const auto apart = values_of(numbers<std::int64_t>(DType::i64, {INT64_MIN}), numbers<std::uint64_t>(DType::u64, {kTop}));
+  EXPECT_EQ(values_of(numbers<std::uint64_t>(DType::u64, {kTop}), numbers<std::uint64_t>(DType::u64, {kTop - 1}))
+                .max_absolute,
+            1);
+  const auto apart =
+      values_of(numbers<std::int64_t>(DType::i64, {INT64_MIN}), numbers<std::uint64_t>(DType::u64, {kTop}));
   EXPECT_EQ(apart.max_absolute, 0x1p63 + 0x1p64);
-  EXPECT_EQ(values_of(numbers<std::int8_t>(DType::i8, {-1, 2}), numbers<std::uint64_t>(DType::u64, {kTop, 2})).different, 1U);
+  EXPECT_EQ(
+      values_of(numbers<std::int8_t>(DType::i8, {-1, 2}), numbers<std::uint64_t>(DType::u64, {kTop, 2})).different, 1U);
 }
 
 TEST(Diff, BooleansAndComplexNumbersAreCompared) {
-  EXPECT_EQ(values_of(numbers<std::uint8_t>(DType::boolean, {0, 1, 1}), numbers<std::uint8_t>(DType::boolean, {1, 1, 0})).different, 2U);
-  const auto values = values_of(numbers<float>(DType::complex64, {1, 2, 3, 4}), numbers<float>(DType::complex64, {1, 2, 6, 8}));
+  EXPECT_EQ(
+      values_of(numbers<std::uint8_t>(DType::boolean, {0, 1, 1}), numbers<std::uint8_t>(DType::boolean, {1, 1, 0}))
+          .different,
+      2U);
+  const auto values =
+      values_of(numbers<float>(DType::complex64, {1, 2, 3, 4}), numbers<float>(DType::complex64, {1, 2, 6, 8}));
   EXPECT_EQ(values.different, 1U);
   EXPECT_EQ(values.max_absolute, 5);
-  EXPECT_EQ(values_of(numbers<double>(DType::complex128, {1, 2}), numbers<double>(DType::complex128, {1, 2 + 0x1p-40})).max_absolute, 0x1p-40);
-  EXPECT_EQ(values_of(numbers<float>(DType::complex64, {1, 2}), numbers<double>(DType::complex128, {1, 2})).different, 0U);
+  EXPECT_EQ(values_of(numbers<double>(DType::complex128, {1, 2}), numbers<double>(DType::complex128, {1, 2 + 0x1p-40}))
+                .max_absolute,
+            0x1p-40);
+  EXPECT_EQ(values_of(numbers<float>(DType::complex64, {1, 2}), numbers<double>(DType::complex128, {1, 2})).different,
+            0U);
 }
 
 TEST(Diff, NumbersOfDifferentKindsAreNotCompared) {
   EXPECT_FALSE(difference(floats({1}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
-  EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), numbers<std::int32_t>(DType::i32, {1})).tensors.at(0).values);
+  EXPECT_FALSE(difference(numbers<float>(DType::complex64, {1, 0}), numbers<std::int32_t>(DType::i32, {1}))
+                   .tensors.at(0)
+                   .values);
 }
 
-Part part(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}}; }
+Part part(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}};
+}
 
 template <typename Index>
 Tensor coordinates(Shape shape, DType index, std::initializer_list<Index> cells, DType dtype, BlobPtr values) {
@@ -204,26 +232,34 @@ Tensor coordinates(Shape shape, DType index, std::initializer_list<Index> cells,
 // Its elements would take 4 TiB.
 TEST(Diff, OfSparseTensorsOnlyStoredElementsAreLookedAt) {
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 40;
-  const Tensor a = coordinates<std::uint64_t>({kHuge}, DType::u64, {5, 7, kHuge - 1}, DType::f32, blob<float>({1, 2, 3}));
-  const Tensor b = coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 5, 8}, DType::f32, blob<float>({3, 1, -4}));
+  const Tensor a =
+      coordinates<std::uint64_t>({kHuge}, DType::u64, {5, 7, kHuge - 1}, DType::f32, blob<float>({1, 2, 3}));
+  const Tensor b =
+      coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 5, 8}, DType::f32, blob<float>({3, 1, -4}));
   const auto values = values_of(a, b);
   EXPECT_EQ(values.different, 2U);
   EXPECT_EQ(values.max_absolute, 4);
   EXPECT_NEAR(values.rms, std::sqrt(20.0) * 0x1p-20, 1e-18);
-  const Tensor reordered = coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 7, 5}, DType::f32, blob<float>({3, 2, 1}));
+  const Tensor reordered =
+      coordinates<std::uint64_t>({kHuge}, DType::u64, {kHuge - 1, 7, 5}, DType::f32, blob<float>({3, 2, 1}));
   EXPECT_TRUE(difference(a, reordered).same());
 }
 
 TEST(Diff, AStoredZeroIsAZero) {
   const Tensor a = coordinates<std::uint64_t>({4}, DType::u64, {1, 2}, DType::i64, blob<std::int64_t>({9, 0}));
-  EXPECT_TRUE(difference(a, coordinates<std::uint64_t>({4}, DType::u64, {1}, DType::i64, blob<std::int64_t>({9}))).same());
-  EXPECT_TRUE(difference(a, coordinates<std::uint64_t>({4}, DType::u64, {0, 1}, DType::i64, blob<std::int64_t>({0, 9}))).same());
-  EXPECT_EQ(values_of(a, coordinates<std::uint64_t>({4}, DType::u64, {}, DType::i64, blob<std::int64_t>({}))).different, 1U);
+  EXPECT_TRUE(
+      difference(a, coordinates<std::uint64_t>({4}, DType::u64, {1}, DType::i64, blob<std::int64_t>({9}))).same());
+  EXPECT_TRUE(difference(a, coordinates<std::uint64_t>({4}, DType::u64, {0, 1}, DType::i64, blob<std::int64_t>({0, 9})))
+                  .same());
+  EXPECT_EQ(values_of(a, coordinates<std::uint64_t>({4}, DType::u64, {}, DType::i64, blob<std::int64_t>({}))).different,
+            1U);
 }
 
 TEST(Diff, TheTypeOfIndicesIsNoDifference) {
   const Tensor wide = coordinates<std::uint64_t>({2, 3}, DType::u64, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2}));
-  EXPECT_TRUE(difference(wide, coordinates<std::int8_t>({2, 3}, DType::i8, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2}))).same());
+  EXPECT_TRUE(
+      difference(wide, coordinates<std::int8_t>({2, 3}, DType::i8, {0, 1, 2, 0}, DType::f32, blob<float>({1, 2})))
+          .same());
 }
 
 // Version 2 of zTensor spells a type that Poise does not know "u8:int3", version 1 "int3".
@@ -251,7 +287,8 @@ Tensor groups(Attributes attributes, DType word = DType::u32) {
   tensor.name = "x";
   tensor.shape = {2, 8};
   tensor.attributes = std::move(attributes);
-  tensor.parts = {part("packed_weight", word, blob<std::uint32_t>({0x76543210, 0xfedcba98})), part("scales", DType::f32, blob<float>({1, 2, 3, 4})),
+  tensor.parts = {part("packed_weight", word, blob<std::uint32_t>({0x76543210, 0xfedcba98})),
+                  part("scales", DType::f32, blob<float>({1, 2, 3, 4})),
                   part("zeros", DType::f32, blob<float>({8, 8, 8, 8}))};
   tensor.layout = read_layout(tensor, "quantized_group");
   return tensor;
@@ -273,7 +310,9 @@ TEST(Diff, TheSpellingOfASchemeIsNoDifference) {
   Attributes with_axis = version1_groups();
   with_axis.set("axis", 1);
   EXPECT_TRUE(difference(groups(version1_groups()), groups(with_axis)).same());
-  EXPECT_TRUE(difference(groups(version1_groups()), groups({{"packing", "8_per_i32"}, {"group_size", 4}, {"bits", 4}}, DType::i32)).same());
+  EXPECT_TRUE(difference(groups(version1_groups()),
+                         groups({{"packing", "8_per_i32"}, {"group_size", 4}, {"bits", 4}}, DType::i32))
+                  .same());
 }
 
 TEST(Diff, AnotherSchemeForTheSameBytesIsADifference) {
@@ -326,7 +365,8 @@ TEST(Diff, VocabulariesDifferInMoreThanTokens) {
   EXPECT_EQ(fields([](Vocabulary& v) { v.kind = VocabularyKind::byte_pair; }), Names{"vocabulary.kind"});
   EXPECT_EQ(fields([](Vocabulary& v) { v.normalizer = "nfkc"; }), Names{"vocabulary.normalizer"});
   EXPECT_EQ(fields([](Vocabulary& v) { v.add_dummy_prefix = false; }), Names{"vocabulary.add_dummy_prefix"});
-  EXPECT_EQ(fields([](Vocabulary& v) { v.remove_extra_whitespaces = true; }), Names{"vocabulary.remove_extra_whitespaces"});
+  EXPECT_EQ(fields([](Vocabulary& v) { v.remove_extra_whitespaces = true; }),
+            Names{"vocabulary.remove_extra_whitespaces"});
   EXPECT_EQ(fields([](Vocabulary& v) { v.merges = {{"b", "a"}}; }), Names{"vocabulary.merges"});
 }
 

@@ -36,7 +36,8 @@ class DigestCheckTest : public testing::Test {
     Model model;
     for (const char* name : {"a", "b", "c"}) {
       std::vector<float> numbers(64 * 64);
-      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i) / 4096 + static_cast<float>(*name);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<float>(i) / 4096 + static_cast<float>(*name);
       const auto bytes = std::as_bytes(std::span(numbers));
       model.add(make_dense(name, {64, 64}, DType::f32, make_memory_blob({bytes.begin(), bytes.end()}, name)));
     }
@@ -57,7 +58,8 @@ class DigestCheckTest : public testing::Test {
   }
 
   // What convert() says, and that it leaves nothing then.
-  std::string refusal(const fs::path& input, const ConvertOptions& options = {}, const std::string& output = "out.zt") const {
+  std::string refusal(const fs::path& input, const ConvertOptions& options = {},
+                      const std::string& output = "out.zt") const {
     try {
       convert(input, path(output), options);
     } catch (const Error& error) {
@@ -91,8 +93,9 @@ TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
     std::optional<int> zstd_level;
   };
   for (const auto& [format, digest, level] :
-       {Case{"zt", DigestAlgorithm::xxh3, {}}, Case{"zt", DigestAlgorithm::sha256, {}}, Case{"zt1", DigestAlgorithm::sha256, {}},
-        Case{"zt1", DigestAlgorithm::crc32c, {}}, Case{"zt1", DigestAlgorithm::sha256, 3}, Case{"zt", DigestAlgorithm::xxh3, 3}}) {
+       {Case{"zt", DigestAlgorithm::xxh3, {}}, Case{"zt", DigestAlgorithm::sha256, {}},
+        Case{"zt1", DigestAlgorithm::sha256, {}}, Case{"zt1", DigestAlgorithm::crc32c, {}},
+        Case{"zt1", DigestAlgorithm::sha256, 3}, Case{"zt", DigestAlgorithm::xxh3, 3}}) {
     const fs::path file = saved("in.zt", format, with(digest, level));
     EXPECT_EQ(refusal(file), "") << format;
     damage(file, "b");
@@ -138,7 +141,8 @@ TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
     trusting.verify = false;
     ConvertOptions sparse;
     sparse.sparse = Layout::sparse_csr;
-    for (const ConvertOptions& options : {ConvertOptions{}, trusting, sparse}) EXPECT_THAT(refusal(file, options), HasSubstr("tensor b: data: z")) << format;
+    for (const ConvertOptions& options : {ConvertOptions{}, trusting, sparse})
+      EXPECT_THAT(refusal(file, options), HasSubstr("tensor b: data: z")) << format;
     for (const bool verify : {true, false}) {
       try {
         diff(open(file), open(file), {}, verify);
@@ -236,7 +240,8 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
     fs::rename(path("in-00001.zt"), path("other"));
     fs::rename(path("in-00002.zt"), path("in-00001.zt"));
     fs::rename(path("other"), path("in-00002.zt"));
-    EXPECT_THAT(refusal(file), HasSubstr(digest == DigestAlgorithm::none ? "tensor a: data: shard 00001: the digest is" : "tensor a: data: the digest is"));
+    EXPECT_THAT(refusal(file), HasSubstr(digest == DigestAlgorithm::none ? "tensor a: data: shard 00001: the digest is"
+                                                                         : "tensor a: data: the digest is"));
     ConvertOptions rest;
     rest.only = {"c"};
     EXPECT_EQ(refusal(file, rest), "");
@@ -244,7 +249,8 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
       hash(open(file));
       ADD_FAILURE() << "damaged parts were hashed";
     } catch (const Error& error) {
-      EXPECT_THAT(error.message(), HasSubstr(digest == DigestAlgorithm::none ? ": data: shard 0000" : ": data: the digest is"));
+      EXPECT_THAT(error.message(),
+                  HasSubstr(digest == DigestAlgorithm::none ? ": data: shard 0000" : ": data: the digest is"));
     }
     const VerifyReport report = verify(file);
     EXPECT_EQ(report.errors(), digest == DigestAlgorithm::none ? 2U : 4U);
@@ -254,12 +260,14 @@ TEST_F(DigestCheckTest, SwappedShardsAreFoundWithoutDigestsOfParts) {
   }
 }
 
-// Gives the first shard of a zt file another digest: in the manifest, and so in the footer, 40 bytes that begin with the manifest's offset,
-// length and XXH3.
+// Gives the first shard of a zt file another digest: in the manifest, and so in the footer, 40 bytes that begin with
+// the manifest's offset, length and XXH3.
 void set_shard_digest(const fs::path& file, const std::string& digest) {
   const std::string content = support::contents(file);
   std::string footer = content.substr(content.size() - 40);
-  const auto offset = content.size() - 40 - static_cast<std::size_t>(static_cast<unsigned char>(footer[8]) | static_cast<unsigned char>(footer[9]) << 8);
+  const auto offset =
+      content.size() - 40 -
+      static_cast<std::size_t>(static_cast<unsigned char>(footer[8]) | static_cast<unsigned char>(footer[9]) << 8);
   std::string manifest = content.substr(offset, content.size() - 40 - offset);
   const std::size_t before = manifest.find("\x75xxh3:");  // CBOR: a text of 21 bytes
   ASSERT_NE(before, std::string::npos);
@@ -282,14 +290,16 @@ TEST_F(DigestCheckTest, HashingReadsShardsWithoutDigestsOfParts) {
     return true;
   });
   EXPECT_EQ(hashed.model, hash(model()).model);
-  EXPECT_EQ(total, 3 * 64 * 64 * 4 + fs::file_size(path("in-00001.zt")) + fs::file_size(path("in-00002.zt")) + fs::file_size(path("in-00003.zt")));
+  EXPECT_EQ(total, 3 * 64 * 64 * 4 + fs::file_size(path("in-00001.zt")) + fs::file_size(path("in-00002.zt")) +
+                       fs::file_size(path("in-00003.zt")));
 }
 
 // Tensors that share their bytes are read once, and each is listed.
 TEST_F(DigestCheckTest, HashingReadsSharedBytesOnce) {
   const SourcePtr source = Source::from_memory(std::vector<std::byte>(4096, std::byte{1}), "shared");
   Model shared;
-  for (const char* name : {"a", "b"}) shared.add(make_dense(name, {1024}, DType::f32, make_source_blob(source, 0, 4096)));
+  for (const char* name : {"a", "b"})
+    shared.add(make_dense(name, {1024}, DType::f32, make_source_blob(source, 0, 4096)));
   shared.add(make_dense("c", {512}, DType::f32, make_source_blob(source, 0, 2048)));
   std::uint64_t total = 0;
   const ModelHash hashed = hash(shared, [&](const ProgressEvent& event) {
@@ -314,7 +324,8 @@ TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {
     EXPECT_EQ(verify(file).warnings(), 1U);
     const ConvertReport report = convert(file, path("out.zt"));
     ASSERT_EQ(report.warnings.size(), 1U);
-    EXPECT_EQ(report.warnings[0].message, "shard 00001: the digest " + digest + " is of no kind that Poise can compute; it was not checked");
+    EXPECT_EQ(report.warnings[0].message,
+              "shard 00001: the digest " + digest + " is of no kind that Poise can compute; it was not checked");
     fs::remove(path("out.zt"));
   }
 }
@@ -328,7 +339,8 @@ TEST_F(DigestCheckTest, FilesThatChangeMeanwhileAreRefused) {
     changed = changed || event.item != "a";
     return true;
   };
-  EXPECT_THAT(refusal(file, options), testing::AnyOf(HasSubstr("the file changed while it was read"), HasSubstr("tensor a: data: the digest is")));
+  EXPECT_THAT(refusal(file, options), testing::AnyOf(HasSubstr("the file changed while it was read"),
+                                                     HasSubstr("tensor a: data: the digest is")));
   EXPECT_TRUE(changed);
 }
 
@@ -358,7 +370,8 @@ TEST_F(DigestCheckTest, UnknownKindsAreTold) {
   }
   const DigestCheck check({&digested}, [](const Tensor&) { return true; });
   ASSERT_TRUE(check.unchecked());
-  EXPECT_EQ(check.unchecked()->message, "tensor a: data: the digest md5:00 (and 2 more) is of no kind that Poise can compute; it was not checked");
+  EXPECT_EQ(check.unchecked()->message,
+            "tensor a: data: the digest md5:00 (and 2 more) is of no kind that Poise can compute; it was not checked");
   EXPECT_EQ(diff(digested, odd, {}, false).warnings.size(), 0U);
   const DiffReport report = diff(digested, odd);
   EXPECT_TRUE(report.same());

@@ -21,7 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Each edit reads the file and writes what follows from that: none may be lost, in formats that grow and in those that are written anew.
+// Each edit reads the file and writes what follows from that: none may be lost, in formats that grow and in those that
+// are written anew.
 TEST(Edit, SeveralAtOnceAreAllKept) {
   constexpr int kThreads = 8;
   constexpr int kEdits = 5;
@@ -46,7 +47,8 @@ TEST(Edit, SeveralAtOnceAreAllKept) {
     for (std::thread& thread : threads) thread.join();
     const Model model = open(file);
     for (int t = 0; t < kThreads; ++t) {
-      for (int i = 0; i < kEdits; ++i) EXPECT_NE(model.attributes.find(fmt::format("note.{}.{}", t, i)), nullptr) << t << " " << i;
+      for (int i = 0; i < kEdits; ++i)
+        EXPECT_NE(model.attributes.find(fmt::format("note.{}.{}", t, i)), nullptr) << t << " " << i;
     }
   }
   fs::remove_all(directory);

@@ -27,7 +27,8 @@ class LossyBytes final : public LossyBlob<CastStats> {
 };
 
 struct Measured {
-  explicit Measured(std::uint64_t size, std::uint64_t grain = 1) : blob(make_measured_blob<CastStats>(std::make_shared<LossyBytes>(size, grain), tally)) {}
+  explicit Measured(std::uint64_t size, std::uint64_t grain = 1)
+      : blob(make_measured_blob<CastStats>(std::make_shared<LossyBytes>(size, grain), tally)) {}
   std::uint64_t values() const { return tally->total().values; }
   std::vector<std::byte> read(std::uint64_t offset, std::size_t size) const {
     std::vector<std::byte> bytes(size);
@@ -46,7 +47,8 @@ TEST(MeasuredLosses, EveryByteCountsOnceHoweverItIsRead) {
       for (const std::uint64_t grain : {1U, 1000U, 100'000U}) {
         const Measured measured(size, grain);
         for (int round = 0; round < 2; ++round) {
-          for (std::size_t offset = 0; offset < size; offset += step) measured.read(offset, std::min(step, size - offset));
+          for (std::size_t offset = 0; offset < size; offset += step)
+            measured.read(offset, std::min(step, size - offset));
         }
         EXPECT_EQ(measured.values(), size) << size << " in steps of " << step << " of " << grain;
       }
@@ -79,7 +81,8 @@ TEST(MeasuredLosses, StreamsReadWholeGrains) {
 
 TEST(MeasuredLosses, ManyThreadsCountOnce) {
   const Measured measured(10'000'000);
-  oneapi::tbb::parallel_for(0, 80, [&](int i) { measured.read(static_cast<std::uint64_t>(i % 40) * 250'000, 250'000); });
+  oneapi::tbb::parallel_for(0, 80,
+                            [&](int i) { measured.read(static_cast<std::uint64_t>(i % 40) * 250'000, 250'000); });
   EXPECT_EQ(measured.values(), 10'000'000U);
 }
 

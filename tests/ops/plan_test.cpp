@@ -82,7 +82,9 @@ class Untouchable final : public Blob {
  public:
   explicit Untouchable(std::uint64_t size) : size_(size) {}
   std::uint64_t size() const override { return size_; }
-  void read(std::uint64_t, std::span<std::byte>) const override { throw Error(ErrorKind::internal, "the bytes of a tensor were read"); }
+  void read(std::uint64_t, std::span<std::byte>) const override {
+    throw Error(ErrorKind::internal, "the bytes of a tensor were read");
+  }
 
  private:
   std::uint64_t size_;
@@ -119,8 +121,10 @@ TEST_F(PlanTest, IsKeptByEveryFormat) {
     const bool alt1 = format.name == "alt1";
     expect_kept(mistral, format.name, {});
     expect_kept(mistral, format.name, cast_to(DType::f32));
-    if (format.name == "alt" || format.name == "zt" || format.name == "zt1") expect_kept(mistral, format.name, quantized("qint4"));
-    if (format.name == "alt" || format.name == "zt" || format.name == "zt1") expect_kept(mistral, format.name, quantized("qint8:range"));
+    if (format.name == "alt" || format.name == "zt" || format.name == "zt1")
+      expect_kept(mistral, format.name, quantized("qint4"));
+    if (format.name == "alt" || format.name == "zt" || format.name == "zt1")
+      expect_kept(mistral, format.name, quantized("qint8:range"));
     if (format.name.starts_with("zt")) expect_kept(mistral, format.name, quantized("group4:32"));
     if (format.name == "huggingface") {
       ConvertOptions sharded;
@@ -145,7 +149,8 @@ TEST_F(PlanTest, IsKeptForHowPartsAreStored) {
   Model readable;
   for (const Tensor& tensor : model.tensors()) {
     std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.size_bytes()));
-    readable.add(make_dense(tensor.name, tensor.shape, tensor.require("data").dtype, make_memory_blob(std::move(bytes), tensor.name)));
+    readable.add(make_dense(tensor.name, tensor.shape, tensor.require("data").dtype,
+                            make_memory_blob(std::move(bytes), tensor.name)));
   }
   for (const DigestAlgorithm digest : {DigestAlgorithm::none, DigestAlgorithm::sha256}) {
     ConvertOptions options;
@@ -178,8 +183,10 @@ TEST_F(PlanTest, IsExactWhereNoTwoPartsCanBeOne) {
 
 TEST_F(PlanTest, LooksAtNoBytes) {
   Model model = untouchable_model();
-  for (const char* format : {"alt", "alt1", "zt", "zt1", "safetensors"}) EXPECT_EQ(plan(model, format).tensors.size(), 3U) << format;
-  for (const char* type : {"qint8", "qint4:mse", "group4:32"}) EXPECT_EQ(plan(model, "zt", quantized(type)).tensors.size(), 3U) << type;
+  for (const char* format : {"alt", "alt1", "zt", "zt1", "safetensors"})
+    EXPECT_EQ(plan(model, format).tensors.size(), 3U) << format;
+  for (const char* type : {"qint8", "qint4:mse", "group4:32"})
+    EXPECT_EQ(plan(model, "zt", quantized(type)).tensors.size(), 3U) << type;
   EXPECT_EQ(plan(model, "alt", quantized("qint4:range")).tensors.size(), 3U);
   model.add(sparse_tensor());
   EXPECT_EQ(plan(model, "zt").tensors.back().bytes_out, 8U + 16U + 32U);  // indices become u64
@@ -254,7 +261,9 @@ std::string refusal(const std::function<void()>& action, ErrorKind kind) {
 
 TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   const fs::path input = source_directory() / "examples" / "nano-mistral";
-  const auto planned = [&](const std::string& output, const ConvertOptions& options) { return [&, output, options] { plan(input, file(output), options); }; };
+  const auto planned = [&](const std::string& output, const ConvertOptions& options) {
+    return [&, output, options] { plan(input, file(output), options); };
+  };
   EXPECT_THAT(refusal(planned("x.bin", {}), ErrorKind::bad_argument), HasSubstr("is that of no format"));
   EXPECT_THAT(refusal(planned("x.tllm", {}), ErrorKind::unsupported), HasSubstr("Tiny Llama"));
   EXPECT_THAT(refusal(planned("x.alt", quantized("group4")), ErrorKind::bad_argument), HasSubstr("group4"));

@@ -1,5 +1,5 @@
-// Scores of examples/nano-mistral in every type that weights can have: near those of float32 weights with the same numbers, and
-// no farther from the model's own than docs/quantization.md says.
+// Scores of examples/nano-mistral in every type that weights can have: near those of float32 weights with the same
+// numbers, and no farther from the model's own than docs/quantization.md says.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -53,8 +53,9 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
     double largest;  // docs/quantization.md
     double rms;
   };
-  constexpr Type kTypes[] = {{"f16", 1e-4, 5e-5},   {"bf16", 1e-4, 5e-5}, {"group8", 0.26, 0.035},     {"qint8", 1.33, 0.25},
-                             {"group4", 5.1, 0.81}, {"qint4", 8.0, 1.37}, {"qint8:range", 0.94, 0.14}, {"qint4:range", 5.7, 1.01}};
+  constexpr Type kTypes[] = {{"f16", 1e-4, 5e-5},         {"bf16", 1e-4, 5e-5},      {"group8", 0.26, 0.035},
+                             {"qint8", 1.33, 0.25},       {"group4", 5.1, 0.81},     {"qint4", 8.0, 1.37},
+                             {"qint8:range", 0.94, 0.14}, {"qint4:range", 5.7, 1.01}};
   for (const Type& type : kTypes) {
     ConvertOptions options;
     const StoredType wanted = stored_type_from_name(type.name).value();
@@ -70,7 +71,8 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
     const Transformed decoded = transform(std::move(stored.model), format, numbers);
     const Errors of_kernels(found, logits(decoded.model));
     const Errors of_type(found, exact);
-    RecordProperty(fmt::format("{}", type.name), fmt::format("{:.2g} {:.2g} {:.2g} {:.2g}", of_kernels.largest, of_kernels.rms, of_type.largest, of_type.rms));
+    RecordProperty(fmt::format("{}", type.name), fmt::format("{:.2g} {:.2g} {:.2g} {:.2g}", of_kernels.largest,
+                                                             of_kernels.rms, of_type.largest, of_type.rms));
     EXPECT_LE(of_kernels.largest, 2e-3) << type.name;
     EXPECT_LE(of_kernels.rms, 5e-4) << type.name;
     EXPECT_LE(of_type.largest, type.largest) << type.name;

@@ -18,7 +18,8 @@ Model small_model() {
   Model model;
   const auto add = [&](const std::string& name, Shape shape, DType dtype) {
     const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
-    model.add(make_dense(name, std::move(shape), dtype, make_memory_blob(std::vector<std::byte>(static_cast<std::size_t>(bytes)), name)));
+    model.add(make_dense(name, std::move(shape), dtype,
+                         make_memory_blob(std::vector<std::byte>(static_cast<std::size_t>(bytes)), name)));
   };
   add("a.weight", {2, 128}, DType::bf16);
   add("b.weight", {2, 128}, DType::f32);
@@ -73,7 +74,9 @@ TEST(Transform, QuantizingKeepsVectorsAsFloat32) {
 TEST(Transform, TheFirstPatternThatMatchesCounts) {
   ConvertOptions options;
   options.quantize = stored_type_from_name("qint4");
-  options.keep = {{"b.weight", *stored_type_from_name("f16")}, {"*.weight", *stored_type_from_name("qint8")}, {"*norm", *stored_type_from_name("bf16")}};
+  options.keep = {{"b.weight", *stored_type_from_name("f16")},
+                  {"*.weight", *stored_type_from_name("qint8")},
+                  {"*norm", *stored_type_from_name("bf16")}};
   EXPECT_EQ(types(options), (Types{{"a.weight", "qint8"}, {"b.weight", "f16"}, {"b.norm", "bf16"}, {"ids", "i64"}}));
 }
 
@@ -96,7 +99,8 @@ TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
 TEST(Transform, TheRuleOfAScaleCounts) {
   Model model;
   for (const float max : {0.0F, 1.0F}) {
-    Tensor tensor = make_dense(max > 0 ? "ranged" : "symmetric", {2, 2}, DType::qint8, make_memory_blob(std::vector<std::byte>(4, std::byte{3}), "codes"));
+    Tensor tensor = make_dense(max > 0 ? "ranged" : "symmetric", {2, 2}, DType::qint8,
+                               make_memory_blob(std::vector<std::byte>(4, std::byte{3}), "codes"));
     tensor.layout = make_affine({1.0F / 255, 0, max, false});
     model.add(std::move(tensor));
   }
@@ -104,7 +108,8 @@ TEST(Transform, TheRuleOfAScaleCounts) {
     ConvertOptions options;
     options.quantize = stored_type_from_name(type);
     std::vector<std::string> names;
-    for (const QuantizedTensor& tensor : transform(model, format_by_name("alt"), options).quantized) names.push_back(tensor.name);
+    for (const QuantizedTensor& tensor : transform(model, format_by_name("alt"), options).quantized)
+      names.push_back(tensor.name);
     return names;
   };
   EXPECT_THAT(quantized("qint8"), ElementsAre("ranged"));
@@ -124,7 +129,8 @@ TEST(Transform, AnOutputMatrixThatTiedEmbeddingsReplaceIsLeftOut) {
     const Transformed made = transform(model, format_by_name(format), {});
     EXPECT_EQ(made.model.size(), 1U) << format;
     ASSERT_EQ(made.model.warnings.size(), 1U) << format;
-    EXPECT_EQ(made.model.warnings[0].message, "tensor lm_head.weight is left out: tie_word_embeddings makes it the embedding");
+    EXPECT_EQ(made.model.warnings[0].message,
+              "tensor lm_head.weight is left out: tie_word_embeddings makes it the embedding");
   }
   EXPECT_EQ(transform(model, format_by_name("zt"), {}).model.size(), 2U);
   model.config->tie_word_embeddings = false;
@@ -177,7 +183,8 @@ TEST(StoredTypeNames, AreReadAndWritten) {
   for (const std::string name : {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64"}) {
     EXPECT_EQ(to_string(stored_type_from_name(name).value()), name);
   }
-  for (const std::string name : {"", "f64", "i8", "f16:mse", "qint8:", "group", "group5", "group4:", "group4:0", "group4:12", "group4:x"}) {
+  for (const std::string name :
+       {"", "f64", "i8", "f16:mse", "qint8:", "group", "group5", "group4:", "group4:0", "group4:12", "group4:x"}) {
     EXPECT_EQ(stored_type_from_name(name), std::nullopt) << name;
   }
 }
@@ -213,7 +220,8 @@ TEST(Transform, MxIsKeptWhereTheFormatHasItAndElseDecoded) {
     options.dtype = dtype;
     const Transformed transformed = transform(model_of_layouts(), format_by_name(format), options);
     EXPECT_TRUE(transformed.model.warnings.empty());
-    return type_of(transformed.model.tensors().front()) + "+" + std::string(to_string(transformed.model.tensors().front().layout));
+    return type_of(transformed.model.tensors().front()) + "+" +
+           std::string(to_string(transformed.model.tensors().front().layout));
   };
   EXPECT_EQ(made("zt", {}), "f4_e2m1+other");
   EXPECT_EQ(made("zt", DType::f16), "f16+dense");
@@ -227,7 +235,8 @@ TEST(Transform, WhatCannotBeCastIsToldWithItsLayout) {
   options.dtype = DType::f32;
   const Transformed transformed = transform(model_of_layouts(), format_by_name("zt"), options);
   ASSERT_EQ(transformed.model.warnings.size(), 1U);
-  EXPECT_EQ(transformed.model.warnings[0].message, "tensor foo (layout zt.foo/1): stored in a way that cannot be cast or quantized, so the type stays");
+  EXPECT_EQ(transformed.model.warnings[0].message,
+            "tensor foo (layout zt.foo/1): stored in a way that cannot be cast or quantized, so the type stays");
 }
 
 }  // namespace

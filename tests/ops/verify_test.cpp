@@ -24,8 +24,10 @@ class Verify : public testing::Test {
   fs::path write(const std::string& format) const {
     Model model;
     model.add(make_dense("first", {2, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(16), "first")));
-    model.add(make_dense("second", {3}, DType::u8, make_memory_blob(std::vector<std::byte>(3, std::byte{7}), "second")));
-    model.add(make_dense("truth", {4}, DType::boolean, make_memory_blob(std::vector<std::byte>(4, std::byte{1}), "truth")));
+    model.add(
+        make_dense("second", {3}, DType::u8, make_memory_blob(std::vector<std::byte>(3, std::byte{7}), "second")));
+    model.add(
+        make_dense("truth", {4}, DType::boolean, make_memory_blob(std::vector<std::byte>(4, std::byte{1}), "truth")));
     fs::path path = directory_ / ("model." + format);
     save(model, path, format);
     return path;

@@ -25,7 +25,8 @@ std::vector<std::byte> bytes_of(const std::vector<int>& values) {
   return bytes;
 }
 
-Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements, const Affine& affine, std::optional<std::uint64_t> position = std::nullopt) {
+Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements, const Affine& affine,
+             std::optional<std::uint64_t> position = std::nullopt) {
   Tensor tensor = make_dense("w", {elements}, dtype, make_memory_blob(bytes_of(bytes), "w"));
   tensor.layout = make_affine(affine, position);
   return tensor;
@@ -33,7 +34,8 @@ Tensor codes(DType dtype, const std::vector<int>& bytes, std::uint64_t elements,
 
 // What the checks tell of the only part, of which they see `pieces` one after
 // the other.
-std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::vector<std::byte>>& pieces, bool complete = true) {
+std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::vector<std::byte>>& pieces,
+                                 bool complete = true) {
   const auto checks = make_value_checks(value_rules(tensor, tensor.parts.front()));
   std::uint64_t position = 0;
   for (const auto& piece : pieces) {
@@ -47,7 +49,8 @@ std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::ve
 
 std::vector<std::string> problems_of(const Tensor& tensor) {
   std::vector<std::string> problems;
-  for (const BadValue& bad : bad_values(tensor, {read_all(*tensor.parts.front().blob)})) problems.push_back(bad.problem);
+  for (const BadValue& bad : bad_values(tensor, {read_all(*tensor.parts.front().blob)}))
+    problems.push_back(bad.problem);
   return problems;
 }
 
@@ -61,21 +64,26 @@ std::vector<Finding> scale_of(const Tensor& tensor) {
 TEST(VerifyValues, ScalesOfBlocksAreFinite) {
   std::vector<std::byte> bytes(std::size_t{40} * 18, std::byte{0x21});
   for (std::size_t block = 0; block < 40; ++block) bytes[18 * block + 1] = std::byte{0x3c};
-  const auto tensor = [&] { return make_blocks("w", {40, 32}, *block_type_named("q4_0"), make_memory_blob(bytes, "w")); };
+  const auto tensor = [&] {
+    return make_blocks("w", {40, 32}, *block_type_named("q4_0"), make_memory_blob(bytes, "w"));
+  };
   EXPECT_THAT(problems_of(tensor()), IsEmpty());
   bytes[18 * 37 + 1] = std::byte{0x7e};
   EXPECT_THAT(problems_of(tensor()), ElementsAre("element 1184 is not finite, and 31 more are"));
   const auto piece = [&](std::size_t begin, std::size_t end) {
-    return std::vector<std::byte>(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+    return std::vector<std::byte>(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  bytes.begin() + static_cast<std::ptrdiff_t>(end));
   };
-  const auto bad = bad_values(tensor(), {piece(0, 5), piece(5, 7), piece(7, 18 * 37 + 1), piece(18 * 37 + 1, 18 * 37 + 2), piece(18 * 37 + 2, bytes.size())});
+  const auto bad = bad_values(tensor(), {piece(0, 5), piece(5, 7), piece(7, 18 * 37 + 1),
+                                         piece(18 * 37 + 1, 18 * 37 + 2), piece(18 * 37 + 2, bytes.size())});
   ASSERT_EQ(bad.size(), 1U);
   EXPECT_EQ(bad[0].severity, Severity::warning);
   EXPECT_EQ(bad[0].byte, 18U * 37);
 }
 
 TEST(VerifyValues, GoodCodesHaveNoFault) {
-  for (const Tensor& tensor : {codes(DType::qint8, {1, 255, 3}, 3, {0.5F, 0, 0, false}), codes(DType::qint4, {0x21, 0x03}, 3, {0.5F, 0, 0, true}),
+  for (const Tensor& tensor : {codes(DType::qint8, {1, 255, 3}, 3, {0.5F, 0, 0, false}),
+                               codes(DType::qint4, {0x21, 0x03}, 3, {0.5F, 0, 0, true}),
                                codes(DType::qint4, {7, 0xf9, 0}, 3, {0, 0, 0, false})}) {
     EXPECT_THAT(problems_of(tensor), IsEmpty());
     EXPECT_THAT(scale_of(tensor), IsEmpty());
@@ -87,7 +95,8 @@ TEST(VerifyValues, TheScaleIsFiniteAndNotNegative) {
   for (const float delta : {-0.5F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {delta, 0, 0, false})), tells("tensor w: delta is")) << delta;
   }
-  EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {1, 0, std::numeric_limits<float>::infinity(), false})), tells("min and max are"));
+  EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {1, 0, std::numeric_limits<float>::infinity(), false})),
+              tells("min and max are"));
   // A NaN has no sign for people.
   const float nan = std::copysign(std::numeric_limits<float>::quiet_NaN(), -1.0F);
   EXPECT_THAT(scale_of(codes(DType::qint8, {1}, 1, {nan, 0, 0, false})), tells("delta is nan,"));
@@ -111,8 +120,10 @@ TEST(VerifyValues, TheUnusedHalfIsZero) {
 }
 
 TEST(VerifyValues, CodesOfAByteFitFourBits) {
-  EXPECT_THAT(problems_of(codes(DType::qint4, {7, 8, 0xf8}, 3, {1, 0, 0, false})), ElementsAre("element 1: the code 8 does not fit 4 bits"));
-  EXPECT_THAT(problems_of(codes(DType::qint4, {15, 16}, 2, {1, -1, 14, false})), ElementsAre("element 1: the code 16 does not fit 4 bits"));
+  EXPECT_THAT(problems_of(codes(DType::qint4, {7, 8, 0xf8}, 3, {1, 0, 0, false})),
+              ElementsAre("element 1: the code 8 does not fit 4 bits"));
+  EXPECT_THAT(problems_of(codes(DType::qint4, {15, 16}, 2, {1, -1, 14, false})),
+              ElementsAre("element 1: the code 16 does not fit 4 bits"));
 }
 
 TEST(VerifyValues, CountOverAllPieces) {

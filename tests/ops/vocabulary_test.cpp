@@ -1,5 +1,5 @@
-// Text becomes the same tokens after a model has gone through any format, or the conversion says before that it will not. Each kind of vocabulary, with each
-// of the things that a vocabulary may say of texts.
+// Text becomes the same tokens after a model has gone through any format, or the conversion says before that it will
+// not. Each kind of vocabulary, with each of the things that a vocabulary may say of texts.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -70,7 +70,8 @@ Answers answers(const Vocabulary& vocabulary) {
     const std::vector<TokenId> ids = tokenizer.encode(text);
     result.ids.push_back(ids);
     result.ids.push_back(tokenizer.encode_with_special(text));
-    for (const SpecialTokens special : {SpecialTokens::hidden, SpecialTokens::shown}) result.texts.push_back(tokenizer.decode(ids, special));
+    for (const SpecialTokens special : {SpecialTokens::hidden, SpecialTokens::shown})
+      result.texts.push_back(tokenizer.decode(ids, special));
   }
   return result;
 }
@@ -88,9 +89,10 @@ struct Kind {
 };
 
 Model small_model(const Kind& kind, std::string_view model_type) {
-  const std::string json = fmt::format(R"({{"model_type": "{}", "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "num_key_value_heads": 2,
+  const std::string json = fmt::format(
+      R"({{"model_type": "{}", "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "num_key_value_heads": 2,
       "num_hidden_layers": 1, "vocab_size": {}, "max_position_embeddings": 64}})",
-                                       model_type, kind.size());
+      model_type, kind.size());
   Model model;
   take_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
   for (const ExpectedTensor& tensor : find_family(model_type)->tensors.all(config_view(model))) {
@@ -116,10 +118,14 @@ Vocabulary sentencepiece(VocabularyKind kind, bool bytes) {
   add(vocabulary, "<unk>", TokenType::unknown);
   add(vocabulary, "<s>", TokenType::bos);
   add(vocabulary, "</s>", TokenType::eos);
-  for (unsigned byte = 0; byte < 256 && bytes; ++byte) add(vocabulary, fmt::format("<0x{:02X}>", byte), TokenType::byte);
+  for (unsigned byte = 0; byte < 256 && bytes; ++byte)
+    add(vocabulary, fmt::format("<0x{:02X}>", byte), TokenType::byte);
   // Merges make it, sums of scores do not.
-  vocabulary.add("\u2581ab", kind == VocabularyKind::sentencepiece_unigram ? -1000.0F : -static_cast<float>(vocabulary.size()), TokenType::normal);
-  for (const char* text : {"ab", "\u2581a", "go", "\u2581", "a", "b", "e", "x", "<", ">", "s", "g", "o"}) add(vocabulary, text);
+  vocabulary.add("\u2581ab",
+                 kind == VocabularyKind::sentencepiece_unigram ? -1000.0F : -static_cast<float>(vocabulary.size()),
+                 TokenType::normal);
+  for (const char* text : {"ab", "\u2581a", "go", "\u2581", "a", "b", "e", "x", "<", ">", "s", "g", "o"})
+    add(vocabulary, text);
   return vocabulary;
 }
 
@@ -140,7 +146,9 @@ std::string charsmap() {
 }
 
 Attributes added_token(const Vocabulary& vocabulary, std::size_t id) {
-  return {{"id", std::uint64_t{id}}, {"content", vocabulary.text(id)}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false},
+  return {{"id", std::uint64_t{id}}, {"content", vocabulary.text(id)},
+          {"single_word", false},    {"lstrip", false},
+          {"rstrip", false},         {"normalized", false},
           {"special", false}};
 }
 
@@ -177,36 +185,45 @@ std::string byte_level_model(const std::string& fields = "") {
     if (byte_level::byte_of(code) >= 0) unicode::append(texts.emplace_back(), code);
   }
   for (const char* text : {"ab", "\u0120ab", "\u0120a", "go"}) texts.emplace_back(text);
-  return fmt::format(R"({{"type": "BPE", {}"vocab": {{{}}}, "merges": ["a b", "g o", "\u0120 ab", "\u0120 a"]}})", fields, listed_tokens(texts));
+  return fmt::format(R"({{"type": "BPE", {}"vocab": {{{}}}, "merges": ["a b", "g o", "\u0120 ab", "\u0120 a"]}})",
+                     fields, listed_tokens(texts));
 }
 
-const std::string kBytes = R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "ByteLevel"})";
+const std::string kBytes =
+    R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "ByteLevel"})";
 
-Kind byte_level(const std::string& parts, const std::string& model = byte_level_model(), const std::string& added = "") {
+Kind byte_level(const std::string& parts, const std::string& model = byte_level_model(),
+                const std::string& added = "") {
   return {json(tokenizer_json(fmt::format("{}{}{}", kBytes, parts.empty() ? "" : ", ", parts), model, added))};
 }
 
-std::string go(const std::string& flags) { return fmt::format(R"({{"id": 260, "content": "<go>"{}{}}})", flags.empty() ? "" : ", ", flags); }
+std::string go(const std::string& flags) {
+  return fmt::format(R"({{"id": 260, "content": "<go>"{}{}}})", flags.empty() ? "" : ", ", flags);
+}
 
 // Gemma's steps.
 std::string spaced_model(const std::string& fields = "") {
   std::vector<std::string> texts = {"<unk>", "<s>"};
   for (unsigned byte = 0; byte < 256; ++byte) texts.push_back(fmt::format("<0x{:02X}>", byte));
   for (const char* text : {"\u2581", "a", "b", "x", "ab", "\u2581ab"}) texts.emplace_back(text);
-  return fmt::format(R"({{"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, {}"vocab": {{{}}}, "merges": ["a b", "\u2581 ab"]}})",
-                     fields, listed_tokens(texts));
+  return fmt::format(
+      R"({{"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": true, {}"vocab": {{{}}}, "merges": ["a b", "\u2581 ab"]}})",
+      fields, listed_tokens(texts));
 }
 const std::string kSpaced = R"("normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
     "decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
     {"type": "Fuse"}]})";
 
 std::string unigram_model(const std::string& score = "-2.5") {
-  return fmt::format(R"({{"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", {}], ["a", -3], ["b", -3], ["x", -4], ["\u2581ab", -4]]}})",
-                     score);
+  return fmt::format(
+      R"({{"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["\u2581", {}], ["a", -3], ["b", -3], ["x", -4], ["\u2581ab", -4]]}})",
+      score);
 }
-const std::string kMetaspace = R"("pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
+const std::string kMetaspace =
+    R"("pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"},
     "decoder": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"})";
-const std::string kRemoval = R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": true, "strip_right": true},
+const std::string kRemoval =
+    R"("normalizer": {"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": true, "strip_right": true},
     {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]}, )";
 
 std::string wordpiece_model(const std::string& fields = "") {
@@ -214,16 +231,17 @@ std::string wordpiece_model(const std::string& fields = "") {
                      listed_tokens({"[UNK]", "[CLS]", "[SEP]", "ab", "a", "##b", "x", "##a", ",", "!"}));
 }
 std::string bert(const std::string& flags) {
-  return fmt::format(R"("normalizer": {{"type": "BertNormalizer"{}}}, "pre_tokenizer": {{"type": "BertPreTokenizer"}}, "decoder": {{"type": "WordPiece"}},
+  return fmt::format(
+      R"("normalizer": {{"type": "BertNormalizer"{}}}, "pre_tokenizer": {{"type": "BertPreTokenizer"}}, "decoder": {{"type": "WordPiece"}},
       "post_processor": {{"type": "BertProcessing", "cls": ["[CLS]", 1], "sep": ["[SEP]", 2]}})",
-                     flags);
+      flags);
 }
 constexpr const char* kBertSpecial =
     R"({"id": 0, "content": "[UNK]", "special": true}, {"id": 1, "content": "[CLS]", "special": true}, {"id": 2, "content": "[SEP]", "special": true})";
 
 // As a GGUF file's metadata have it.
-Attributes gguf_attributes(const std::string& model, const std::string& pre, const std::vector<std::string>& texts, const std::vector<int>& types,
-                           const Attributes& more) {
+Attributes gguf_attributes(const std::string& model, const std::string& pre, const std::vector<std::string>& texts,
+                           const std::vector<int>& types, const Attributes& more) {
   Value::Array tokens;
   Value::Array numbers;
   Value::Array scores;
@@ -232,8 +250,9 @@ Attributes gguf_attributes(const std::string& model, const std::string& pre, con
     numbers.emplace_back(numbers.size() < types.size() ? types[numbers.size()] : 1);
     scores.emplace_back(-1.0 - static_cast<double>(scores.size()));
   }
-  Attributes attributes{{"general.architecture", "llama"}, {"tokenizer.ggml.model", model},   {"tokenizer.ggml.pre", pre},
-                        {"tokenizer.ggml.tokens", tokens}, {"tokenizer.ggml.scores", scores}, {"tokenizer.ggml.token_type", numbers}};
+  Attributes attributes{{"general.architecture", "llama"}, {"tokenizer.ggml.model", model},
+                        {"tokenizer.ggml.pre", pre},       {"tokenizer.ggml.tokens", tokens},
+                        {"tokenizer.ggml.scores", scores}, {"tokenizer.ggml.token_type", numbers}};
   for (const auto& [key, value] : more) attributes.set(key, value);
   return attributes;
 }
@@ -259,7 +278,9 @@ std::function<Kind()> changed(VocabularyKind kind, bool bytes, const Change& cha
   };
 }
 std::function<Kind()> pieces(const Change& change) { return changed(VocabularyKind::sentencepiece_bpe, true, change); }
-std::function<Kind()> sums(const Change& change) { return changed(VocabularyKind::sentencepiece_unigram, false, change); }
+std::function<Kind()> sums(const Change& change) {
+  return changed(VocabularyKind::sentencepiece_unigram, false, change);
+}
 
 const Case kCases[] = {
     {kSp, "", pieces({})},
@@ -272,12 +293,15 @@ const Case kCases[] = {
        v.normalizer = "user_defined";
        set_normalizer(v, {.charsmap = charsmap(), .remove_extra_whitespaces = false});
      })},
-    {"sentencepiece_spaces", kSp,
-     pieces([](Vocabulary& v) { set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .escape_whitespaces = false}); })},
-    {"sentencepiece_suffix", kSp,
-     pieces([](Vocabulary& v) { set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .treat_whitespace_as_suffix = true}); })},
-    {"sentencepiece_denormalizer", kSp,
-     pieces([](Vocabulary& v) { set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false}); })},
+    {"sentencepiece_spaces", kSp, pieces([](Vocabulary& v) {
+       set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .escape_whitespaces = false});
+     })},
+    {"sentencepiece_suffix", kSp, pieces([](Vocabulary& v) {
+       set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .treat_whitespace_as_suffix = true});
+     })},
+    {"sentencepiece_denormalizer", kSp, pieces([](Vocabulary& v) {
+       set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false});
+     })},
     {"sentencepiece_unused", kSp, pieces([](Vocabulary& v) { add(v, "xa", TokenType::unused); })},
     {"sentencepiece_user_defined", kSp, pieces([](Vocabulary& v) { add(v, "<go>", TokenType::user_defined); })},
     {"sentencepiece_pad", kSp, pieces([](Vocabulary& v) {
@@ -296,7 +320,8 @@ const Case kCases[] = {
     {"sentencepiece_added_single_word", kSp, pieces(with_added("single_word"))},
     {"sentencepiece_added_normalized", kSp, pieces(with_added("normalized"))},
     {"sentencepiece_added_special", kSp, pieces(with_added("special"))},
-    {"sentencepiece_added_bos", kSp, pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, 1)}); })},
+    {"sentencepiece_added_bos", kSp,
+     pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, 1)}); })},
     {"sentencepiece_prepend_first", kSp, pieces([](Vocabulary& v) { prepend_to_first(v); })},
     {"sentencepiece_added_prepend_first", "sentencepiece_added", pieces([](Vocabulary& v) {
        with_added()(v);
@@ -307,7 +332,8 @@ const Case kCases[] = {
        prepend_to_first(v);
        v.remove_extra_whitespaces = true;
      })},
-    {"sentencepiece_added_piece", kSp, pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, v.size() - 14 + 5)}); })},
+    {"sentencepiece_added_piece", kSp,
+     pieces([](Vocabulary& v) { v.pipeline.set("added_tokens", Value::Array{added_token(v, v.size() - 14 + 5)}); })},
     {kUni, "", sums({})},
     {"sentencepiece_unigram_bytes", kUni, changed(VocabularyKind::sentencepiece_unigram, true, {})},
     {"sentencepiece_unigram_removal", kUni, sums([](Vocabulary& v) { v.remove_extra_whitespaces = true; })},
@@ -319,12 +345,15 @@ const Case kCases[] = {
        v.normalizer = "user_defined";
        set_normalizer(v, {.charsmap = charsmap(), .remove_extra_whitespaces = false});
      })},
-    {"sentencepiece_unigram_spaces", kUni,
-     sums([](Vocabulary& v) { set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .escape_whitespaces = false}); })},
-    {"sentencepiece_unigram_suffix", kUni,
-     sums([](Vocabulary& v) { set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .treat_whitespace_as_suffix = true}); })},
-    {"sentencepiece_unigram_denormalizer", kUni,
-     sums([](Vocabulary& v) { set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false}); })},
+    {"sentencepiece_unigram_spaces", kUni, sums([](Vocabulary& v) {
+       set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .escape_whitespaces = false});
+     })},
+    {"sentencepiece_unigram_suffix", kUni, sums([](Vocabulary& v) {
+       set_normalizer(v, {.charsmap = {}, .remove_extra_whitespaces = false, .treat_whitespace_as_suffix = true});
+     })},
+    {"sentencepiece_unigram_denormalizer", kUni, sums([](Vocabulary& v) {
+       set_denormalizer(v, {.charsmap = charsmap(), .add_dummy_prefix = false, .remove_extra_whitespaces = false});
+     })},
     {"sentencepiece_unigram_user_defined", kUni, sums([](Vocabulary& v) { add(v, "<go>", TokenType::user_defined); })},
     {"sentencepiece_unigram_unused", kUni, sums([](Vocabulary& v) { v.add("xa", 5, TokenType::unused); })},
     {"sentencepiece_unigram_eos", kUni, sums([](Vocabulary& v) { set_special_around(v, false, true); })},
@@ -338,7 +367,8 @@ const Case kCases[] = {
      [] {
        Kind kind{Vocabulary()};
        kind.vocabulary->kind = VocabularyKind::byte_pair;
-       for (const char* text : {"<unk>", "<pad>", "<bos>", "<eos>", "a", "b", "x", " ", "ab"}) add(*kind.vocabulary, text);
+       for (const char* text : {"<unk>", "<pad>", "<bos>", "<eos>", "a", "b", "x", " ", "ab"})
+         add(*kind.vocabulary, text);
        kind.vocabulary->unk_id = 0;
        kind.vocabulary->pad_id = 1;
        kind.vocabulary->bos_id = 2;
@@ -350,93 +380,128 @@ const Case kCases[] = {
     {"byte_level_prefix", kByteLevel,
      [] {
        return Kind{json(tokenizer_json(
-           R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}, "decoder": {"type": "ByteLevel"})", byte_level_model()))};
+           R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}, "decoder": {"type": "ByteLevel"})",
+           byte_level_model()))};
      }},
     {"byte_level_nfc", kByteLevel, [] { return byte_level(R"("normalizer": {"type": "NFC"})"); }},
     {"byte_level_lowercase", kByteLevel, [] { return byte_level(R"("normalizer": {"type": "Lowercase"})"); }},
-    {"byte_level_whole_words", kByteLevel, [] { return byte_level("", byte_level_model(R"("ignore_merges": true, )")); }},
+    {"byte_level_whole_words", kByteLevel,
+     [] { return byte_level("", byte_level_model(R"("ignore_merges": true, )")); }},
     {"byte_level_cuts", kByteLevel,
      [] {
-       return Kind{json(tokenizer_json(R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
+       return Kind{json(tokenizer_json(
+           R"("pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
            {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Isolated", "invert": false},
            {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]}, "decoder": {"type": "ByteLevel"})",
-                                       byte_level_model()))};
+           byte_level_model()))};
      }},
     {"byte_level_decoder", kByteLevel,
      [] {
-       return Kind{json(tokenizer_json(R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "Fuse"})",
-                                       byte_level_model()))};
+       return Kind{json(tokenizer_json(
+           R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}, "decoder": {"type": "Fuse"})",
+           byte_level_model()))};
      }},
     {"byte_level_added", kByteLevel, [] { return byte_level("", byte_level_model(), go("")); }},
-    {"byte_level_added_special", kByteLevel, [] { return byte_level("", byte_level_model(), go(R"("special": true)")); }},
-    {"byte_level_added_lstrip", kByteLevel, [] { return byte_level("", byte_level_model(), go(R"("lstrip": true, "special": true)")); }},
-    {"byte_level_added_rstrip", kByteLevel, [] { return byte_level("", byte_level_model(), go(R"("rstrip": true, "special": true)")); }},
-    {"byte_level_added_single_word", kByteLevel, [] { return byte_level("", byte_level_model(), go(R"("single_word": true)")); }},
+    {"byte_level_added_special", kByteLevel,
+     [] { return byte_level("", byte_level_model(), go(R"("special": true)")); }},
+    {"byte_level_added_lstrip", kByteLevel,
+     [] { return byte_level("", byte_level_model(), go(R"("lstrip": true, "special": true)")); }},
+    {"byte_level_added_rstrip", kByteLevel,
+     [] { return byte_level("", byte_level_model(), go(R"("rstrip": true, "special": true)")); }},
+    {"byte_level_added_single_word", kByteLevel,
+     [] { return byte_level("", byte_level_model(), go(R"("single_word": true)")); }},
     {"byte_level_added_normalized", "byte_level_lowercase",
-     [] { return byte_level(R"("normalizer": {"type": "Lowercase"})", byte_level_model(), go(R"("normalized": true)")); }},
+     [] {
+       return byte_level(R"("normalizer": {"type": "Lowercase"})", byte_level_model(), go(R"("normalized": true)"));
+     }},
     {"byte_level_added_raw", "byte_level_lowercase",
-     [] { return byte_level(R"("normalizer": {"type": "Lowercase"})", byte_level_model(), go(R"("normalized": false)")); }},
-    {"byte_level_added_piece", kByteLevel, [] { return byte_level("", byte_level_model(), R"({"id": 259, "content": "go", "normalized": false})"); }},
+     [] {
+       return byte_level(R"("normalizer": {"type": "Lowercase"})", byte_level_model(), go(R"("normalized": false)"));
+     }},
+    {"byte_level_added_piece", kByteLevel,
+     [] { return byte_level("", byte_level_model(), R"({"id": 259, "content": "go", "normalized": false})"); }},
     {"byte_level_template", "byte_level_added_special",
      [] {
-       return byte_level(R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<go>", "type_id": 0}},
+       return byte_level(
+           R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<go>", "type_id": 0}},
            {"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {"<go>": {"id": "<go>", "ids": [260], "tokens": ["<go>"]}}})",
-                         byte_level_model(), go(R"("special": true)"));
+           byte_level_model(), go(R"("special": true)"));
      }},
     {"byte_level_template_twice", "byte_level_added_special",
      [] {
-       return byte_level(R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<go>", "type_id": 0}},
+       return byte_level(
+           R"("post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<go>", "type_id": 0}},
            {"SpecialToken": {"id": "<go>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
            "special_tokens": {"<go>": {"id": "<go>", "ids": [260], "tokens": ["<go>"]}}})",
-                         byte_level_model(), go(R"("special": true)"));
+           byte_level_model(), go(R"("special": true)"));
      }},
-    {"spaced", "", [] { return Kind{json(tokenizer_json(kSpaced, spaced_model(), R"({"id": 0, "content": "<unk>", "special": true})"))}; }},
+    {"spaced", "",
+     [] {
+       return Kind{json(tokenizer_json(kSpaced, spaced_model(), R"({"id": 0, "content": "<unk>", "special": true})"))};
+     }},
     {"spaced_bos", "spaced",
      [] {
-       return Kind{json(tokenizer_json(kSpaced, spaced_model(),
-                                       R"({"id": 0, "content": "<unk>", "special": true}, {"id": 1, "content": "<s>", "special": true, "rstrip": true})"))};
+       return Kind{json(tokenizer_json(
+           kSpaced, spaced_model(),
+           R"({"id": 0, "content": "<unk>", "special": true}, {"id": 1, "content": "<s>", "special": true, "rstrip": true})"))};
      }},
-    {"spaced_whole_words", "spaced", [] { return Kind{json(tokenizer_json(kSpaced, spaced_model(R"("ignore_merges": true, )")))}; }},
+    {"spaced_whole_words", "spaced",
+     [] { return Kind{json(tokenizer_json(kSpaced, spaced_model(R"("ignore_merges": true, )")))}; }},
     {kUnigram, "", [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model()))}; }},
     {"unigram_removal", kUnigram, [] { return Kind{json(tokenizer_json(kRemoval + kMetaspace, unigram_model()))}; }},
-    {"unigram_double_scores", kUnigram, [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model("-2.4999999999")))}; }},
-    {"unigram_nfkc", kUnigram, [] { return Kind{json(tokenizer_json(R"("normalizer": {"type": "NFKC"}, )" + kMetaspace, unigram_model()))}; }},
+    {"unigram_double_scores", kUnigram,
+     [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model("-2.4999999999")))}; }},
+    {"unigram_nfkc", kUnigram,
+     [] { return Kind{json(tokenizer_json(R"("normalizer": {"type": "NFKC"}, )" + kMetaspace, unigram_model()))}; }},
     {"unigram_added", kUnigram,
-     [] { return Kind{json(tokenizer_json(kMetaspace, unigram_model(), R"({"id": 6, "content": "<go>", "lstrip": true, "special": true})"))}; }},
+     [] {
+       return Kind{json(tokenizer_json(kMetaspace, unigram_model(),
+                                       R"({"id": 6, "content": "<go>", "lstrip": true, "special": true})"))};
+     }},
     {"wordpiece", "", [] { return Kind{json(tokenizer_json(bert(""), wordpiece_model(), kBertSpecial))}; }},
-    {"wordpiece_cased", "wordpiece", [] { return Kind{json(tokenizer_json(bert(R"(, "lowercase": false)"), wordpiece_model(), kBertSpecial))}; }},
-    {"wordpiece_accents", "wordpiece", [] { return Kind{json(tokenizer_json(bert(R"(, "strip_accents": false)"), wordpiece_model(), kBertSpecial))}; }},
+    {"wordpiece_cased", "wordpiece",
+     [] { return Kind{json(tokenizer_json(bert(R"(, "lowercase": false)"), wordpiece_model(), kBertSpecial))}; }},
+    {"wordpiece_accents", "wordpiece",
+     [] { return Kind{json(tokenizer_json(bert(R"(, "strip_accents": false)"), wordpiece_model(), kBertSpecial))}; }},
     {"wordpiece_short_words", "wordpiece",
-     [] { return Kind{json(tokenizer_json(bert(""), wordpiece_model(R"("max_input_chars_per_word": 2, )"), kBertSpecial))}; }},
+     [] {
+       return Kind{json(tokenizer_json(bert(""), wordpiece_model(R"("max_input_chars_per_word": 2, )"), kBertSpecial))};
+     }},
     {"wordpiece_decoder", "wordpiece",
      [] {
        Kind kind{json(tokenizer_json(bert(""), wordpiece_model(), kBertSpecial))};
-       kind.vocabulary->pipeline.set("decoder", Attributes{{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}});
+       kind.vocabulary->pipeline.set("decoder",
+                                     Attributes{{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", false}});
        return kind;
      }},
     {"wordlevel", "",
      [] {
-       return Kind{json(tokenizer_json(R"("pre_tokenizer": {"type": "Whitespace"})",
-                                       R"({"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "ab": 1, "a": 2}})"))};
+       return Kind{json(
+           tokenizer_json(R"("pre_tokenizer": {"type": "Whitespace"})",
+                          R"({"type": "WordLevel", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "ab": 1, "a": 2}})"))};
      }},
     {"gguf_llama_model_of_other_attributes", "",
      [] {
        return Kind{{},
-                   gguf_attributes("gpt2", "gpt-2", {"a", "b", "x", "\u0120", "ab", "\u0120ab", "<s>", "</s>", "<go>"}, {1, 1, 1, 1, 1, 1, 3, 3, 4},
+                   gguf_attributes("gpt2", "gpt-2", {"a", "b", "x", "\u0120", "ab", "\u0120ab", "<s>", "</s>", "<go>"},
+                                   {1, 1, 1, 1, 1, 1, 3, 3, 4},
                                    {{"tokenizer.ggml.merges", Value::Array{"a b", "\u0120 ab"}},
                                     {"tokenizer.ggml.bos_token_id", std::uint64_t{6}},
                                     {"tokenizer.ggml.add_bos_token", true}})};
      }},
     {"gguf_t5", "",
      [] {
-       return Kind{{},
-                   gguf_attributes("t5", "default", {"<pad>", "</s>", "<unk>", "\u2581", "a", "b", "x", "\u2581ab"}, {3, 3, 2},
-                                   {{"tokenizer.ggml.eos_token_id", std::uint64_t{1}}, {"tokenizer.ggml.unknown_token_id", std::uint64_t{2}}})};
+       return Kind{
+           {},
+           gguf_attributes("t5", "default", {"<pad>", "</s>", "<unk>", "\u2581", "a", "b", "x", "\u2581ab"}, {3, 3, 2},
+                           {{"tokenizer.ggml.eos_token_id", std::uint64_t{1}},
+                            {"tokenizer.ggml.unknown_token_id", std::uint64_t{2}}})};
      }},
     {"gguf_bert", "",
      [] {
        return Kind{{},
-                   gguf_attributes("bert", "default", {"[UNK]", "[CLS]", "[SEP]", "\u2581ab", "\u2581a", "b", "\u2581x"}, {3, 3, 3},
+                   gguf_attributes("bert", "default",
+                                   {"[UNK]", "[CLS]", "[SEP]", "\u2581ab", "\u2581a", "b", "\u2581x"}, {3, 3, 3},
                                    {{"tokenizer.ggml.unknown_token_id", std::uint64_t{0}},
                                     {"tokenizer.ggml.bos_token_id", std::uint64_t{1}},
                                     {"tokenizer.ggml.seperator_token_id", std::uint64_t{2}}})};
@@ -454,8 +519,8 @@ std::string difference(const Answers& found, const Answers& expected) {
   for (std::size_t i = 0; i < std::size(kTexts); ++i) {
     for (const std::size_t k : {2 * i, 2 * i + 1}) {
       if (found.ids[k] == expected.ids[k] && found.texts[k] == expected.texts[k]) continue;
-      difference += fmt::format("\"{}\": [{}] \"{}\", expected [{}] \"{}\"\n", kTexts[i], fmt::join(found.ids[k], " "), found.texts[k],
-                                fmt::join(expected.ids[k], " "), expected.texts[k]);
+      difference += fmt::format("\"{}\": [{}] \"{}\", expected [{}] \"{}\"\n", kTexts[i], fmt::join(found.ids[k], " "),
+                                found.texts[k], fmt::join(expected.ids[k], " "), expected.texts[k]);
     }
   }
   return difference;
@@ -494,8 +559,8 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
   return outcome;
 }
 
-// What a format says of all models of that shape is no word about what this case has more: of the case beside it that is held, or of a model without a
-// vocabulary.
+// What a format says of all models of that shape is no word about what this case has more: of the case beside it that
+// is held, or of a model without a vocabulary.
 std::vector<std::string> usual_losses(const Case& one, const Format& format, const std::filesystem::path& path) {
   for (const Case* beside = find_case(one.beside); beside != nullptr; beside = find_case(beside->beside)) {
     const Outcome outcome = through(beside->make(), format, path);
@@ -523,7 +588,8 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
     const std::vector<std::string> usual = usual_losses(GetParam(), *format, path);
     // A number of attributes is no word about a vocabulary.
     const auto tells = [&](const std::string& loss) {
-      return std::ranges::find(usual, loss) == usual.end() && (kind.vocabulary || loss.find("vocabulary") != std::string::npos);
+      return std::ranges::find(usual, loss) == usual.end() &&
+             (kind.vocabulary || loss.find("vocabulary") != std::string::npos);
     };
     const bool told = std::ranges::any_of(outcome.losses, tells);
     EXPECT_TRUE(told) << outcome.difference << "told:\n" << fmt::format("{}", fmt::join(outcome.losses, "\n"));
@@ -531,7 +597,8 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
   EXPECT_GE(written, 6U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, VocabularyThroughFormats, testing::ValuesIn(kCases), [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(Kinds, VocabularyThroughFormats, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace poise

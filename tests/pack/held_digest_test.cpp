@@ -12,7 +12,9 @@
 namespace poise {
 namespace {
 
-Digest digest(std::string text, bool over_stored = false) { return {digest_algorithm(text), std::move(text), over_stored}; }
+Digest digest(std::string text, bool over_stored = false) {
+  return {digest_algorithm(text), std::move(text), over_stored};
+}
 
 void expect_same(const HeldDigest& held, const Digest& expected) {
   ASSERT_TRUE(held);
@@ -28,9 +30,11 @@ const std::string kSha256 = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b
 // The second half: what is not spelled in the usual way, or is no digest that Poise knows, stays the text that it is.
 TEST(HeldDigest, TellsWhatTheFileSays) {
   for (const std::string& text :
-       {kSha256, std::string("xxh3:0123456789abcdef"), std::string("crc32c:0x0A1B2C3D"), std::string("crc32c:0x0a1b2c3d"), std::string("crc32c:0a1b2c3d"),
-        std::string("xxh3:0123456789ABCDEF"), std::string("xxh3:0123456789abcde"), std::string("xxh3:0123456789abcdefg"), std::string("xxh3:+123456789abcdef"),
-        std::string("sha256:"), std::string("md5:00"), std::string(), std::string("frob:") + std::string(200'000, 'x')}) {
+       {kSha256, std::string("xxh3:0123456789abcdef"), std::string("crc32c:0x0A1B2C3D"),
+        std::string("crc32c:0x0a1b2c3d"), std::string("crc32c:0a1b2c3d"), std::string("xxh3:0123456789ABCDEF"),
+        std::string("xxh3:0123456789abcde"), std::string("xxh3:0123456789abcdefg"),
+        std::string("xxh3:+123456789abcdef"), std::string("sha256:"), std::string("md5:00"), std::string(),
+        std::string("frob:") + std::string(200'000, 'x')}) {
     for (const bool over_stored : {false, true}) expect_same(digest(text, over_stored), digest(text, over_stored));
   }
   expect_same(Digest{DigestAlgorithm::none, "none", false}, {DigestAlgorithm::none, "none", false});
@@ -43,7 +47,9 @@ TEST(HeldDigest, IsSmall) {
 }
 
 TEST(HeldDigest, IsPackedAlikeForTheSameClaim) {
-  const auto packed = [](const HeldDigest& held) { return std::vector<std::byte>(held.packed().begin(), held.packed().end()); };
+  const auto packed = [](const HeldDigest& held) {
+    return std::vector<std::byte>(held.packed().begin(), held.packed().end());
+  };
   const auto one = packed(digest("xxh3:0123456789abcdef"));
   EXPECT_EQ(packed(digest("xxh3:0123456789abcdef")), one);
   EXPECT_NE(packed(digest("xxh3:0123456789abcdee")), one);
@@ -71,7 +77,8 @@ TEST(HeldDigest, IsCopiedMovedAndReset) {
   expect_same(second, digest(kSha256));
 }
 
-// Thousands of them fill several slabs, which go one after the other. The address sanitizer sees what is used too long or kept.
+// Thousands of them fill several slabs, which go one after the other. The address sanitizer sees what is used too long
+// or kept.
 TEST(HeldDigest, IsSharedByThreads) {
   std::vector<std::thread> threads;
   const HeldDigest shared = digest(kSha256);

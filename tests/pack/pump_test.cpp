@@ -29,7 +29,8 @@ std::vector<std::byte> pattern(std::uint64_t offset, std::size_t size) {
 // Computes its bytes; fails from `broken` on.
 class ComputedBlob final : public Blob {
  public:
-  explicit ComputedBlob(std::uint64_t size, bool seekable = true, std::uint64_t broken = UINT64_MAX) : size_(size), seekable_(seekable), broken_(broken) {}
+  explicit ComputedBlob(std::uint64_t size, bool seekable = true, std::uint64_t broken = UINT64_MAX)
+      : size_(size), seekable_(seekable), broken_(broken) {}
   std::uint64_t size() const override { return size_; }
   bool seekable() const override { return seekable_; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {

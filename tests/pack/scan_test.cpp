@@ -101,7 +101,9 @@ TEST(Scan, ShowsEveryBlobOnceAndInOrder) {
   }
   for (const bool sha256 : {false, true}) {
     std::vector<Seen> seen(blobs.size());
-    Scan scan(sizes_of(blobs), [&](std::size_t i) { return Visit{blobs[i], sha256, std::make_unique<Recorder>(seen[i])}; });
+    Scan scan(sizes_of(blobs), [&](std::size_t i) {
+      return Visit{blobs[i], sha256, std::make_unique<Recorder>(seen[i])};
+    });
     scan.start();
     scan.finish();
     EXPECT_FALSE(scan.busy());
@@ -135,7 +137,8 @@ TEST(Scan, OfNothingIsDone) {
 
 TEST(Scan, AVisitorHearsOfItsFailureAndTheOthersGoOn) {
   const Error broken(ErrorKind::invalid_file, "broken");
-  std::vector<BlobPtr> blobs = {std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), broken), make_memory_blob(counting(100), "good"),
+  std::vector<BlobPtr> blobs = {std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), broken),
+                                make_memory_blob(counting(100), "good"),
                                 make_memory_blob(counting(100), "thrown at the end")};
   std::vector<Seen> seen(3);
   Scan scan(sizes_of(blobs), [&](std::size_t i) {
@@ -151,7 +154,8 @@ TEST(Scan, AVisitorHearsOfItsFailureAndTheOthersGoOn) {
 }
 
 TEST(Scan, WhatAVisitorThrowsEndsIt) {
-  const BlobPtr broken = std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), Error(ErrorKind::io, "broken"));
+  const BlobPtr broken =
+      std::make_shared<SlowBlob>(counting(100), std::chrono::microseconds(0), Error(ErrorKind::io, "broken"));
   const std::vector<std::uint64_t> sizes(1000, 100);
   Scan scan(sizes, [&](std::size_t) { return Visit{broken, false, std::make_unique<Strict>()}; });
   scan.start();
@@ -163,7 +167,9 @@ TEST(Scan, WhatAVisitorThrowsEndsIt) {
 TEST(Scan, CancellingEndsItWhateverVisitorsSay) {
   std::vector<BlobPtr> blobs = {make_memory_blob(counting(100), "blob")};
   Seen seen;
-  Scan scan(sizes_of(blobs), [&](std::size_t) { return Visit{blobs[0], true, std::make_unique<Recorder>(seen, Error(ErrorKind::cancelled, "cancelled"))}; });
+  Scan scan(sizes_of(blobs), [&](std::size_t) {
+    return Visit{blobs[0], true, std::make_unique<Recorder>(seen, Error(ErrorKind::cancelled, "cancelled"))};
+  });
   scan.start();
   EXPECT_THROW(scan.finish(), Error);
   EXPECT_THAT(seen.failures, testing::IsEmpty());

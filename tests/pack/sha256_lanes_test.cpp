@@ -35,14 +35,17 @@ std::vector<Outcome> hash_all(const std::vector<std::vector<std::byte>>& message
   sha256_side_by_side(most, [&]() -> std::optional<Sha256Message> {
     if (begun == messages.size()) return std::nullopt;
     Outcome& outcome = outcomes[begun];
-    return Sha256Message{messages[begun++], [&](std::span<const std::byte> bytes) { outcome.seen.insert(outcome.seen.end(), bytes.begin(), bytes.end()); },
-                         [&](std::string digest) { outcome.digests.push_back(std::move(digest)); }};
+    return Sha256Message{
+        messages[begun++],
+        [&](std::span<const std::byte> bytes) { outcome.seen.insert(outcome.seen.end(), bytes.begin(), bytes.end()); },
+        [&](std::string digest) { outcome.digests.push_back(std::move(digest)); }};
   });
   return outcomes;
 }
 
 TEST_P(Sha256Lanes, KnownDigests) {
-  const std::vector<Outcome> outcomes = hash_all({bytes_of("abc"), {}, bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")});
+  const std::vector<Outcome> outcomes =
+      hash_all({bytes_of("abc"), {}, bytes_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")});
   EXPECT_THAT(outcomes[0].digests, ElementsAre("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
   EXPECT_THAT(outcomes[1].digests, ElementsAre("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"));
   EXPECT_THAT(outcomes[2].digests, ElementsAre("248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"));
@@ -71,7 +74,8 @@ TEST_P(Sha256Lanes, NotAllLanesHaveToBeTaken) {
   for (std::size_t i = 0; i < 30; ++i) messages.emplace_back(i * 977, static_cast<std::byte>(i));
   for (const std::size_t most : {1U, 3U, 15U}) {
     const std::vector<Outcome> outcomes = hash_all(messages, most);
-    for (std::size_t i = 0; i < messages.size(); ++i) ASSERT_THAT(outcomes[i].digests, ElementsAre(sha256_hex(messages[i])));
+    for (std::size_t i = 0; i < messages.size(); ++i)
+      ASSERT_THAT(outcomes[i].digests, ElementsAre(sha256_hex(messages[i])));
   }
 }
 
@@ -80,7 +84,8 @@ TEST_P(Sha256Lanes, NoMessagesAreNoWork) { EXPECT_TRUE(hash_all({}).empty()); }
 TEST_P(Sha256Lanes, AFailureEndsIt) {
   const std::vector<std::byte> message(1 << 20);
   const auto next = [&] {
-    return Sha256Message{message, [](std::span<const std::byte>) { throw std::runtime_error("enough"); }, [](const std::string&) { ADD_FAILURE(); }};
+    return Sha256Message{message, [](std::span<const std::byte>) { throw std::runtime_error("enough"); },
+                         [](const std::string&) { ADD_FAILURE(); }};
   };
   EXPECT_THROW(sha256_side_by_side(100, next), std::runtime_error);
   HashOrder order(std::vector<std::uint64_t>(1000, message.size()));
@@ -92,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, Sha256Lanes, every_instruction_set(), instruct
 TEST(Sha256OnAllThreads, HashesEachMessageOnce) {
   std::vector<std::vector<std::byte>> messages;
   std::vector<std::uint64_t> lengths;
-  for (std::size_t i = 0; i < 300; ++i) lengths.push_back(messages.emplace_back(i * 97, static_cast<std::byte>(i)).size());
+  for (std::size_t i = 0; i < 300; ++i)
+    lengths.push_back(messages.emplace_back(i * 97, static_cast<std::byte>(i)).size());
   std::vector<std::string> digests(messages.size());
   std::atomic<std::size_t> done = 0;
   HashOrder order(lengths);

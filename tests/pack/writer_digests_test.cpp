@@ -58,7 +58,8 @@ class MemoryFile final : public ReadableSink {
     void read(std::uint64_t offset, std::span<std::byte> out) const override {
       ++file_.reads_;
       std::this_thread::sleep_for(file_.read_time_);
-      const auto data = std::span(file_.bytes_).subspan(static_cast<std::size_t>(std::min<std::uint64_t>(offset, file_.bytes_.size())));
+      const auto data = std::span(file_.bytes_)
+                            .subspan(static_cast<std::size_t>(std::min<std::uint64_t>(offset, file_.bytes_.size())));
       const auto end = std::copy_n(data.begin(), std::min(data.size(), out.size()), out.begin());
       std::fill(end, out.end(), std::byte{0});
     }
@@ -114,7 +115,8 @@ TEST(WriterDigests, OthersAreHashedAsTheBytesPass) {
   MemoryFile file;
   WriterDigests digests(DigestAlgorithm::crc32c);
   write_part(digests, file, bytes_of("123456789"));
-  EXPECT_EQ(digests.finish(), std::vector<std::string>{"crc32c:0xE3069283"});  // RFC 3720 names the algorithm, its check value is well known
+  EXPECT_EQ(digests.finish(), std::vector<std::string>{
+                                  "crc32c:0xE3069283"});  // RFC 3720 names the algorithm, its check value is well known
   EXPECT_EQ(file.asked(), 0);
 }
 

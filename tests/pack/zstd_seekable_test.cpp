@@ -47,7 +47,9 @@ std::shared_ptr<const CountingSource> compressed(const std::vector<std::byte>& c
   return std::make_shared<const CountingSource>(output.take());
 }
 
-BlobPtr blob_of(const SourcePtr& source, std::size_t size) { return make_zstd_seekable_blob({source, 0, source->size()}, size); }
+BlobPtr blob_of(const SourcePtr& source, std::size_t size) {
+  return make_zstd_seekable_blob({source, 0, source->size()}, size);
+}
 
 TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
   const auto content = some_content(4 * kFrame + 1000);
@@ -55,7 +57,8 @@ TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
   const BlobPtr blob = blob_of(source, content.size());
   ASSERT_TRUE(blob->seekable());
   std::vector<std::byte> joined(content.size());
-  for (std::size_t at = 0; at < joined.size(); at += 10'000) blob->read(at, std::span(joined).subspan(at, std::min<std::size_t>(10'000, joined.size() - at)));
+  for (std::size_t at = 0; at < joined.size(); at += 10'000)
+    blob->read(at, std::span(joined).subspan(at, std::min<std::size_t>(10'000, joined.size() - at)));
   EXPECT_EQ(joined, content);
   EXPECT_EQ(source->reads(), kReadsOfTable + 5);
 }

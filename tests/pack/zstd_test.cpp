@@ -72,7 +72,8 @@ TEST(Zstd, AnyPieceCanBeRead) {
   const auto stream = blob->stream();
   std::vector<std::byte> joined;
   std::array<std::byte, 7> few{};
-  while (const std::size_t got = stream->read(few)) joined.insert(joined.end(), few.begin(), few.begin() + static_cast<std::ptrdiff_t>(got));
+  while (const std::size_t got = stream->read(few))
+    joined.insert(joined.end(), few.begin(), few.begin() + static_cast<std::ptrdiff_t>(got));
   EXPECT_EQ(joined, content);
   EXPECT_FALSE(blob->seekable());
   EXPECT_FALSE(blob->map());
@@ -95,7 +96,8 @@ TEST(Zstd, TheSizeMustBeExact) {
 }
 
 TEST(Zstd, CutAndTrailingBytesAreRefused) {
-  for (std::size_t length = 1; length < kCheckedFrame.size(); ++length) EXPECT_NE(refusal(kCheckedFrame.substr(0, length), kSize), "") << length;
+  for (std::size_t length = 1; length < kCheckedFrame.size(); ++length)
+    EXPECT_NE(refusal(kCheckedFrame.substr(0, length), kSize), "") << length;
   EXPECT_NE(refusal(kFrame + "x", kSize), "");
   EXPECT_NE(refusal(kFrame + "garbage!", kSize), "");
   EXPECT_NE(refusal("x" + kFrame, kSize), "");
@@ -117,7 +119,8 @@ TEST(Zstd, AFlippedBitOfACheckedFrameIsSeen) {
 
 // A frame that declares a window of 2 GiB: windowLog 31 is exponent 21, mantissa 0.
 TEST(Zstd, AWindowBeyondTheBoundIsRefused) {
-  EXPECT_EQ(support::error_of([] { read_all(*make_zstd_blob(place(hex("28 b5 2f fd 00 a8 0b 00 00 61")), 1)); }).kind(), ErrorKind::unsupported);
+  EXPECT_EQ(support::error_of([] { read_all(*make_zstd_blob(place(hex("28 b5 2f fd 00 a8 0b 00 00 61")), 1)); }).kind(),
+            ErrorKind::unsupported);
 }
 
 TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
@@ -131,7 +134,8 @@ TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
   EXPECT_THROW(static_cast<void>(counted(kFrame.substr(0, 20), kSize)->size()), Error);
   // Blobs of one place share what was counted, whatever each may hold.
   const auto size = count_zstd(place(kFrame));
-  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5}, std::uint64_t{UINT64_MAX}}) {
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5},
+                                    std::uint64_t{UINT64_MAX}}) {
     const auto blob = make_zstd_blob_of_unknown_size(place(kFrame), limit, size);
     if (limit < kSize) {
       EXPECT_THROW(static_cast<void>(blob->size()), Error) << limit;
@@ -154,12 +158,14 @@ std::vector<std::byte> compressed(const std::vector<std::byte>& content, int lev
 
 TEST(Zstd, WhatIsCompressedDecodesAgain) {
   std::mt19937 random(7);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{300'000}, std::size_t{9} << 20}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{1000}, std::size_t{300'000}, std::size_t{9} << 20}) {
     std::vector<std::byte> content(size);
     for (std::byte& byte : content) byte = static_cast<std::byte>(random() % 4);
     for (const int level : {1, 3}) {
       const auto stored = compressed(content, level);
-      EXPECT_EQ(read_all(*make_zstd_blob({Source::from_memory(stored, "memory"), 0, stored.size()}, size)), content) << size;
+      EXPECT_EQ(read_all(*make_zstd_blob({Source::from_memory(stored, "memory"), 0, stored.size()}, size)), content)
+          << size;
       // Frame_Header_Descriptor: no content size, no single segment, no checksum.
       EXPECT_EQ(static_cast<int>(stored[4]), 0) << size;
     }

@@ -36,7 +36,8 @@ struct Tokens {
     cache.reserve(kPositions);
     for (std::size_t p = 0; p < kPositions; ++p) cache.put(0, p, keys.data() + p * width, values.data() + p * width);
     std::vector<float> out(batch * heads.count * heads.size);
-    attend(cache, 0, heads, kPositions - batch, batch, queries.data() + (kPositions - batch) * heads.count * heads.size, out.data());
+    attend(cache, 0, heads, kPositions - batch, batch, queries.data() + (kPositions - batch) * heads.count * heads.size,
+           out.data());
     return out;
   }
 
@@ -44,7 +45,8 @@ struct Tokens {
   double expected(std::size_t token, std::size_t head, std::size_t e) const {
     const std::size_t kv_head = head / (heads.count / heads.kv_count);
     const std::size_t first = heads.window == 0 || token + 1 <= heads.window ? 0 : token + 1 - heads.window;
-    const double scale = heads.scale != 0 ? static_cast<double>(heads.scale) : 1 / std::sqrt(static_cast<double>(heads.size));
+    const double scale =
+        heads.scale != 0 ? static_cast<double>(heads.scale) : 1 / std::sqrt(static_cast<double>(heads.size));
     const auto cap = static_cast<double>(heads.cap);
     double sum = 0;
     double weights = heads.sinks == nullptr ? 0 : std::exp(static_cast<double>(heads.sinks[head]));
@@ -52,7 +54,8 @@ struct Tokens {
       const std::size_t at = (p * heads.kv_count + kv_head) * heads.size;
       double score = 0;
       for (std::size_t i = 0; i < heads.size; ++i)
-        score += static_cast<double>(queries[(token * heads.count + head) * heads.size + i]) * static_cast<double>(keys[at + i]);
+        score += static_cast<double>(queries[(token * heads.count + head) * heads.size + i]) *
+                 static_cast<double>(keys[at + i]);
       score *= scale;
       const double weight = std::exp(cap == 0 ? score : cap * std::tanh(score / cap));
       weights += weight;
@@ -78,7 +81,8 @@ TEST(Attention, HeadsThatShareKeysAttendAsTheyWouldAlone) {
         for (std::size_t head = 0; head < 2 * sharing; ++head) {
           for (std::size_t e = 0; e < kSize; ++e) {
             const float found = out[(t * 2 * sharing + head) * kSize + e];
-            ASSERT_NEAR(static_cast<double>(found), tokens.expected(kPositions - kBatch + t, head, e), 1e-5) << sharing << " " << window;
+            ASSERT_NEAR(static_cast<double>(found), tokens.expected(kPositions - kBatch + t, head, e), 1e-5)
+                << sharing << " " << window;
           }
         }
       }
@@ -95,14 +99,17 @@ TEST(Attention, ScoresAreScaledAndCappedAndHeadsMayHaveSinks) {
   std::mt19937 random(8);
   constexpr std::size_t kHeads = 10;  // five share keys, in tasks of four and one
   const std::vector<float> sinks = random_floats(kHeads, random);
-  for (const AttentionHeads& heads : {AttentionHeads{kHeads, 2, kSize, 0, 0.5F}, AttentionHeads{kHeads, 2, kSize, 70, 0, 1.5F},
-                                      AttentionHeads{kHeads, 2, kSize, 70, 0, 0, sinks.data()}, AttentionHeads{kHeads, 2, kSize, 0, 0.3F, 2, sinks.data()}}) {
+  for (const AttentionHeads& heads :
+       {AttentionHeads{kHeads, 2, kSize, 0, 0.5F}, AttentionHeads{kHeads, 2, kSize, 70, 0, 1.5F},
+        AttentionHeads{kHeads, 2, kSize, 70, 0, 0, sinks.data()},
+        AttentionHeads{kHeads, 2, kSize, 0, 0.3F, 2, sinks.data()}}) {
     const Tokens tokens(heads, random);
     constexpr std::size_t kBatch = 2;
     const std::vector<float> out = tokens.attended(kBatch, heads.window == 0 ? kPositions : heads.window + kBatch);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::size_t token = kPositions - kBatch + i / (kHeads * kSize);
-      ASSERT_NEAR(static_cast<double>(out[i]), tokens.expected(token, i / kSize % kHeads, i % kSize), 1e-5) << i << " " << heads.cap;
+      ASSERT_NEAR(static_cast<double>(out[i]), tokens.expected(token, i / kSize % kHeads, i % kSize), 1e-5)
+          << i << " " << heads.cap;
     }
   }
 }

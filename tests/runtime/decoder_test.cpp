@@ -23,14 +23,16 @@ std::vector<float> logits_of(const Model& model, const std::vector<std::vector<T
   return {session.logits().begin(), session.logits().end()};
 }
 
-// Frequencies that change with the length of a text: once it has grown, all of it is as if it had been that long from the start.
+// Frequencies that change with the length of a text: once it has grown, all of it is as if it had been that long from
+// the start.
 TEST(Decoder, AGrownTextIsComputedAnew) {
   const Config config = small_config();
   Model model = make_model(config, random_weights(config));
   const auto half = static_cast<std::size_t>(config.head_dim / 2);
   model.config_json.set("original_max_position_embeddings", 6);
-  model.config_json.set(
-      "rope_scaling", Attributes{{"rope_type", "longrope"}, {"short_factor", Value::Array(half, Value(1.0))}, {"long_factor", Value::Array(half, Value(3.0))}});
+  model.config_json.set("rope_scaling", Attributes{{"rope_type", "longrope"},
+                                                   {"short_factor", Value::Array(half, Value(1.0))},
+                                                   {"long_factor", Value::Array(half, Value(3.0))}});
   const std::vector<float> at_once = logits_of(model, {{1, 2, 3, 4, 5, 6, 7, 8}});
   EXPECT_EQ(logits_of(model, {{1, 2, 3}, {4, 5, 6, 7, 8}}), at_once);
   EXPECT_EQ(logits_of(model, {{1, 2, 3, 4, 5, 6}, {7, 8}}).size(), at_once.size());
@@ -38,12 +40,14 @@ TEST(Decoder, AGrownTextIsComputedAnew) {
   session.feed(std::vector<TokenId>{1, 2, 3, 4, 5, 6, 7, 8});
   session.reset();
   session.feed(std::vector<TokenId>{1, 2, 3});
-  EXPECT_EQ(std::vector<float>(session.logits().begin(), session.logits().end()), logits_of(model, {{1, 2, 3}})) << "a new text is short again";
+  EXPECT_EQ(std::vector<float>(session.logits().begin(), session.logits().end()), logits_of(model, {{1, 2, 3}}))
+      << "a new text is short again";
   model.config_json.set("rope_scaling", Value());
   EXPECT_NE(logits_of(model, {{1, 2, 3, 4, 5, 6, 7, 8}}), at_once);
 }
 
-// llama.cpp's files of Llama 3.1 have a tensor in place of rope_scaling: linear scaling, said in the two ways, is the same.
+// llama.cpp's files of Llama 3.1 have a tensor in place of rope_scaling: linear scaling, said in the two ways, is the
+// same.
 TEST(Decoder, FrequenciesAreDividedByTheTensorThatModelsMayHave) {
   const Config config = small_config();
   Model model = make_model(config, random_weights(config));

@@ -12,7 +12,9 @@ namespace {
 constexpr std::size_t kLayers = 2;
 constexpr std::size_t kWidth = 6;
 
-float key_of(std::size_t layer, std::size_t position, std::size_t element) { return static_cast<float>(layer * 100'000 + position * 10 + element); }
+float key_of(std::size_t layer, std::size_t position, std::size_t element) {
+  return static_cast<float>(layer * 100'000 + position * 10 + element);
+}
 
 class KvCacheRing : public testing::Test {
  protected:
@@ -35,7 +37,8 @@ class KvCacheRing : public testing::Test {
       for (std::size_t i = 0; i < keys.count; ++i, ++position) {
         const std::size_t slot = keys.begin + i;
         for (std::size_t e = 0; e < head.size; ++e) {
-          ASSERT_EQ(keys.data[slot / kKeysTogether * keys.stride + e * kKeysTogether + slot % kKeysTogether], key_of(head.layer, position, head.offset + e));
+          ASSERT_EQ(keys.data[slot / kKeysTogether * keys.stride + e * kKeysTogether + slot % kKeysTogether],
+                    key_of(head.layer, position, head.offset + e));
         }
       }
     }
@@ -43,7 +46,8 @@ class KvCacheRing : public testing::Test {
     position = head.first;
     for (const FloatRows& values : cache_.values(head)) {
       for (std::size_t i = 0; i < values.count; ++i, ++position) {
-        for (std::size_t e = 0; e < head.size; ++e) ASSERT_EQ(values.data[i * values.stride + e], -key_of(head.layer, position, head.offset + e));
+        for (std::size_t e = 0; e < head.size; ++e)
+          ASSERT_EQ(values.data[i * values.stride + e], -key_of(head.layer, position, head.offset + e));
       }
     }
     EXPECT_EQ(position, head.last);

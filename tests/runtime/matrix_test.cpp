@@ -25,7 +25,8 @@ std::vector<float> waves(std::size_t count, float step) {
 
 // [in, out]
 Tensor blocks_of_columns() {
-  return transposed(quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *block_type_named("q8_0"), nullptr));
+  return transposed(
+      quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *block_type_named("q8_0"), nullptr));
 }
 
 std::vector<float> product(const Tensor& tensor, Orientation orientation, std::size_t tokens) {
@@ -51,7 +52,8 @@ TEST(Matrix, BlocksOfColumnsMakeTheProductsOfTheirNumbers) {
   for (const Orientation orientation : {Orientation::in_out, Orientation::out_in}) {
     for (const std::size_t tokens : {1U, 5U, 40U}) {
       const std::vector<float> expected = product(dense, orientation, tokens);
-      EXPECT_THAT(product(columns, orientation, tokens), testing::Pointwise(testing::FloatNear(1e-4F), expected)) << tokens;
+      EXPECT_THAT(product(columns, orientation, tokens), testing::Pointwise(testing::FloatNear(1e-4F), expected))
+          << tokens;
     }
   }
 }

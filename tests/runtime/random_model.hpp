@@ -37,7 +37,8 @@ inline std::vector<std::pair<std::string, Shape>> weight_shapes(const Config& c)
   const std::uint64_t queries = size(c.num_attention_heads * c.head_dim);
   const std::uint64_t keys = size(c.num_key_value_heads * c.head_dim);
   const std::uint64_t inner = size(c.intermediate_size);
-  std::vector<std::pair<std::string, Shape>> shapes = {{"model.embed_tokens.weight", {size(c.vocab_size), hidden}}, {"model.norm.weight", {hidden}}};
+  std::vector<std::pair<std::string, Shape>> shapes = {{"model.embed_tokens.weight", {size(c.vocab_size), hidden}},
+                                                       {"model.norm.weight", {hidden}}};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i);
     shapes.insert(shapes.end(), {{layer + "input_layernorm.weight", {hidden}},
@@ -64,7 +65,8 @@ inline std::vector<float> random_floats(std::size_t count, std::mt19937& random,
 inline NamedNumbers random_weights(const Config& config, std::uint32_t seed = 1) {
   std::mt19937 random(seed);
   NamedNumbers weights;
-  for (const auto& [name, shape] : weight_shapes(config)) weights[name] = random_floats(*element_count(shape), random, shape.size() == 1 ? 1.5F : 0.5F);
+  for (const auto& [name, shape] : weight_shapes(config))
+    weights[name] = random_floats(*element_count(shape), random, shape.size() == 1 ? 1.5F : 0.5F);
   return weights;
 }
 
@@ -89,10 +91,12 @@ inline Tensor float_tensor(const std::string& name, const Shape& shape, const st
   return make_dense(name, shape, DType::f32, make_memory_blob(bytes_of(values), name));
 }
 
-inline Model make_model(const Config& config, const NamedNumbers& weights) { return make_model(config, weights, float_tensor); }
+inline Model make_model(const Config& config, const NamedNumbers& weights) {
+  return make_model(config, weights, float_tensor);
+}
 
-// The forward pass in float64, position by position as the papers have it, without cache, batches or threads: the logits
-// after each token.
+// The forward pass in float64, position by position as the papers have it, without cache, batches or threads: the
+// logits after each token.
 class Reference {
  public:
   using Vector = std::vector<double>;
@@ -101,11 +105,13 @@ class Reference {
 
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const {
     std::vector<Vector> x;
-    for (const std::int32_t token : tokens) x.push_back(row("model.embed_tokens.weight", static_cast<std::size_t>(token)));
+    for (const std::int32_t token : tokens)
+      x.push_back(row("model.embed_tokens.weight", static_cast<std::size_t>(token)));
     for (std::int64_t i = 0; i < c_.num_hidden_layers; ++i) layer(fmt::format("model.layers.{}.", i), x);
     std::vector<Vector> result;
     for (const Vector& hidden : x)
-      result.push_back(times(c_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight", norm(hidden, "model.norm.weight")));
+      result.push_back(times(c_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight",
+                             norm(hidden, "model.norm.weight")));
     return result;
   }
 
@@ -167,7 +173,8 @@ class Reference {
     for (const double value : x) squares += value * value;
     Vector y = x;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      y[i] *= static_cast<double>(weights_.at(name)[i]) / std::sqrt(squares / static_cast<double>(x.size()) + static_cast<double>(c_.rms_norm_eps));
+      y[i] *= static_cast<double>(weights_.at(name)[i]) /
+              std::sqrt(squares / static_cast<double>(x.size()) + static_cast<double>(c_.rms_norm_eps));
     }
     return y;
   }

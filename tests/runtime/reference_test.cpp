@@ -1,5 +1,5 @@
-// What the models in examples/ must compute: their reference.json was computed in float64 with NumPy, by other forward passes
-// in examples/training.
+// What the models in examples/ must compute: their reference.json was computed in float64 with NumPy, by other forward
+// passes in examples/training.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -68,7 +68,8 @@ TEST_P(NanoMistral, GreedyTextAndLogits) {
         const auto& expected = *logits->get_if<Value::Array>();
         ASSERT_EQ(session.logits().size(), expected.size());
         const double bound = tile_unit() == TileUnit::none ? 1e-4 : 1e-3;
-        for (std::size_t id = 0; id < expected.size(); ++id) ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), bound) << id;
+        for (std::size_t id = 0; id < expected.size(); ++id)
+          ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), bound) << id;
       }
       TextStream stream(session.tokenizer());
       for (const TokenId token : tokens) stream.add(token);
@@ -136,7 +137,9 @@ TEST_P(NanoMistral, PerplexityOfHeldOutStories) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, NanoMistral, ::testing::Values("nano-mistral", "nano-mistral-wide"),
-                         [](const auto& tested) { return tested.param == std::string("nano-mistral") ? "NanoMistral" : "NanoMistralWide"; });
+                         [](const auto& tested) {
+                           return tested.param == std::string("nano-mistral") ? "NanoMistral" : "NanoMistralWide";
+                         });
 
 class NanoTinyLlama : public ::testing::Test {
  protected:
@@ -147,7 +150,8 @@ class NanoTinyLlama : public ::testing::Test {
   }
 
   const fs::path kDirectory = source_directory() / "examples/nano-tiny-llama";
-  const Attributes reference_ = *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
+  const Attributes reference_ =
+      *parse_json(content(kDirectory / "reference.json"), "reference.json").get_if<Attributes>();
 };
 
 TEST_F(NanoTinyLlama, GreedyTextAndLogits) {
@@ -164,7 +168,8 @@ TEST_F(NanoTinyLlama, GreedyTextAndLogits) {
       ASSERT_EQ(session.logits().size(), expected.size());
       double largest = 1;
       for (const Value& logit : expected) largest = std::max(largest, std::abs(number(logit)));
-      for (std::size_t id = 0; id < expected.size(); ++id) ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), 1e-5 * largest) << id;
+      for (std::size_t id = 0; id < expected.size(); ++id)
+        ASSERT_NEAR(static_cast<double>(session.logits()[id]), number(expected[id]), 1e-5 * largest) << id;
     }
     const auto greedy = ids(prompt, "greedy_tokens");
     const Generation generation = session.generate({.max_tokens = greedy.size()});
@@ -191,7 +196,8 @@ TEST_F(NanoTinyLlama, BatchesChangeNothing) {
   for (const TokenId token : tokens) alone.feed(std::span(&token, 1));
   ASSERT_EQ(together.logits().size(), alone.logits().size());
   const float largest = std::ranges::max(alone.logits());
-  for (std::size_t i = 0; i < alone.logits().size(); ++i) EXPECT_NEAR(together.logits()[i], alone.logits()[i], 1e-5F * largest);
+  for (std::size_t i = 0; i < alone.logits().size(); ++i)
+    EXPECT_NEAR(together.logits()[i], alone.logits()[i], 1e-5F * largest);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ TEST(Sampler, TopKAndTopPLeaveTheRestOut) {
   EXPECT_THAT(drawn({.temperature = 1, .top_k = 2, .top_p = 0.5F}), ElementsAre(1));
 }
 
-// The C++ standard gives the 10000th number of std::mt19937_64 seeded with 5489: 9981545732273789042, which is 0.541 of 2^64.
+// The C++ standard gives the 10000th number of std::mt19937_64 seeded with 5489: 9981545732273789042, which is 0.541 of
+// 2^64.
 TEST(Sampler, TheSeedDecidesOnEveryMachine) {
   Sampler sampler({.temperature = 1, .seed = 5489});
   const std::vector<float> logits(100, 0);

@@ -29,7 +29,8 @@ std::vector<TokenId> some_tokens(std::size_t count, std::int64_t vocabulary = 37
 }
 
 // The scores after each token, fed in pieces of `step`.
-std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenId>& tokens, std::size_t step, unsigned threads = 2) {
+std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenId>& tokens, std::size_t step,
+                                    unsigned threads = 2) {
   Session session(model, {.threads = threads});
   std::vector<std::vector<float>> logits;
   for (std::size_t i = 0; i < tokens.size(); i += step) {
@@ -42,7 +43,8 @@ std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenI
 double worst_difference(const std::vector<float>& actual, const std::vector<double>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double worst = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(actual[i]) - expected[i]));
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(actual[i]) - expected[i]));
   return worst;
 }
 
@@ -51,7 +53,8 @@ void expect_as_reference(const Config& config, std::size_t length) {
   const auto tokens = some_tokens(length, config.vocab_size);
   const auto expected = Reference(config, weights).logits(tokens);
   const auto actual = run(make_model(config, weights), tokens, 1);
-  for (std::size_t i = 0; i < length; ++i) ASSERT_LT(worst_difference(actual[i], expected[i]), 1e-4) << "position " << i;
+  for (std::size_t i = 0; i < length; ++i)
+    ASSERT_LT(worst_difference(actual[i], expected[i]), 1e-4) << "position " << i;
 }
 
 TEST(Session, ComputesWhatTheReferenceComputes) { expect_as_reference(small_config(), 40); }
@@ -89,10 +92,13 @@ TEST(Session, BatchesOfAnySizeGiveTheSameBits) {
     const Model model = make_model(config, random_weights(config));
     const auto tokens = some_tokens(2 * kBatch + 4);
     const auto pairs = run(model, tokens, 2);
-    for (const std::size_t step : {std::size_t{3}, std::size_t{43}, kBatch / 2 + 1, kBatch, kBatch + 1, kBatch + 2, tokens.size()}) {
+    for (const std::size_t step :
+         {std::size_t{3}, std::size_t{43}, kBatch / 2 + 1, kBatch, kBatch + 1, kBatch + 2, tokens.size()}) {
       EXPECT_EQ(run(model, tokens, step).back(), pairs.back()) << "window " << window << ", " << step << " at a time";
     }
-    EXPECT_THAT(run(model, tokens, 1).back(), Pointwise(FloatNear(tile_unit() == TileUnit::none ? 1e-5F : 1e-3F), pairs.back())) << "window " << window;
+    EXPECT_THAT(run(model, tokens, 1).back(),
+                Pointwise(FloatNear(tile_unit() == TileUnit::none ? 1e-5F : 1e-3F), pairs.back()))
+        << "window " << window;
   }
 }
 
@@ -122,11 +128,12 @@ void expect_like_float32(double tolerance, Convert&& convert) {
   config.tie_word_embeddings = true;
   const NamedNumbers weights = random_weights(config);
   NamedNumbers decoded;
-  const Model model = make_model(config, weights, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    auto [tensor, exact] = convert(name, shape, values);
-    decoded[name] = exact;
-    return tensor;
-  });
+  const Model model =
+      make_model(config, weights, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+        auto [tensor, exact] = convert(name, shape, values);
+        decoded[name] = exact;
+        return tensor;
+      });
   const auto tokens = some_tokens(70);
   const auto expected = Reference(config, decoded).logits(tokens);
   EXPECT_LT(worst_difference(run(model, tokens, 1).back(), expected.back()), tolerance);
@@ -137,7 +144,8 @@ TEST(Session, WeightsOfOtherFloatingPointTypes) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     SCOPED_TRACE(to_string(dtype));
     expect_like_float32(1e-4, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-      const auto cast = make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, values.size(), dtype);
+      const auto cast =
+          make_cast_blob(name, make_memory_blob(bytes_of(values), name), DType::f32, values.size(), dtype);
       std::vector<float> exact(values.size());
       const auto bytes = read_all(*cast);
       widen(dtype, bytes.data(), exact);
@@ -159,7 +167,10 @@ TEST(Session, QuantizedWeights) {
         expect_like_float32(1e-3, [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
           if (shape.size() == 1) return std::pair(float_tensor(name, shape, values), values);
           const int levels = dtype == DType::qint8 ? 255 : 15;
-          const Affine affine = {.delta = 1.0F / static_cast<float>(levels), .min = ranged ? -0.5F : 0.0F, .max = ranged ? 0.5F : 0.0F, .packed = packed};
+          const Affine affine = {.delta = 1.0F / static_cast<float>(levels),
+                                 .min = ranged ? -0.5F : 0.0F,
+                                 .max = ranged ? 0.5F : 0.0F,
+                                 .packed = packed};
           std::vector<std::uint8_t> codes;
           std::vector<float> exact;
           for (const float value : values) {
@@ -197,16 +208,19 @@ TEST(Session, WeightsAtOddAddressesAndWeightsThatCannotBeMapped) {
    private:
     std::vector<std::byte> bytes_;
   };
-  const Model odd = make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    auto bytes = bytes_of(values);
-    bytes.insert(bytes.begin(), std::byte{0xff});
-    const auto size = bytes.size();
-    return make_dense(name, shape, DType::f32, make_source_blob(Source::from_memory(std::move(bytes), name), 1, size - 1));
-  });
+  const Model odd =
+      make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+        auto bytes = bytes_of(values);
+        bytes.insert(bytes.begin(), std::byte{0xff});
+        const auto size = bytes.size();
+        return make_dense(name, shape, DType::f32,
+                          make_source_blob(Source::from_memory(std::move(bytes), name), 1, size - 1));
+      });
   EXPECT_EQ(run(odd, tokens, 9), expected);
-  const Model unmapped = make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    return make_dense(name, shape, DType::f32, std::make_shared<Unmapped>(bytes_of(values)));
-  });
+  const Model unmapped =
+      make_model(config, weights, [](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+        return make_dense(name, shape, DType::f32, std::make_shared<Unmapped>(bytes_of(values)));
+      });
   EXPECT_EQ(run(unmapped, tokens, 9), expected);
 }
 
@@ -240,7 +254,8 @@ TEST(Session, LogProbabilitiesOfEveryPosition) {
   EXPECT_TRUE(session.log_probabilities({}).empty());
 }
 
-std::vector<TokenId> greedy_by_reference(const Config& config, const NamedNumbers& weights, std::vector<TokenId> tokens, std::size_t count) {
+std::vector<TokenId> greedy_by_reference(const Config& config, const NamedNumbers& weights, std::vector<TokenId> tokens,
+                                         std::size_t count) {
   std::vector<TokenId> added;
   for (std::size_t i = 0; i < count; ++i) {
     const auto logits = Reference(config, weights).logits(tokens).back();
@@ -287,7 +302,8 @@ TEST(Session, GenerationStops) {
   EXPECT_EQ(session.generate({.max_tokens = 0}).reason, StopReason::max_tokens);
   Generation generation = session.generate({.max_tokens = 100});
   EXPECT_EQ(generation.reason, StopReason::context_full);
-  EXPECT_EQ(generation.tokens, std::vector(expected.begin(), expected.begin() + 4)) << "three more fit, and the one after them is known";
+  EXPECT_EQ(generation.tokens, std::vector(expected.begin(), expected.begin() + 4))
+      << "three more fit, and the one after them is known";
 
   session.reset();
   session.feed(some_tokens(4));
@@ -315,7 +331,8 @@ TEST(Session, NeverGeneratesTokensThatTheVocabularyDoesNotHave) {
   model.vocabulary = vocabulary;
   Session session(model);
   session.feed(some_tokens(1, 3));
-  for (const TokenId token : session.generate({.max_tokens = 30, .sampling = {.temperature = 5}}).tokens) EXPECT_LT(token, 3);
+  for (const TokenId token : session.generate({.max_tokens = 30, .sampling = {.temperature = 5}}).tokens)
+    EXPECT_LT(token, 3);
 }
 
 std::string error_of(const std::function<void()>& action) {
@@ -330,9 +347,13 @@ std::string error_of(const std::function<void()>& action) {
 TEST(Session, ErrorsBeforeAnythingIsComputed) {
   const Config config = small_config();
   Session session(make_model(config, random_weights(config)));
-  EXPECT_THAT(error_of([&] { session.feed(std::vector<TokenId>{1, 37}); }), HasSubstr("token 37 is out of range: the model has 37 tokens"));
+  EXPECT_THAT(error_of([&] {
+                session.feed(std::vector<TokenId>{1, 37});
+              }),
+              HasSubstr("token 37 is out of range: the model has 37 tokens"));
   EXPECT_THAT(error_of([&] { session.feed(std::vector<TokenId>{-1}); }), HasSubstr("token -1 is out of range"));
-  EXPECT_THAT(error_of([&] { session.feed(some_tokens(301)); }), HasSubstr("301 tokens do not fit the context of 300 positions, 0 of which are taken"));
+  EXPECT_THAT(error_of([&] { session.feed(some_tokens(301)); }),
+              HasSubstr("301 tokens do not fit the context of 300 positions, 0 of which are taken"));
   EXPECT_EQ(session.position(), 0U);
   EXPECT_THAT(error_of([&] { session.generate({}); }), HasSubstr("before the first token"));
   EXPECT_THAT(error_of([&] { (void)session.tokenizer(); }), HasSubstr("the model has no vocabulary"));
@@ -349,9 +370,11 @@ TEST(Session, SaysWhatIsMissingOrCannotRun) {
     change(model);
     return error_of([&] { Session session(model); });
   };
-  EXPECT_THAT(error_of([] { Session session((Model())); }), HasSubstr("it has no configuration (hyperparameters) and no tensors"));
+  EXPECT_THAT(error_of([] { Session session((Model())); }),
+              HasSubstr("it has no configuration (hyperparameters) and no tensors"));
   EXPECT_THAT(error_with([](Model& model) { model.config.reset(); }), HasSubstr("it has no configuration"));
-  EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "falcon"; }), HasSubstr("model_type is \"falcon\""));
+  EXPECT_THAT(error_with([](Model& model) { model.card.model_type = "falcon"; }),
+              HasSubstr("model_type is \"falcon\""));
   EXPECT_THAT(error_with([](Model& model) { model.config->hidden_act = "gelu"; }), HasSubstr("hidden_act is \"gelu\""));
   EXPECT_THAT(error_with([](Model& model) { model.config_json.set("partial_rotary_factor", 0.5); }),
               HasSubstr("cannot run this model: partial_rotary_factor is 0.5, only 1 is supported"));
@@ -363,29 +386,39 @@ TEST(Session, SaysWhatIsMissingOrCannotRun) {
               }),
               HasSubstr("it has no configuration that Poise knows"));
   EXPECT_THAT(error_with([](Model& model) { model.config->hidden_size = 25; }), HasSubstr("model.norm.weight"));
-  EXPECT_THAT(error_with([](Model& model) { model.config->num_hidden_layers = 4; }), HasSubstr("tensor model.layers.3.input_layernorm.weight is missing"));
-  EXPECT_THAT(error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.q_proj.bias", {1}, {0})); }),
-              HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
-  EXPECT_EQ(error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.rotary_emb.inv_freq", {1}, {0})); }), "no error");
-  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.context = 301}); }), HasSubstr("max_position_embeddings is 300"));
-  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.threads = 100000}); }), HasSubstr("100000 threads"));
+  EXPECT_THAT(error_with([](Model& model) { model.config->num_hidden_layers = 4; }),
+              HasSubstr("tensor model.layers.3.input_layernorm.weight is missing"));
+  EXPECT_THAT(
+      error_with([](Model& model) { model.add(float_tensor("model.layers.0.self_attn.q_proj.bias", {1}, {0})); }),
+      HasSubstr("no model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_EQ(error_with([](Model& model) {
+              model.add(float_tensor("model.layers.0.self_attn.rotary_emb.inv_freq", {1}, {0}));
+            }),
+            "no error");
+  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.context = 301}); }),
+              HasSubstr("max_position_embeddings is 300"));
+  EXPECT_THAT(error_of([&] { Session session(make_model(config, weights), {.threads = 100000}); }),
+              HasSubstr("100000 threads"));
 }
 
 TEST(Session, RefusesWeightsItCannotMultiply) {
   const Config config = small_config();
   const auto error_with = [&](const std::function<void(Tensor&)>& change) {
     return error_of([&] {
-      Session session(make_model(config, random_weights(config), [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-        Tensor tensor = float_tensor(name, shape, values);
-        if (name == "model.layers.1.mlp.up_proj.weight") change(tensor);
-        return tensor;
-      }));
+      Session session(make_model(config, random_weights(config),
+                                 [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+                                   Tensor tensor = float_tensor(name, shape, values);
+                                   if (name == "model.layers.1.mlp.up_proj.weight") change(tensor);
+                                   return tensor;
+                                 }));
     });
   };
   EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::qint8; }),
               HasSubstr("tensor model.layers.1.mlp.up_proj.weight cannot be used as a weight"));
-  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::i32; }), HasSubstr("cannot be used as a weight"));
-  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.layout = TensorLayout::other("zt.foo/1"); }), HasSubstr("it is stored as layout zt.foo/1"));
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.parts[0].dtype = DType::i32; }),
+              HasSubstr("cannot be used as a weight"));
+  EXPECT_THAT(error_with([](Tensor& tensor) { tensor.layout = TensorLayout::other("zt.foo/1"); }),
+              HasSubstr("it is stored as layout zt.foo/1"));
   EXPECT_THAT(error_with([](Tensor& tensor) {
                 tensor.parts[0].dtype = DType::qint8;
                 tensor.layout = make_affine({.delta = std::numeric_limits<float>::infinity()});
@@ -395,7 +428,8 @@ TEST(Session, RefusesWeightsItCannotMultiply) {
 
 TEST(Session, NamesTheTokenWhoseScoreIsNotANumber) {
   const Config config = small_config();
-  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.2.mlp.gate_proj.weight", "lm_head.weight", "model.norm.weight"}) {
+  for (const char* name : {"model.layers.0.self_attn.k_proj.weight", "model.layers.2.mlp.gate_proj.weight",
+                           "lm_head.weight", "model.norm.weight"}) {
     NamedNumbers weights = random_weights(config);
     weights[name][0] = std::numeric_limits<float>::quiet_NaN();
     Session session(make_model(config, weights));

@@ -22,7 +22,8 @@ using ::testing::ElementsAreArray;
 // A blob that cannot be borrowed, and counts what is copied from it.
 class CountingBlob final : public Blob {
  public:
-  CountingBlob(std::vector<std::byte> bytes, std::atomic<std::uint64_t>& count) : bytes_(std::move(bytes)), count_(count) {}
+  CountingBlob(std::vector<std::byte> bytes, std::atomic<std::uint64_t>& count)
+      : bytes_(std::move(bytes)), count_(count) {}
   std::uint64_t size() const override { return bytes_.size(); }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     count_ += out.size();
@@ -48,10 +49,12 @@ TEST(Weights, AreReadOnceForAllSessions) {
   const Config config = small_config();
   std::atomic<std::uint64_t> read = 0;
   std::uint64_t stored = 0;
-  const Model model = make_model(config, random_weights(config), [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    stored += values.size() * sizeof(float);
-    return make_dense(name, shape, DType::f32, std::make_shared<CountingBlob>(bytes_of(values), read));
-  });
+  const Model model =
+      make_model(config, random_weights(config),
+                 [&](const std::string& name, const Shape& shape, const std::vector<float>& values) {
+                   stored += values.size() * sizeof(float);
+                   return make_dense(name, shape, DType::f32, std::make_shared<CountingBlob>(bytes_of(values), read));
+                 });
   const auto weights = load_weights(model);
   EXPECT_EQ(read, stored);
   Session one(weights);

@@ -17,7 +17,8 @@ std::vector<std::byte> read_annotated_hex(const std::string& name) {
     if (line.starts_with('#')) continue;
     const auto bar = line.find('|');
     const auto end = line.find('|', bar + 1);
-    if (end == std::string::npos || std::stoul(line.substr(0, bar), nullptr, 16) != bytes.size()) throw std::runtime_error(name + ": " + line);
+    if (end == std::string::npos || std::stoul(line.substr(0, bar), nullptr, 16) != bytes.size())
+      throw std::runtime_error(name + ": " + line);
     std::istringstream digits(line.substr(bar + 1, end - bar - 1));
     for (std::string pair; digits >> pair;) bytes.push_back(static_cast<std::byte>(std::stoul(pair, nullptr, 16)));
   }

@@ -1,5 +1,5 @@
-// ByteFile: a file as a list of named fields, so that a test can say which field it breaks and where an error has to point.
-// Knows nothing of the code under test.
+// ByteFile: a file as a list of named fields, so that a test can say which field it breaks and where an error has to
+// point. Knows nothing of the code under test.
 //
 //   file.i32("version", 2).text("name", "x").pad("padding", 32)     append, and fields have names
 //   file.i32("version", 3)                                          a name that is there already: replace its bytes
@@ -22,8 +22,12 @@ class ByteFile {
   ByteFile& u8(std::string_view name, std::uint8_t value) { return raw(name, le(value, 1)); }
   ByteFile& u16(std::string_view name, std::uint16_t value) { return raw(name, le(value, 2)); }
   ByteFile& u32(std::string_view name, std::uint32_t value) { return raw(name, le(value, 4)); }
-  ByteFile& i32(std::string_view name, std::int64_t value) { return raw(name, le(static_cast<std::uint64_t>(value), 4)); }
-  ByteFile& i64(std::string_view name, std::int64_t value) { return raw(name, le(static_cast<std::uint64_t>(value), 8)); }
+  ByteFile& i32(std::string_view name, std::int64_t value) {
+    return raw(name, le(static_cast<std::uint64_t>(value), 4));
+  }
+  ByteFile& i64(std::string_view name, std::int64_t value) {
+    return raw(name, le(static_cast<std::uint64_t>(value), 8));
+  }
   ByteFile& u64(std::string_view name, std::uint64_t value) { return raw(name, le(value, 8)); }
   ByteFile& f32(std::string_view name, float value);
   // Two fields: "name length" (i32) and "name".

@@ -29,7 +29,9 @@ ByteFile& ByteFile::raw(std::string_view name, std::string bytes) {
   return *this;
 }
 
-ByteFile& ByteFile::f32(std::string_view name, float value) { return raw(name, le(std::bit_cast<std::uint32_t>(value), 4)); }
+ByteFile& ByteFile::f32(std::string_view name, float value) {
+  return raw(name, le(std::bit_cast<std::uint32_t>(value), 4));
+}
 
 ByteFile& ByteFile::text(std::string_view name, std::string_view value) {
   i32(std::string(name) + " length", static_cast<std::int64_t>(value.size()));
@@ -73,7 +75,8 @@ std::vector<ByteFile::Place> ByteFile::places() const {
   std::vector<Place> places;
   std::uint64_t position = 0;
   for (const Field& field : fields_) {
-    const std::uint64_t length = field.alignment > 0 ? (field.alignment - position % field.alignment) % field.alignment : field.bytes.size();
+    const std::uint64_t length =
+        field.alignment > 0 ? (field.alignment - position % field.alignment) % field.alignment : field.bytes.size();
     places.push_back({position, position + length});
     position += length;
   }

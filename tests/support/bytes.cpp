@@ -39,8 +39,12 @@ std::vector<std::byte> to_bytes(std::string_view file) {
   return result;
 }
 
-std::string to_string(const std::vector<std::byte>& file) { return {reinterpret_cast<const char*>(file.data()), file.size()}; }
+std::string to_string(const std::vector<std::byte>& file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
 
-SourcePtr source(std::string_view file, std::string name) { return Source::from_memory(to_bytes(file), std::move(name)); }
+SourcePtr source(std::string_view file, std::string name) {
+  return Source::from_memory(to_bytes(file), std::move(name));
+}
 
 }  // namespace poise::support

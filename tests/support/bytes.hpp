@@ -1,4 +1,5 @@
-// Bytes of files, spelled out by hand, and the ways between them, text and a Source. Knows nothing of the code under test.
+// Bytes of files, spelled out by hand, and the ways between them, text and a Source. Knows nothing of the code under
+// test.
 #pragma once
 
 #include <cstddef>

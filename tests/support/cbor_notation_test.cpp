@@ -14,7 +14,11 @@ std::string big_endian(std::uint64_t value, unsigned count) {
 }
 
 std::string head(unsigned major, std::uint64_t argument) {
-  const unsigned count = argument < 24 ? 0 : argument < 0x100 ? 1 : argument < 0x10000 ? 2 : argument < 0x100000000 ? 4 : 8;
+  const unsigned count = argument < 24            ? 0
+                         : argument < 0x100       ? 1
+                         : argument < 0x10000     ? 2
+                         : argument < 0x100000000 ? 4
+                                                  : 8;
   return long_head(major, argument, count);
 }
 

@@ -18,7 +18,8 @@ namespace support {
 
 TemporaryDirectory::TemporaryDirectory() {
   std::string name = (std::filesystem::temp_directory_path() / "poise-test-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", name, std::error_code(errno, std::generic_category()));
+  if (::mkdtemp(name.data()) == nullptr)
+    throw std::filesystem::filesystem_error("mkdtemp", name, std::error_code(errno, std::generic_category()));
   path_ = name;
 }
 

@@ -20,7 +20,8 @@ Error error_of(Action&& action) {
   return Error(ErrorKind::internal, "nothing was thrown");
 }
 
-// What the Error that `action` throws says, with its place; empty where it throws none. An internal error fails the test.
+// What the Error that `action` throws says, with its place; empty where it throws none. An internal error fails the
+// test.
 template <typename Action>
 std::string message_of(Action&& action) {
   try {

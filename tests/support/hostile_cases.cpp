@@ -27,7 +27,9 @@ std::optional<std::uint64_t> place(const ByteFile& file, std::string_view at) {
   return at == kEndOfFile ? file.bytes().size() : file.offset(at);
 }
 
-std::string described(std::optional<std::uint64_t> offset) { return offset ? fmt::format("0x{:x}", *offset) : "nowhere"; }
+std::string described(std::optional<std::uint64_t> offset) {
+  return offset ? fmt::format("0x{:x}", *offset) : "nowhere";
+}
 
 SourcePtr in_memory(const std::string& file, std::string_view name) { return support::source(file, std::string(name)); }
 
@@ -74,18 +76,22 @@ std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
 std::string listing(const Model& model) {
   std::string text = model.origin.format;
   for (const Tensor& tensor : model.tensors()) {
-    text += fmt::format("\n{} {} {} {} {}", tensor.name, to_string(tensor.shape), to_string(tensor.layout), tensor.layout.name(), to_json(tensor.attributes));
+    text += fmt::format("\n{} {} {} {} {}", tensor.name, to_string(tensor.shape), to_string(tensor.layout),
+                        tensor.layout.name(), to_json(tensor.attributes));
     if (tensor.layout.affine() != nullptr)
-      text += fmt::format(" {} {} {}", tensor.layout.affine()->get().delta, tensor.layout.affine()->get().min, tensor.layout.affine()->get().max);
+      text += fmt::format(" {} {} {}", tensor.layout.affine()->get().delta, tensor.layout.affine()->get().min,
+                          tensor.layout.affine()->get().max);
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
-      text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "", part.digest ? part.digest.text() : "");
+      text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "",
+                          part.digest ? part.digest.text() : "");
     }
   }
   return text;
 }
 
-// The corpus for other languages' tests: POISE_HOSTILE_CORPUS names a directory that gets every file of the tables, NUMBER-NAME.
+// The corpus for other languages' tests: POISE_HOSTILE_CORPUS names a directory that gets every file of the tables,
+// NUMBER-NAME.
 void add_to_corpus(std::string_view name, const std::string& bytes) {
   const char* const directory = std::getenv("POISE_HOSTILE_CORPUS");
   if (directory == nullptr) return;
@@ -95,7 +101,8 @@ void add_to_corpus(std::string_view name, const std::string& bytes) {
 
 class TemporaryFile {
  public:
-  TemporaryFile(std::string_view name, const std::string& bytes) : directory_(fs::temp_directory_path() / fmt::format("poise_hostile_{}", ::getpid())) {
+  TemporaryFile(std::string_view name, const std::string& bytes)
+      : directory_(fs::temp_directory_path() / fmt::format("poise_hostile_{}", ::getpid())) {
     fs::create_directory(directory_);
     path_ = directory_ / name;
     std::ofstream(path_, std::ios::binary) << bytes;
@@ -170,16 +177,21 @@ void expect_cuts_refused(std::string_view name, const ByteFile& file) {
 namespace {
 
 // -0 is equal to 0.
-bool is_sign_of_zero(const std::string& file, std::size_t bit) { return bit % 8 == 7 && bit >= 31 && file.compare(bit / 8 - 3, 4, std::string(4, '\0')) == 0; }
+bool is_sign_of_zero(const std::string& file, std::size_t bit) {
+  return bit % 8 == 7 && bit >= 31 && file.compare(bit / 8 - 3, 4, std::string(4, '\0')) == 0;
+}
 
 }  // namespace
 
-void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data, std::span<const std::string_view> ignored) {
+void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data,
+                       std::span<const std::string_view> ignored) {
   const std::string whole = file.bytes();
   const Model original = open(in_memory(whole, name));
   const std::vector<std::byte> original_data = all_data(original);
   const auto lies_in = [&](std::span<const std::string_view> fields, std::size_t byte) {
-    return std::ranges::any_of(fields, [&](std::string_view field) { return byte >= file.offset(field) && byte < file.offset(field) + file.size(field); });
+    return std::ranges::any_of(fields, [&](std::string_view field) {
+      return byte >= file.offset(field) && byte < file.offset(field) + file.size(field);
+    });
   };
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     SCOPED_TRACE(fmt::format("bit {} of byte {}", bit % 8, bit / 8));
@@ -190,8 +202,8 @@ void expect_flips_show(std::string_view name, const ByteFile& file, std::span<co
     if (lies_in(data, bit / 8)) {
       EXPECT_TRUE(found && differences(*found, original_data) == 1);
     } else if (found) {
-      const bool shows = model->warnings.size() != original.warnings.size() || listing(*model) != listing(original) || *found != original_data ||
-                         !diff(*model, original).same();
+      const bool shows = model->warnings.size() != original.warnings.size() || listing(*model) != listing(original) ||
+                         *found != original_data || !diff(*model, original).same();
       EXPECT_TRUE(shows || lies_in(ignored, bit / 8) || is_sign_of_zero(whole, bit)) << described(bit / 8);
     }
   }
@@ -210,9 +222,13 @@ std::map<std::string_view, HostileTable>& tables() {
 
 }  // namespace
 
-HostileTable::HostileTable(std::string_view format, std::string (*sound_file)()) : file(sound_file) { tables().emplace(format, *this); }
+HostileTable::HostileTable(std::string_view format, std::string (*sound_file)()) : file(sound_file) {
+  tables().emplace(format, *this);
+}
 
-HostileTable::HostileTable(std::string_view format, fs::path sound_directory) : directory(std::move(sound_directory)) { tables().emplace(format, *this); }
+HostileTable::HostileTable(std::string_view format, fs::path sound_directory) : directory(std::move(sound_directory)) {
+  tables().emplace(format, *this);
+}
 
 const std::map<std::string_view, HostileTable>& hostile_tables() { return tables(); }
 

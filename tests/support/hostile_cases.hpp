@@ -17,8 +17,9 @@ namespace poise::hostile {
 using support::ByteFile;
 using support::le;
 
-inline constexpr std::string_view kNowhere = "-";        // the error has no offset
-inline constexpr std::string_view kAnywhere = "*";       // where several readings were tried, and none is the one that was meant
+inline constexpr std::string_view kNowhere = "-";  // the error has no offset
+inline constexpr std::string_view kAnywhere =
+    "*";  // where several readings were tried, and none is the one that was meant
 inline constexpr std::string_view kEndOfFile = "(end)";  // it points past the last byte
 
 struct Case {
@@ -48,16 +49,18 @@ void expect_sound(std::string_view name, const ByteFile& file);
 // Every cut is refused as invalid_file.
 void expect_cuts_refused(std::string_view name, const ByteFile& file);
 
-// Every flipped bit is refused, or shows: in a warning, in a field that diff() names, or in a part's bytes. In the fields of `data`,
-// which no rule is about, it gives the same tensors with one byte that differs: what a digest is for. In the fields of `ignored`
-// nothing of a flip is to be seen.
-void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data, std::span<const std::string_view> ignored = {});
+// Every flipped bit is refused, or shows: in a warning, in a field that diff() names, or in a part's bytes. In the
+// fields of `data`, which no rule is about, it gives the same tensors with one byte that differs: what a digest is for.
+// In the fields of `ignored` nothing of a flip is to be seen.
+void expect_flips_show(std::string_view name, const ByteFile& file, std::span<const std::string_view> data,
+                       std::span<const std::string_view> ignored = {});
 
 // Opening the file, and reading every part of what opens, ends in an Error of a kind that files have, or in a model.
 void expect_harmless(std::string_view name, const std::string& file);
 
-// A format's file that its tables break: small, sound, with something in it. formats/conformance_test.cpp asks every registered format for
-// one, and reads, writes, cuts and flips it. One of these for each format, in the file of its tables:
+// A format's file that its tables break: small, sound, with something in it. formats/conformance_test.cpp asks every
+// registered format for one, and reads, writes, cuts and flips it. One of these for each format, in the file of its
+// tables:
 //
 //   const HostileTable kTable("alt", [] { return whole().bytes(); });
 struct HostileTable {

@@ -23,13 +23,16 @@ class InstructionSet {
   InstructionSet& operator=(const InstructionSet&) = delete;
 };
 
-// For tests that are run with each that this processor has: derive from it, and instantiate with every_instruction_set().
+// For tests that are run with each that this processor has: derive from it, and instantiate with
+// every_instruction_set().
 class EachInstructionSet : public testing::TestWithParam<std::int64_t> {
   InstructionSet chosen_{GetParam()};
 };
 
 inline auto every_instruction_set() { return testing::ValuesIn(hwy::SupportedAndGeneratedTargets()); }
 
-inline std::string instruction_set_name(const testing::TestParamInfo<std::int64_t>& target) { return hwy::TargetName(target.param); }
+inline std::string instruction_set_name(const testing::TestParamInfo<std::int64_t>& target) {
+  return hwy::TargetName(target.param);
+}
 
 }  // namespace poise

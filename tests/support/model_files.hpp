@@ -16,7 +16,9 @@
 namespace poise::support {
 
 // `name` is its path in errors.
-inline Model read(std::vector<std::byte> file, std::string name) { return open(Source::from_memory(std::move(file), std::move(name))); }
+inline Model read(std::vector<std::byte> file, std::string name) {
+  return open(Source::from_memory(std::move(file), std::move(name)));
+}
 
 inline std::vector<std::byte> written(const Model& model, const Format& format, const WriteOptions& options = {}) {
   MemoryOutput output("test" + std::string(format.info.extension));

@@ -35,7 +35,8 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
   const fs::path folder = shared_directory() / "data" / "tokenizers";
   const bool gguf = name.starts_with("gguf/");
   const fs::path file = gguf ? folder / fmt::format("gguf/ggml-vocab-{}.gguf", name.substr(5)) : folder / name;
-  const fs::path expected = gguf ? folder / fmt::format("gguf/ggml-vocab-{}.expected.json", name.substr(5)) : file / "expected.json";
+  const fs::path expected =
+      gguf ? folder / fmt::format("gguf/ggml-vocab-{}.expected.json", name.substr(5)) : file / "expected.json";
   if (!fs::exists(file)) return std::nullopt;
   RealTokenizer real{gguf ? vocabulary_of(open(file)).value() : read_vocabulary(file).value(), {}};
   std::ifstream stream(expected, std::ios::binary);
@@ -45,10 +46,12 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
     if (one.find("disputed") != nullptr) continue;
     const auto ids = [&](std::string_view key) {
       std::vector<TokenId> result;
-      for (const Value& id : *one.find(key)->get_if<Value::Array>()) result.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
+      for (const Value& id : *one.find(key)->get_if<Value::Array>())
+        result.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
       return result;
     };
-    real.expected.push_back({*one.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"), *one.find("decoded")->get_if<std::string>()});
+    real.expected.push_back({*one.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"),
+                             *one.find("decoded")->get_if<std::string>()});
   }
   return real;
 }

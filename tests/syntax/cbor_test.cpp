@@ -108,12 +108,16 @@ TEST(Cbor, MinusZeroStaysMinusZero) {
 
 TEST(Cbor, LenientReadsEveryWellFormedSpelling) {
   EXPECT_EQ(decode(hex("18 01"), Rules::lenient), Value(1));
-  EXPECT_EQ(decode(hex("5f 42 01 02 43 03 04 05 ff"), Rules::lenient), Value(support::to_bytes("\x01\x02\x03\x04\x05")));
+  EXPECT_EQ(decode(hex("5f 42 01 02 43 03 04 05 ff"), Rules::lenient),
+            Value(support::to_bytes("\x01\x02\x03\x04\x05")));
   EXPECT_EQ(decode(hex("7f 65 73 74 72 65 61 64 6d 69 6e 67 ff"), Rules::lenient), Value("streaming"));
-  EXPECT_EQ(decode(hex("9f 01 82 02 03 9f 04 05 ff ff"), Rules::lenient), Value(Value::Array{1, Value::Array{2, 3}, Value::Array{4, 5}}));
-  EXPECT_EQ(decode(hex("bf 63 46 75 6e f5 63 41 6d 74 21 ff"), Rules::lenient), Value(Attributes{{"Fun", true}, {"Amt", -2}}));
+  EXPECT_EQ(decode(hex("9f 01 82 02 03 9f 04 05 ff ff"), Rules::lenient),
+            Value(Value::Array{1, Value::Array{2, 3}, Value::Array{4, 5}}));
+  EXPECT_EQ(decode(hex("bf 63 46 75 6e f5 63 41 6d 74 21 ff"), Rules::lenient),
+            Value(Attributes{{"Fun", true}, {"Amt", -2}}));
   EXPECT_EQ(decode(hex("c1 1a 51 4b 67 b0 | a tag"), Rules::lenient), Value(1363896240));
-  for (const char* tag : {"c0", "c6", "d4", "d7", "d8 18", "d9 d9 f7", "da 00 01 00 00", "db ff ff ff ff ff ff ff ff"}) {
+  for (const char* tag :
+       {"c0", "c6", "d4", "d7", "d8 18", "d9 d9 f7", "da 00 01 00 00", "db ff ff ff ff ff ff ff ff"}) {
     EXPECT_EQ(decode(hex(tag) + number(7), Rules::lenient), Value(7)) << tag;
   }
   EXPECT_EQ(decode(hex("f7 | undefined"), Rules::lenient), Value());
@@ -129,24 +133,32 @@ TEST(Cbor, DeterministicRefusesWhatHasAShorterOrSortedSpelling) {
   EXPECT_THAT(refusal(long_head(3, 1, 1) + "a", Rules::deterministic), HasSubstr("shortest"));
   EXPECT_THAT(refusal(long_head(4, 1, 1) + number(0), Rules::deterministic), HasSubstr("shortest"));
   EXPECT_THAT(refusal(long_head(5, 0, 1), Rules::deterministic), HasSubstr("shortest"));
-  for (const char* indefinite : {"5f ff", "7f ff", "9f ff", "bf ff"}) EXPECT_THAT(refusal(hex(indefinite), Rules::deterministic), HasSubstr("indefinite"));
+  for (const char* indefinite : {"5f ff", "7f ff", "9f ff", "bf ff"})
+    EXPECT_THAT(refusal(hex(indefinite), Rules::deterministic), HasSubstr("indefinite"));
   EXPECT_THAT(refusal(hex("c1 01"), Rules::deterministic), HasSubstr("a tag"));
   EXPECT_THAT(refusal(hex("f7"), Rules::deterministic), HasSubstr("undefined"));
   EXPECT_THAT(refusal(hex("fa 3f 80 00 00 | 1.0"), Rules::deterministic), HasSubstr("a float"));
   EXPECT_THAT(refusal(hex("fb 40 f8 6a 00 00 00 00 00 | 100000.0"), Rules::deterministic), HasSubstr("a float"));
-  EXPECT_THAT(refusal(map({{text("b"), number(1)}, {text("a"), number(2)}}), Rules::deterministic), HasSubstr("out of order"));
-  EXPECT_THAT(refusal(map({{text("bb"), number(1)}, {text("c"), number(2)}}), Rules::deterministic), HasSubstr("out of order"));
+  EXPECT_THAT(refusal(map({{text("b"), number(1)}, {text("a"), number(2)}}), Rules::deterministic),
+              HasSubstr("out of order"));
+  EXPECT_THAT(refusal(map({{text("bb"), number(1)}, {text("c"), number(2)}}), Rules::deterministic),
+              HasSubstr("out of order"));
   EXPECT_EQ(refusal(map({{text("c"), number(1)}, {text("bb"), number(2)}}), Rules::deterministic), "");
 }
 
 TEST(Cbor, AKeyStandsOnce) {
-  EXPECT_THAT(refusal(map({{text("a"), number(1)}, {text("a"), number(2)}}), Rules::deterministic), HasSubstr("\"a\" comes twice"));
-  EXPECT_THAT(refusal(map({{text("b"), number(1)}, {text("a"), number(2)}, {text("b"), number(2)}}), Rules::lenient), HasSubstr("\"b\" comes twice"));
-  EXPECT_THAT(refusal(map({{number(1), number(1)}, {long_head(0, 1, 4), number(2)}}), Rules::lenient), HasSubstr("comes twice"));
-  EXPECT_THAT(refusal(map({{hex("61 61"), number(1)}, {hex("7f 61 61 ff"), number(2)}}), Rules::lenient), HasSubstr("comes twice"));
+  EXPECT_THAT(refusal(map({{text("a"), number(1)}, {text("a"), number(2)}}), Rules::deterministic),
+              HasSubstr("\"a\" comes twice"));
+  EXPECT_THAT(refusal(map({{text("b"), number(1)}, {text("a"), number(2)}, {text("b"), number(2)}}), Rules::lenient),
+              HasSubstr("\"b\" comes twice"));
+  EXPECT_THAT(refusal(map({{number(1), number(1)}, {long_head(0, 1, 4), number(2)}}), Rules::lenient),
+              HasSubstr("comes twice"));
+  EXPECT_THAT(refusal(map({{hex("61 61"), number(1)}, {hex("7f 61 61 ff"), number(2)}}), Rules::lenient),
+              HasSubstr("comes twice"));
   for (const bool sorted : {true, false}) {
     std::vector<std::pair<std::string, std::string>> entries;
-    for (int i = 0; i < 1000; ++i) entries.emplace_back(text("key " + std::to_string(sorted ? 1000 + i : 1000 + i * 7 % 1000)), number(0));
+    for (int i = 0; i < 1000; ++i)
+      entries.emplace_back(text("key " + std::to_string(sorted ? 1000 + i : 1000 + i * 7 % 1000)), number(0));
     EXPECT_EQ(refusal(map(entries), Rules::lenient), "");
     entries.push_back(entries[500]);
     EXPECT_THAT(refusal(map(entries), Rules::lenient), HasSubstr("comes twice"));
@@ -154,7 +166,8 @@ TEST(Cbor, AKeyStandsOnce) {
 }
 
 TEST(Cbor, CountsAndDepthAreBounded) {
-  EXPECT_THAT(refusal(hex("9b 7f ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("entries cannot be in the 0 bytes left"));
+  EXPECT_THAT(refusal(hex("9b 7f ff ff ff ff ff ff ff"), Rules::lenient),
+              HasSubstr("entries cannot be in the 0 bytes left"));
   EXPECT_THAT(refusal(hex("bb 80 00 00 00 00 00 00 00 00"), Rules::lenient), HasSubstr("entries cannot be"));
   EXPECT_THAT(refusal(hex("5b ff ff ff ff ff ff ff ff"), Rules::lenient), HasSubstr("bytes left"));
   EXPECT_EQ(refusal(std::string(32, '\x81') + number(1), Rules::deterministic), "");
@@ -204,11 +217,16 @@ TEST(Cbor, BrokenItemsAreRefusedWithTheirPlace) {
 
 TEST(Cbor, TheEncoderSortsKeys) {
   const Value value = Attributes{{"bb", 1}, {"c", 2}, {"a", Attributes{{"z", 1}, {"yy", 2}}}};
-  EXPECT_EQ(encode(value), map({{text("a"), map({{text("z"), number(1)}, {text("yy"), number(2)}})}, {text("c"), number(2)}, {text("bb"), number(1)}}));
+  EXPECT_EQ(encode(value), map({{text("a"), map({{text("z"), number(1)}, {text("yy"), number(2)}})},
+                                {text("c"), number(2)},
+                                {text("bb"), number(1)}}));
   Encoder by_text(KeyOrder::by_text);
   by_text.value(value);
-  EXPECT_EQ(by_text.bytes(), map({{text("a"), map({{text("yy"), number(2)}, {text("z"), number(1)}})}, {text("bb"), number(1)}, {text("c"), number(2)}}));
-  EXPECT_EQ(encode(Value::Pairs{{"a", 1}, {2, 3}, {-1, 4}}), map({{number(2), number(3)}, {negative(0), number(4)}, {text("a"), number(1)}}));
+  EXPECT_EQ(by_text.bytes(), map({{text("a"), map({{text("yy"), number(2)}, {text("z"), number(1)}})},
+                                  {text("bb"), number(1)},
+                                  {text("c"), number(2)}}));
+  EXPECT_EQ(encode(Value::Pairs{{"a", 1}, {2, 3}, {-1, 4}}),
+            map({{number(2), number(3)}, {negative(0), number(4)}, {text("a"), number(1)}}));
 }
 
 TEST(Cbor, TextThatIsNoneIsToldWithItsKeys) {
@@ -224,10 +242,12 @@ TEST(Cbor, TextThatIsNoneIsToldWithItsKeys) {
 
 TEST(Cbor, EveryTruncationAndBitFlipDecodesOrIsRefused) {
   const std::string item =
-      map({{text("a"), array({number(1000), negative(5), bytes("xyz"), hex("f9 3c 00"), hex("f6")})}, {text("bcd"), map({{number(1), hex("f5")}})}});
+      map({{text("a"), array({number(1000), negative(5), bytes("xyz"), hex("f9 3c 00"), hex("f6")})},
+           {text("bcd"), map({{number(1), hex("f5")}})}});
   for (const Rules rules : {Rules::lenient, Rules::deterministic}) {
     ASSERT_EQ(refusal(item, rules), "");
-    for (std::size_t length = 0; length < item.size(); ++length) EXPECT_NE(refusal(item.substr(0, length), rules), "") << length;
+    for (std::size_t length = 0; length < item.size(); ++length)
+      EXPECT_NE(refusal(item.substr(0, length), rules), "") << length;
     for (std::size_t bit = 0; bit < item.size() * 8; ++bit) {
       std::string flipped = item;
       flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);

@@ -23,7 +23,9 @@ class Bytes final : public ByteRange {
   const std::string& name() const override { return name_; }
   std::uint64_t size() const override { return bytes_.size(); }
   std::span<const std::byte> resident() const override { return std::as_bytes(std::span(bytes_)); }
-  void fetch(std::uint64_t offset, std::span<std::byte> out) const override { std::memcpy(out.data(), bytes_.data() + offset, out.size()); }
+  void fetch(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
 
   Message message() const { return Message(*this, "test", 0, size()); }
 
@@ -55,7 +57,8 @@ std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) 
 void read_integer(Message& message) { message.integer("value"); }
 void read_text(Message& message) { message.text("value"); }
 
-// "message Test1 { int32 a = 1; }" with a = 150, "Test2 { string b = 2; }" with b = "testing", "Test3 { Test1 c = 3; }" with c.a = 150.
+// "message Test1 { int32 a = 1; }" with a = 150, "Test2 { string b = 2; }" with b = "testing", "Test3 { Test1 c = 3; }"
+// with c.a = 150.
 TEST(Protobuf, TheExamplesOfItsDocumentation) {
   const Bytes file = bytes("\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
   Message message = file.message();
@@ -89,7 +92,8 @@ TEST(Protobuf, NumbersOfEverySize) {
 }
 
 TEST(Protobuf, AFieldThatNobodyAsksForIsSkipped) {
-  const Bytes file = bytes("\x10\x96\x01\x19\x01\x02\x03\x04\x05\x06\x07\x08\x22\x03\x08\x08\x08\x2d\x01\x02\x03\x04\x08\x2a");
+  const Bytes file =
+      bytes("\x10\x96\x01\x19\x01\x02\x03\x04\x05\x06\x07\x08\x22\x03\x08\x08\x08\x2d\x01\x02\x03\x04\x08\x2a");
   Message message = file.message();
   std::vector<std::uint64_t> numbers;
   while (message.next()) numbers.push_back(message.number());
@@ -100,12 +104,16 @@ TEST(Protobuf, AnEmptyMessageHasNoFields) { EXPECT_FALSE(Bytes("").message().nex
 
 TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
   using Place = std::pair<std::string, std::uint64_t>;
-  const auto is = [](std::string_view text, std::uint64_t offset) { return testing::Pair(HasSubstr(std::string(text)), offset); };
+  const auto is = [](std::string_view text, std::uint64_t offset) {
+    return testing::Pair(HasSubstr(std::string(text)), offset);
+  };
   const auto integer = [](const Bytes& file) -> Place { return error_of(file, read_integer); };
   const auto text = [](const Bytes& file) -> Place { return error_of(file, read_text); };
   EXPECT_THAT(integer(bytes("\x08\x01\x08")), is("test: value: 1 bytes wanted", 3));
-  EXPECT_THAT(integer(bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")), is("test: value: a varint of more than 64 bits", 1));
-  EXPECT_THAT(integer(bytes("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80")), is("a varint of more than 64 bits", 1));
+  EXPECT_THAT(integer(bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")),
+              is("test: value: a varint of more than 64 bits", 1));
+  EXPECT_THAT(integer(bytes("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80")),
+              is("a varint of more than 64 bits", 1));
   EXPECT_THAT(integer(bytes("\x0d\x01\x02\x03\x04")), is("test: value: wire type 5, expected 0", 0));
   EXPECT_THAT(text(bytes("\x08\x01")), is("test: value: wire type 0, expected 2", 0));
   EXPECT_THAT(text(bytes("\x0a\x04"
@@ -116,7 +124,8 @@ TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
                          "abc")),
               is("test: unknown field: 4 bytes wanted", 2));
   EXPECT_THAT(text(bytes("\x10\x01\x02")), is("test: tag: field number 0", 2));
-  EXPECT_THAT(text(bytes("\x80\x80\x80\x80\x10\x01")), is("test: tag: field number 536870912, expected 1 to 536870911", 0));
+  EXPECT_THAT(text(bytes("\x80\x80\x80\x80\x10\x01")),
+              is("test: tag: field number 536870912, expected 1 to 536870911", 0));
   EXPECT_THAT(text(bytes("\x0b")), is("wire type 3 of field 1", 0));
   EXPECT_THAT(text(bytes("\x0f")), is("wire type 7 of field 1", 0));
 }

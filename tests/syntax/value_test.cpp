@@ -26,8 +26,10 @@ TEST(ValueJson, WritesEveryType) {
                        {"pairs", pairs},
                        {"nothing", Value::Array{}},
                        {"empty", Attributes{}}};
-  EXPECT_EQ(to_json(map), R"({"null":null,"true":true,"minus":-3,"large":18446744073709551615,"half":0.5,"text":"a\"b","bytes":"00ab","array":[1,"x"],)"
-                          R"("map":{"":1},"pairs":[[1,"one"],[null,null]],"nothing":[],"empty":{}})");
+  EXPECT_EQ(
+      to_json(map),
+      R"({"null":null,"true":true,"minus":-3,"large":18446744073709551615,"half":0.5,"text":"a\"b","bytes":"00ab","array":[1,"x"],)"
+      R"("map":{"":1},"pairs":[[1,"one"],[null,null]],"nothing":[],"empty":{}})");
 }
 
 TEST(ValueJson, Indents) {
@@ -68,7 +70,8 @@ TEST(ValueJson, AKeyIsKnownAgainWhateverStandsBetween) {
   const std::string key = "a" + std::string(100, 'b');  // too long to be kept in place
   std::string text = "{\"\\u0061" + key.substr(1) + "\":0";
   for (int i = 0; i < 20; ++i)
-    text += fmt::format(",\"{}\":{}{}{}", i, std::string(static_cast<std::size_t>(i) + 1, '['), i, std::string(static_cast<std::size_t>(i) + 1, ']'));
+    text += fmt::format(",\"{}\":{}{}{}", i, std::string(static_cast<std::size_t>(i) + 1, '['), i,
+                        std::string(static_cast<std::size_t>(i) + 1, ']'));
   EXPECT_NO_THROW(parse_json(text + "}", "test"));
   EXPECT_THROW(parse_json(text + ",\"" + key + "\":1}", "test"), Error);
   EXPECT_THROW(parse_json(text + ",\"\\u0061" + key.substr(1) + "\":1}", "test"), Error);
@@ -108,17 +111,43 @@ TEST(ValueJson, ReadsNumbersOfAnyLength) {
   EXPECT_EQ(read("0." + std::string(400, '0') + "1e20"), Value(0.0));
   EXPECT_EQ(read("0e99999999999999999999"), Value(0.0));
   EXPECT_EQ(read("1" + std::string(400, '0') + "e-800"), Value(0.0));
-  for (const char* const text :
-       {"1e999", "-1e999", "0.1e999", "-0.001e400", "1e99999999999999999999", "01", "-", "1.", ".5", "+1", "1e", "1e+", "0x1", "1_0", "NaN", "Infinity"}) {
+  for (const char* const text : {"1e999", "-1e999", "0.1e999", "-0.001e400", "1e99999999999999999999", "01", "-", "1.",
+                                 ".5", "+1", "1e", "1e+", "0x1", "1_0", "NaN", "Infinity"}) {
     EXPECT_THROW(read(text), Error) << text;
   }
 }
 
 TEST(ValueJson, RefusesWhatIsNoJson) {
-  for (const char* const text : {"",         " ",    "nulll",  "nul",     "TRUE",      "{}{}",        "{},",      "[1 2]",           "[1,]",
-                                 "[,1]",     "[",    "]",      "{\"a\"}", "{\"a\":}",  "{\"a\":1,}",  "{a:1}",    "{\"a\":\"b\":1}", "\"a\" \"b\"",
-                                 "[\"a\"b]", "\"",   "\"\\\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\x01\"", "\"\xff\"",        "\xef\xbb\xbf{}",
-                                 "'a'",      "[1]x", "1 1"}) {
+  for (const char* const text : {"",
+                                 " ",
+                                 "nulll",
+                                 "nul",
+                                 "TRUE",
+                                 "{}{}",
+                                 "{},",
+                                 "[1 2]",
+                                 "[1,]",
+                                 "[,1]",
+                                 "[",
+                                 "]",
+                                 "{\"a\"}",
+                                 "{\"a\":}",
+                                 "{\"a\":1,}",
+                                 "{a:1}",
+                                 "{\"a\":\"b\":1}",
+                                 "\"a\" \"b\"",
+                                 "[\"a\"b]",
+                                 "\"",
+                                 "\"\\\"",
+                                 "\"\\x\"",
+                                 "\"\\u12\"",
+                                 "\"\\ud800\"",
+                                 "\"\x01\"",
+                                 "\"\xff\"",
+                                 "\xef\xbb\xbf{}",
+                                 "'a'",
+                                 "[1]x",
+                                 "1 1"}) {
     EXPECT_THROW(parse_json(text, "test"), Error) << text;
   }
 }
@@ -136,7 +165,8 @@ TEST(ValueJson, ALargeTextOfTinyValuesIsRefusedBeforeItsTokensAreKept) {
 }
 
 TEST(ValueJson, ReadsWhatItWrites) {
-  const Attributes map{{"a", Value::Array{1, -2, 0.25, "\xc3\xa9", true, Value()}}, {"b", Attributes{{"c", Value::Array{Value::Array{}}}}}};
+  const Attributes map{{"a", Value::Array{1, -2, 0.25, "\xc3\xa9", true, Value()}},
+                       {"b", Attributes{{"c", Value::Array{Value::Array{}}}}}};
   for (const int indent : {-1, 0, 1, 4}) EXPECT_EQ(parse_json(to_json(map, indent), "test"), Value(map)) << indent;
 }
 

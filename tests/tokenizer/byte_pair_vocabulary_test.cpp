@@ -38,17 +38,20 @@ std::string error_of(const std::string& vocab, const std::string& merges = {}) {
 
 TEST(BytePairVocabulary, TheFourSpecialTokensAreAlwaysFirst) {
   EXPECT_THAT(tokens_of("a\nb\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", "a", "b"));
-  EXPECT_THAT(tokens_of("<unk>\t0\n<pad>\t1\n<bos>\t2\n<eos>\t3\na\t4\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", "a"));
+  EXPECT_THAT(tokens_of("<unk>\t0\n<pad>\t1\n<bos>\t2\n<eos>\t3\na\t4\n"),
+              ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", "a"));
   EXPECT_THAT(tokens_of(""), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>"));
 }
 
 TEST(BytePairVocabulary, IdsAreOptionalAndTokensMayBeWhiteSpace) {
-  EXPECT_THAT(tokens_of(" \t4\na\nb 7\n9\n1\r\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", " ", "a", "", "b", "9", "1"));
+  EXPECT_THAT(tokens_of(" \t4\na\nb 7\n9\n1\r\n"),
+              ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", " ", "a", "", "b", "9", "1"));
   EXPECT_THAT(tokens_of("a-1\n-1\n"), ElementsAre("<unk>", "<pad>", "<bos>", "<eos>", "a-1", "-1"));
 }
 
 TEST(BytePairVocabulary, MergesKeepTheirOrder) {
-  const Vocabulary vocabulary = read_byte_pair_vocabulary(*text("", "vocab.txt"), *text("#version: 0.2\nt h\nth e\n# #\n", "merges.txt"));
+  const Vocabulary vocabulary =
+      read_byte_pair_vocabulary(*text("", "vocab.txt"), *text("#version: 0.2\nt h\nth e\n# #\n", "merges.txt"));
   EXPECT_EQ(vocabulary.kind, VocabularyKind::byte_pair);
   EXPECT_EQ(vocabulary.eos_id, 3);
   using Merge = MergeList::value_type;

@@ -1,5 +1,5 @@
-// Tokenizer files of a directory, with what the files beside the vocabulary say. Ids are those of Hugging Face's library (tokenizers 0.23.2) for a
-// tokenizer.json of the same tokens, unless a test says otherwise.
+// Tokenizer files of a directory, with what the files beside the vocabulary say. Ids are those of Hugging Face's
+// library (tokenizers 0.23.2) for a tokenizer.json of the same tokens, unless a test says otherwise.
 #include "tokenizer/files.hpp"
 
 #include <map>
@@ -53,32 +53,41 @@ TEST(VocabAndMerges, AreCutAsTheirClassDoes) {
     Ids gpt2;
     Ids qwen2;
   };
-  const Case cases[] = {
-      {"a12 12", {0, 3, 4, 3}, {0, 1, 2, 4, 1, 2}}, {"e\u0301", {9, 10, 11}, {7}}, {".\n", {12, 13}, {14}}, {"1<|endoftext|>", {1, 8}, {1, 8}}};
+  const Case cases[] = {{"a12 12", {0, 3, 4, 3}, {0, 1, 2, 4, 1, 2}},
+                        {"e\u0301", {9, 10, 11}, {7}},
+                        {".\n", {12, 13}, {14}},
+                        {"1<|endoftext|>", {1, 8}, {1, 8}}};
   const auto of = [](const std::string& name) {
-    return Tokenizer(read(with(kVocabAndMerges, kConfig, name.empty() ? "{}" : fmt::format(R"({{"tokenizer_class": "{}"}})", name))));
+    return Tokenizer(read(
+        with(kVocabAndMerges, kConfig, name.empty() ? "{}" : fmt::format(R"({{"tokenizer_class": "{}"}})", name))));
   };
-  for (const char* name :
-       {"", "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "RobertaTokenizerFast", "BartTokenizer", "Qwen2Tokenizer", "Qwen2TokenizerFast"}) {
+  for (const char* name : {"", "GPT2Tokenizer", "GPT2TokenizerFast", "RobertaTokenizer", "RobertaTokenizerFast",
+                           "BartTokenizer", "Qwen2Tokenizer", "Qwen2TokenizerFast"}) {
     SCOPED_TRACE(name);
     const Tokenizer tokenizer = of(name);
-    for (const Case& one : cases) EXPECT_EQ(tokenizer.encode(one.text), std::string_view(name).starts_with("Qwen2") ? one.qwen2 : one.gpt2) << one.text;
+    for (const Case& one : cases)
+      EXPECT_EQ(tokenizer.encode(one.text), std::string_view(name).starts_with("Qwen2") ? one.qwen2 : one.gpt2)
+          << one.text;
   }
 }
 
 TEST(VocabAndMerges, OfAnotherClassAreRefusedByItsName) {
   for (const char* name : {"CodeGenTokenizer", "Fast", "", "PreTrainedTokenizerFast"}) {
-    const Error error = error_of([&] { read(with(kVocabAndMerges, kConfig, fmt::format(R"({{"tokenizer_class": "{}"}})", name))); });
+    const Error error =
+        error_of([&] { read(with(kVocabAndMerges, kConfig, fmt::format(R"({{"tokenizer_class": "{}"}})", name))); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("tokenizer_class: how a \"{}\" cuts", name)));
     EXPECT_THAT(error.what(), HasSubstr(kConfig));
   }
-  EXPECT_EQ(error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); }).kind(), ErrorKind::invalid_file);
+  EXPECT_EQ(error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); }).kind(),
+            ErrorKind::invalid_file);
   EXPECT_EQ(read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": null})")).size(), 15U);
 }
 
 TEST(VocabAndMerges, TakeTheAddedTokensOfTheConfigurationWithTheirFlags) {
-  const Tokenizer tokenizer(read(with(kVocabAndMerges, kConfig, R"({"added_tokens_decoder": {"16": {"content": "aa", "single_word": true, "lstrip": false,
+  const Tokenizer tokenizer(
+      read(with(kVocabAndMerges, kConfig,
+                R"({"added_tokens_decoder": {"16": {"content": "aa", "single_word": true, "lstrip": false,
       "rstrip": false, "normalized": false, "special": false}, "15": {"content": "<go>", "lstrip": true, "special": true, "normalized": false}}})")));
   EXPECT_THAT(tokenizer.encode("a <go> a"), ElementsAre(0, 15, 4, 0));
   EXPECT_THAT(tokenizer.encode("aaa aa"), ElementsAre(0, 0, 0, 4, 16));
@@ -89,7 +98,8 @@ TEST(VocabAndMerges, TakeTheAddedTokensOfTheConfigurationWithTheirFlags) {
 
 TEST(VocabAndMerges, TakeTheAddedTokensOfOlderDirectories) {
   Files files = with(kVocabAndMerges, "added_tokens.json", R"({"<go>": 15, "<stop>": 16, "<no>": 17})");
-  files["special_tokens_map.json"] = R"({"additional_special_tokens": ["<go>"], "eos_token": {"content": "<stop>", "lstrip": false}, "bos_token": "a"})";
+  files["special_tokens_map.json"] =
+      R"({"additional_special_tokens": ["<go>"], "eos_token": {"content": "<stop>", "lstrip": false}, "bos_token": "a"})";
   const Tokenizer tokenizer(read(files));
   EXPECT_THAT(tokenizer.encode("1<go>2<no><stop>"), ElementsAre(1, 15, 2, 17, 16));
   EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 15, 2, 17, 16}), "12<no>");
@@ -100,7 +110,9 @@ TEST(VocabAndMerges, TakeTheAddedTokensOfOlderDirectories) {
 }
 
 TEST(VocabAndMerges, PutBosInFrontWhereTheConfigurationSaysSo) {
-  const auto around = [](const std::string& config) { return Tokenizer(read(with(kVocabAndMerges, kConfig, config))).encode_with_special("a"); };
+  const auto around = [](const std::string& config) {
+    return Tokenizer(read(with(kVocabAndMerges, kConfig, config))).encode_with_special("a");
+  };
   EXPECT_THAT(around("{}"), ElementsAre(0));
   EXPECT_THAT(around(R"({"add_bos_token": false, "bos_token": "1"})"), ElementsAre(0));
   EXPECT_THAT(around(R"({"add_bos_token": true, "bos_token": "1"})"), ElementsAre(1, 0));
@@ -117,12 +129,18 @@ TEST(VocabAndMerges, AreRefusedWithWhatIsWrongBesideThem) {
   };
   EXPECT_THAT(problem("added_tokens.json", R"({"<go>": "15"})"), HasSubstr("\"<go>\": expected an id"));
   EXPECT_THAT(problem("added_tokens.json", R"({"<go>": 500000})"), HasSubstr("the id is 500000"));
-  EXPECT_THAT(problem("added_tokens.json", R"({"<a>": 15, "<b>": 15})"), HasSubstr("\"<b>\": another token has the id 15"));
-  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": [1]})"), HasSubstr("added_tokens_decoder: expected an object"));
-  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"x": {"content": "a"}}})"), HasSubstr("\"x\": expected an id"));
-  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": {"content": "a"}, "015": {"content": "b"}}})"), HasSubstr("\"015\": the id comes twice"));
-  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": "a"}})"), HasSubstr("\"15\": expected an object with \"content\""));
-  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"18446744073709551615": {"content": "a"}}})"), HasSubstr("the id is 18446744073709551615"));
+  EXPECT_THAT(problem("added_tokens.json", R"({"<a>": 15, "<b>": 15})"),
+              HasSubstr("\"<b>\": another token has the id 15"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": [1]})"),
+              HasSubstr("added_tokens_decoder: expected an object"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"x": {"content": "a"}}})"),
+              HasSubstr("\"x\": expected an id"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": {"content": "a"}, "015": {"content": "b"}}})"),
+              HasSubstr("\"015\": the id comes twice"));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": "a"}})"),
+              HasSubstr("\"15\": expected an object with \"content\""));
+  EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"18446744073709551615": {"content": "a"}}})"),
+              HasSubstr("the id is 18446744073709551615"));
 }
 
 // The same tokens as the tokenizer.json that they are taken from.
@@ -134,7 +152,9 @@ TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
   const Attributes& model = *json.get_if<Attributes>()->find("model")->get_if<Attributes>();
   std::string merges;
   for (const auto& [left, right] : real->vocabulary.merges) merges += fmt::format("{} {}\n", left, right);
-  const Tokenizer tokenizer(read({{"vocab.json", to_json(*model.find("vocab"))}, {"merges.txt", merges}, {kConfig, support::contents(folder / kConfig)}}));
+  const Tokenizer tokenizer(read({{"vocab.json", to_json(*model.find("vocab"))},
+                                  {"merges.txt", merges},
+                                  {kConfig, support::contents(folder / kConfig)}}));
   EXPECT_EQ(real->expected.size(), 40U);
   for (const support::ExpectedTokens& one : real->expected) {
     EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
@@ -148,12 +168,14 @@ std::string sentencepiece(bool removal = false) {
   std::string model = piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("</s>", 3, 0);
   float score = 0;
   for (const char* text : {"\u2581", "a", "b", "ab", "\u2581ab", "x"}) model += piece(text, 1, score -= 1);
-  return model + bytes_field(2, varint_field(3, 2)) + bytes_field(3, varint_field(3, 1) + varint_field(4, removal ? 1 : 0));
+  return model + bytes_field(2, varint_field(3, 2)) +
+         bytes_field(3, varint_field(3, 1) + varint_field(4, removal ? 1 : 0));
 }
 
 const Files kSentencePiece = {{"tokenizer.model", sentencepiece()}};
 
-// As directories of ChatML were before added_tokens_decoder. Expected: what llama.cpp's converter (base.py) makes of the file.
+// As directories of ChatML were before added_tokens_decoder. Expected: what llama.cpp's converter (base.py) makes of
+// the file.
 TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
   Files files = with(kSentencePiece, "added_tokens.json", R"({"<|im_start|>": 10, "<|im_end|>": 9, "<pad>": 11})");
   files["special_tokens_map.json"] = R"({"bos_token": "<s>", "additional_special_tokens": ["<|im_start|>"]})";
@@ -177,7 +199,9 @@ TEST(TokenizerModel, TakesWhatTheConfigurationSaysOfATokenFirst) {
 
 // Expected: types, scores and names as llama.cpp's converter (base.py) has them.
 TEST(TokenizerModel, FillsGapsBetweenIdsWithUnusedTokens) {
-  const Files files = with(kSentencePiece, kConfig, R"({"added_tokens_decoder": {"12": {"content": "<go>", "special": true}, "10": {"content": "<x>"}}})");
+  const Files files =
+      with(kSentencePiece, kConfig,
+           R"({"added_tokens_decoder": {"12": {"content": "<go>", "special": true}, "10": {"content": "<x>"}}})");
   const Tokenizer tokenizer(read(files));
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   EXPECT_EQ(vocabulary.size(), 13U);
@@ -191,7 +215,8 @@ TEST(TokenizerModel, FillsGapsBetweenIdsWithUnusedTokens) {
 }
 
 TEST(TokenizerModel, TakesTheTextThatTheConfigurationGivesToAPiece) {
-  const Files files = with(kSentencePiece, kConfig, R"({"bos_token": "<bos>", "added_tokens_decoder": {"8": {"content": "<go>", "special": true},
+  const Files files = with(kSentencePiece, kConfig,
+                           R"({"bos_token": "<bos>", "added_tokens_decoder": {"8": {"content": "<go>", "special": true},
       "1": {"content": "<bos>", "special": true}, "4": {"content": "q"}}})");
   const Tokenizer tokenizer(read(files));
   const Vocabulary& vocabulary = tokenizer.vocabulary();
@@ -208,7 +233,9 @@ TEST(TokenizerModel, TakesTheTextThatTheConfigurationGivesToAPiece) {
 }
 
 TEST(TokenizerModel, TakesAListedPieceAsItIs) {
-  const Files files = with(kSentencePiece, kConfig, R"({"added_tokens_decoder": {"6": {"content": "ab", "single_word": true}, "7": {"content": ""}}})");
+  const Files files =
+      with(kSentencePiece, kConfig,
+           R"({"added_tokens_decoder": {"6": {"content": "ab", "single_word": true}, "7": {"content": ""}}})");
   const Vocabulary vocabulary = read(files);
   EXPECT_EQ(vocabulary.type(6), TokenType::normal);
   EXPECT_EQ(vocabulary.score(6), -4);
@@ -218,19 +245,22 @@ TEST(TokenizerModel, TakesAListedPieceAsItIs) {
 
 TEST(TokenizerModel, RefusesWhatItCannotTakeOfTheConfiguration) {
   const auto problem = [](const std::string& decoder) {
-    const Error error = error_of([&] { read(with(kSentencePiece, kConfig, fmt::format(R"({{"added_tokens_decoder": {}}})", decoder))); });
+    const Error error = error_of(
+        [&] { read(with(kSentencePiece, kConfig, fmt::format(R"({{"added_tokens_decoder": {}}})", decoder))); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_THAT(error.what(), HasSubstr(kConfig));
     return error.message();
   };
-  EXPECT_THAT(problem(R"({"5000": {"content": "<go>"}})"), HasSubstr("\"<go>\": the id 5000 is far larger than the number of tokens"));
+  EXPECT_THAT(problem(R"({"5000": {"content": "<go>"}})"),
+              HasSubstr("\"<go>\": the id 5000 is far larger than the number of tokens"));
   EXPECT_THAT(problem(R"({"500000": {"content": "<go>"}})"), HasSubstr("the id is 500000, at most"));
   EXPECT_THAT(problem(R"({"-1": {"content": "<go>"}})"), HasSubstr("\"-1\": expected an id"));
   EXPECT_THAT(problem(R"({"9": {"content": 3}})"), HasSubstr("\"9\": expected an object with \"content\""));
 }
 
-// With "legacy": false transformers' LlamaConverter writes Metaspace with prepend_scheme "first" and no normalizer. Ids and texts are those of the library for
-// that; where white space is removed, with Strip on the right and " {2,}" replaced by a space in front of it.
+// With "legacy": false transformers' LlamaConverter writes Metaspace with prepend_scheme "first" and no normalizer. Ids
+// and texts are those of the library for that; where white space is removed, with Strip on the right and " {2,}"
+// replaced by a space in front of it.
 TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
   struct Case {
     const char* text;
@@ -252,7 +282,8 @@ TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
                         {" ", {3}, {}, "", ""},
                         {" </s> ", {3, 2, 3}, {2}, "</s> ", " "},
                         {"ab </s>x", {7, 3, 2, 8}, {7, 2, 8}, "ab </s>x", "ab x"}};
-  const std::string config = R"({"legacy": false, "added_tokens_decoder": {"1": {"content": "<s>", "special": true}, "2": {"content": "</s>", "special": true},
+  const std::string config =
+      R"({"legacy": false, "added_tokens_decoder": {"1": {"content": "<s>", "special": true}, "2": {"content": "</s>", "special": true},
       "9": {"content": "<go>", "special": true, "rstrip": true}}})";
   const Vocabulary vocabulary = read(with(kSentencePiece, kConfig, config));
   const Vocabulary removal = read({{"tokenizer.model", sentencepiece(true)}, {kConfig, config}});
@@ -283,7 +314,8 @@ TEST(TokenizerModel, PutsASpaceInFrontOfTheTextAloneWhereItIsNotLegacy) {
 }
 
 TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
-  for (const char* config : {"{}", R"({"legacy": null})", R"({"legacy": true})"}) EXPECT_THAT(read(with(kSentencePiece, kConfig, config)).pipeline, IsEmpty());
+  for (const char* config : {"{}", R"({"legacy": null})", R"({"legacy": true})"})
+    EXPECT_THAT(read(with(kSentencePiece, kConfig, config)).pipeline, IsEmpty());
   Vocabulary other = read(with(kSentencePiece, kConfig, R"({"legacy": false})"));
   EXPECT_EQ(other.pipeline, (Attributes{{"prepend_scheme", "first"}}));
   other.pipeline.set("prepend_scheme", "last");
@@ -291,9 +323,10 @@ TEST(TokenizerModel, IsLegacyWhereNothingElseIsSaid) {
 }
 
 TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
-  const Files files = {{"tokenizer.json", R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}})"},
-                       {"special_tokens_map.json", R"({"bos_token": "b", "eos_token": {"content": "c"}})"},
-                       {"chat_template.json", R"({"chat_template": "{{ json }}"})"}};
+  const Files files = {
+      {"tokenizer.json", R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}})"},
+      {"special_tokens_map.json", R"({"bos_token": "b", "eos_token": {"content": "c"}})"},
+      {"chat_template.json", R"({"chat_template": "{{ json }}"})"}};
   const Vocabulary alone = read(files);
   EXPECT_EQ(alone.bos_id, 1);
   EXPECT_EQ(alone.eos_id, 2);
@@ -307,7 +340,8 @@ TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
 
 TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
   const auto expect_refused = [](const std::string& name, const Files& files) {
-    const Error error = error_of([&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
+    const Error error = error_of(
+        [&] { read(with(files, name, "version https://git-lfs.github.com/spec/v1\noid sha256:dadf\nsize 493443\n")); });
     EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
     EXPECT_THAT(error.what(), HasSubstr(name + ": this is a Git LFS pointer"));
   };

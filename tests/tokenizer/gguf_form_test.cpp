@@ -27,7 +27,8 @@ struct RealCase {
 
 class RealForm : public testing::TestWithParam<RealCase> {};
 
-// The expected tokens are Hugging Face's library's. GGUF does not hold Qwen's normal form, which changes three of the texts.
+// The expected tokens are Hugging Face's library's. GGUF does not hold Qwen's normal form, which changes three of the
+// texts.
 TEST_P(RealForm, DoesAsBefore) {
   const auto real = support::real_tokenizer(GetParam().name);
   if (!real) GTEST_SKIP() << "the shared data are not there";
@@ -35,7 +36,8 @@ TEST_P(RealForm, DoesAsBefore) {
   ASSERT_TRUE(form.tokenizer);
   EXPECT_EQ(form.tokenizer->model, GetParam().model);
   EXPECT_EQ(form.tokenizer->pre, GetParam().pre);
-  const bool normalizes = real->vocabulary.pipeline.find("normalizer") != nullptr && GetParam().model == std::string("gpt2") && !form.losses.empty();
+  const bool normalizes = real->vocabulary.pipeline.find("normalizer") != nullptr &&
+                          GetParam().model == std::string("gpt2") && !form.losses.empty();
   EXPECT_EQ(form.losses.size(), normalizes ? 1U : 0U) << testing::PrintToString(form.losses);
   const Tokenizer tokenizer(vocabulary_of(*form.tokenizer));
   std::size_t texts = 0;
@@ -49,7 +51,8 @@ TEST_P(RealForm, DoesAsBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(GgufForm, RealForm,
-                         testing::Values(RealCase{"gpt2", "gpt2", "gpt-2"}, RealCase{"qwen2_5", "gpt2", "qwen2"}, RealCase{"mistral_nemo", "gpt2", "tekken"},
+                         testing::Values(RealCase{"gpt2", "gpt2", "gpt-2"}, RealCase{"qwen2_5", "gpt2", "qwen2"},
+                                         RealCase{"mistral_nemo", "gpt2", "tekken"},
                                          RealCase{"gemma2", "llama", "default"}),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -95,13 +98,16 @@ const Attributes kBytes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"us
 // Llama 3's expression as other files spell it.
 TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
   constexpr std::string_view kBegin = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}])";
-  for (const std::string_view rest :
-       {R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
-        R"(?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}) {
+  for (const std::string_view rest : {R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+                                      R"(?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+                                      R"(?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}) {
     for (const auto& [behavior, invert] : {std::pair("Isolated", false), std::pair("Removed", true)}) {
-      const Attributes split{
-          {"type", "Split"}, {"pattern", Attributes{{"Regex", fmt::format("{}{}", kBegin, rest)}}}, {"behavior", behavior}, {"invert", invert}};
-      const GgufForm form = gguf_form(with("pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, kBytes}}}));
+      const Attributes split{{"type", "Split"},
+                             {"pattern", Attributes{{"Regex", fmt::format("{}{}", kBegin, rest)}}},
+                             {"behavior", behavior},
+                             {"invert", invert}};
+      const GgufForm form = gguf_form(
+          with("pre_tokenizer", Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{split, kBytes}}}));
       EXPECT_EQ(form.tokenizer->pre, "dbrx") << rest;
       EXPECT_THAT(form.losses, IsEmpty()) << rest;
     }
@@ -109,15 +115,19 @@ TEST(GgufForm, SpellingsThatMatchTheSameHaveOneName) {
 }
 
 TEST(GgufForm, TellsWhatIsLost) {
-  const Attributes strange{{"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};
+  const Attributes strange{
+      {"type", "Split"}, {"pattern", Attributes{{"Regex", "[xyz]"}}}, {"behavior", "Isolated"}, {"invert", false}};
   const Value cuts(Attributes{{"type", "Sequence"}, {"pretokenizers", Value::Array{strange, kBytes}}});
   const GgufForm unknown = gguf_form(with("pre_tokenizer", cuts));
   EXPECT_EQ(unknown.tokenizer->pre, "default");
   EXPECT_THAT(unknown.losses, ElementsAre(HasSubstr("llama.cpp has no name for how the vocabulary cuts")));
   const Attributes prefix{{"type", "ByteLevel"}, {"add_prefix_space", true}};
   EXPECT_THAT(gguf_form(with("pre_tokenizer", prefix)).losses, ElementsAre(HasSubstr("no name for how")));
-  EXPECT_THAT(gguf_form(with("normalizer", Attributes{{"type", "NFC"}})).losses, ElementsAre(HasSubstr("the normalizer NFC")));
-  EXPECT_THAT(gguf_form(with("added_tokens", Value::Array{Attributes{{"id", 3}, {"content", "<s>"}, {"special", true}, {"lstrip", true}}})).losses,
+  EXPECT_THAT(gguf_form(with("normalizer", Attributes{{"type", "NFC"}})).losses,
+              ElementsAre(HasSubstr("the normalizer NFC")));
+  EXPECT_THAT(gguf_form(with("added_tokens", Value::Array{Attributes{
+                                                 {"id", 3}, {"content", "<s>"}, {"special", true}, {"lstrip", true}}}))
+                  .losses,
               ElementsAre(HasSubstr("white space")));
   const Attributes roberta{{"type", "RobertaProcessing"}, {"cls", Value::Array{"a", 0}}, {"sep", Value::Array{"b", 1}}};
   const GgufForm around = gguf_form(with("post_processor", roberta));
@@ -130,10 +140,14 @@ TEST(GgufForm, TellsWhatIsLost) {
 TEST(GgufForm, RefusesOtherModels) {
   const GgufForm words = gguf_form(with("model", Attributes{{"type", "WordPiece"}}));
   EXPECT_FALSE(words.tokenizer);
-  EXPECT_THAT(words.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordPiece whose steps are not BERT's: it is left out"));
+  EXPECT_THAT(
+      words.losses,
+      ElementsAre("gguf cannot hold a vocabulary of the model WordPiece whose steps are not BERT's: it is left out"));
   const GgufForm sums = gguf_form(with("model", Attributes{{"type", "Unigram"}}));
   EXPECT_FALSE(sums.tokenizer);
-  EXPECT_THAT(sums.losses, ElementsAre("gguf cannot hold a vocabulary of the model Unigram without an unknown token: it is left out"));
+  EXPECT_THAT(
+      sums.losses,
+      ElementsAre("gguf cannot hold a vocabulary of the model Unigram without an unknown token: it is left out"));
   const GgufForm level = gguf_form(with("model", Attributes{{"type", "WordLevel"}}));
   EXPECT_FALSE(level.tokenizer);
   EXPECT_THAT(level.losses, ElementsAre("gguf cannot hold a vocabulary of the model WordLevel: it is left out"));
@@ -179,7 +193,8 @@ TEST(GgufForm, CountsMergesThatTheListDoesNotHave) {
 
 TEST(GgufForm, OtherVocabulariesAreNoSentencePieces) {
   Vocabulary vocabulary;
-  for (const VocabularyKind kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
+  for (const VocabularyKind kind :
+       {VocabularyKind::sentencepiece_bpe, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
     vocabulary.kind = kind;
     EXPECT_FALSE(sentencepiece_form(vocabulary));
   }
@@ -191,7 +206,9 @@ void add_pieces(Vocabulary& vocabulary) {
 }
 
 // Those that llama.cpp finds in a prompt.
-void find_special_tokens(Vocabulary& vocabulary) { vocabulary.pipeline.set("added_tokens", gguf_added_tokens(vocabulary, {})); }
+void find_special_tokens(Vocabulary& vocabulary) {
+  vocabulary.pipeline.set("added_tokens", gguf_added_tokens(vocabulary, {}));
+}
 
 Vocabulary sums_of_scores() {
   Vocabulary vocabulary;
@@ -226,13 +243,14 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
   EXPECT_THAT(gguf_form(bytes).losses, ElementsAre(HasSubstr("no bytes for characters without a token")));
   Vocabulary fewer = sums_of_scores();
   fewer.pipeline.erase("added_tokens");
-  EXPECT_THAT(gguf_form(fewer).losses,
-              ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which the vocabulary does not: <pad>, </s>, <unk>"));
+  EXPECT_THAT(gguf_form(fewer).losses, ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which "
+                                                   "the vocabulary does not: <pad>, </s>, <unk>"));
   Vocabulary more = sums_of_scores();
   Value::Array added = *more.pipeline.find("added_tokens")->get_if<Value::Array>();
   added.emplace_back(Attributes{{"id", 4}, {"content", "a"}});
   more.pipeline.set("added_tokens", added);
-  EXPECT_THAT(gguf_form(more).losses, ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
+  EXPECT_THAT(gguf_form(more).losses,
+              ElementsAre("llama.cpp does not find the texts of 1 added tokens in a prompt: a"));
 }
 
 // The same in the steps of tokenizer.json.
@@ -244,7 +262,8 @@ TEST(GgufForm, HasUnigramOfTokenizerJson) {
   vocabulary.pipeline = {
       {"pre_tokenizer",
        Attributes{{"type", "Sequence"},
-                  {"pretokenizers", Value::Array{Attributes{{"type", "WhitespaceSplit"}}, Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}}}}},
+                  {"pretokenizers", Value::Array{Attributes{{"type", "WhitespaceSplit"}},
+                                                 Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}}}}},
       {"decoder", Attributes{{"type", "Metaspace"}, {"prepend_scheme", "always"}}},
       {"model", Attributes{{"type", "Unigram"}, {"unk_id", 0}}}};
   vocabulary.pipeline.set("added_tokens", Value::Array{Attributes{{"id", 0}, {"content", "<unk>"}, {"special", true}}});
@@ -254,7 +273,8 @@ TEST(GgufForm, HasUnigramOfTokenizerJson) {
   EXPECT_EQ(form.tokenizer->remove_extra_whitespaces, true);
   const Tokenizer before(vocabulary);
   const Tokenizer after(vocabulary_of(*form.tokenizer));
-  for (const char* text : {"ab", " ab  ba", "xa xx b", "ba ", "a\u00e9b"}) EXPECT_EQ(after.encode_with_special(text), before.encode_with_special(text)) << text;
+  for (const char* text : {"ab", " ab  ba", "xa xx b", "ba ", "a\u00e9b"})
+    EXPECT_EQ(after.encode_with_special(text), before.encode_with_special(text)) << text;
   vocabulary.pipeline.set("normalizer", Attributes{{"type", "NFKC"}});
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("the normalizer NFKC")));
 }
@@ -264,7 +284,8 @@ TEST(GgufForm, HasWordPiece) {
   vocabulary.kind = VocabularyKind::pipeline;
   for (const char* text : {"[UNK]", "<s>", "[SEP]"}) vocabulary.add(text, 0, TokenType::control);
   for (const char* text : {"un", "##able", "!", "[x]"}) vocabulary.add(text, 0, TokenType::normal);
-  const Attributes around{{"type", "BertProcessing"}, {"cls", Value::Array{"<s>", 1}}, {"sep", Value::Array{"[SEP]", 2}}};
+  const Attributes around{
+      {"type", "BertProcessing"}, {"cls", Value::Array{"<s>", 1}}, {"sep", Value::Array{"[SEP]", 2}}};
   vocabulary.pipeline = {{"normalizer", Attributes{{"type", "BertNormalizer"}, {"lowercase", false}}},
                          {"pre_tokenizer", Attributes{{"type", "BertPreTokenizer"}}},
                          {"post_processor", around},
@@ -274,7 +295,8 @@ TEST(GgufForm, HasWordPiece) {
   const GgufForm form = gguf_form(vocabulary);
   EXPECT_THAT(form.losses, IsEmpty());
   ASSERT_TRUE(form.tokenizer);
-  EXPECT_THAT(form.tokenizer->tokens, ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
+  EXPECT_THAT(form.tokenizer->tokens,
+              ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
   EXPECT_EQ(form.tokenizer->bos_token_id, 1);
   EXPECT_EQ(form.tokenizer->seperator_token_id, 2);
   const Vocabulary again = vocabulary_of(*form.tokenizer);
@@ -285,14 +307,17 @@ TEST(GgufForm, HasWordPiece) {
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));
   vocabulary.pipeline.set("post_processor", around);
   vocabulary.pipeline.set("decoder", Attributes{{"type", "WordPiece"}, {"cleanup", false}});
-  vocabulary.pipeline.set("model", Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"max_input_chars_per_word", 20}});
-  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("words of more than 20 characters"), HasSubstr("the decoder WordPiece")));
+  vocabulary.pipeline.set("model",
+                          Attributes{{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"max_input_chars_per_word", 20}});
+  EXPECT_THAT(gguf_form(vocabulary).losses,
+              ElementsAre(HasSubstr("words of more than 20 characters"), HasSubstr("the decoder WordPiece")));
 }
 
 TEST(TokenTypes, HaveSentencePiecesNumbers) {
   EXPECT_FALSE(numbered_token_type(0));
   EXPECT_FALSE(numbered_token_type(7));
-  const TokenType types[] = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::unused, TokenType::byte};
+  const TokenType types[] = {TokenType::normal,       TokenType::unknown, TokenType::control,
+                             TokenType::user_defined, TokenType::unused,  TokenType::byte};
   for (std::int32_t number = 1; number <= 6; ++number) {
     EXPECT_EQ(numbered_token_type(static_cast<std::uint64_t>(number)), types[number - 1]);
     EXPECT_EQ(token_type_number(types[number - 1]), number);

@@ -30,7 +30,8 @@ class RealGguf : public testing::TestWithParam<const char*> {};
 
 std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
   std::vector<TokenId> ids;
-  for (const Value& id : *expected.find(key)->get_if<Value::Array>()) ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
+  for (const Value& id : *expected.find(key)->get_if<Value::Array>())
+    ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
   return ids;
 }
 
@@ -51,7 +52,8 @@ TEST_P(RealGguf, DoesAsLlamaCpp) {
     const auto ids = tokenizer.encode(text);
     EXPECT_EQ(ids, ids_of(one, "ids")) << text.substr(0, 200);
     EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(one, "ids_special")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *one.find("decoded")->get_if<std::string>()) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *one.find("decoded")->get_if<std::string>())
+        << text.substr(0, 200);
     ++texts;
   }
   EXPECT_GE(texts, 35U);
@@ -136,9 +138,12 @@ TEST(GgufVocabulary, RefusesWhatItDoesNotKnow) {
     }
     return "nothing";
   };
-  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.model = "rwkv"; }), HasSubstr("the algorithm \"rwkv\" is not known"));
-  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.scores.pop_back(); }), HasSubstr("scores: 6 of them for 7 tokens"));
-  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.bos_token_id = 7; }), HasSubstr("has the id 7, but there are 7 tokens"));
+  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.model = "rwkv"; }),
+              HasSubstr("the algorithm \"rwkv\" is not known"));
+  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.scores.pop_back(); }),
+              HasSubstr("scores: 6 of them for 7 tokens"));
+  EXPECT_THAT(refusal([](GgufTokenizer& gguf) { gguf.bos_token_id = 7; }),
+              HasSubstr("has the id 7, but there are 7 tokens"));
   EXPECT_THAT(refusal([](GgufTokenizer& gguf) {
                 gguf.model = "gpt2";
                 gguf.pre = "nope";

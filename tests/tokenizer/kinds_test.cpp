@@ -11,7 +11,8 @@ namespace {
 using testing::ElementsAre;
 
 TEST(TokenKinds, EachHasARowThatItsNameFinds) {
-  for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram, VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
+  for (const auto kind : {VocabularyKind::sentencepiece_bpe, VocabularyKind::sentencepiece_unigram,
+                          VocabularyKind::byte_pair, VocabularyKind::pipeline}) {
     const TokenKind& row = token_kind(kind);
     EXPECT_EQ(row.kind, kind);
     EXPECT_EQ(find_token_kind(row.name), &row) << row.name;

@@ -39,8 +39,10 @@ std::string error_of(const std::string& file) {
 }
 
 TEST(SentencePieceModel, ReadsPiecesAndTheirTypes) {
-  const Vocabulary vocabulary = read(kUnknown + piece("<s>", 3) + piece("</s>", 3) + piece("<pad>", 3) + piece("a", 1) + piece("b", 5) + piece("c", 4) +
-                                     piece("<sep>", 3) + kBpe + bytes_field(3, bytes_field(1, "identity") + varint_field(3, 0) + varint_field(4, 0)));
+  const Vocabulary vocabulary =
+      read(kUnknown + piece("<s>", 3) + piece("</s>", 3) + piece("<pad>", 3) + piece("a", 1) + piece("b", 5) +
+           piece("c", 4) + piece("<sep>", 3) + kBpe +
+           bytes_field(3, bytes_field(1, "identity") + varint_field(3, 0) + varint_field(4, 0)));
   ASSERT_EQ(vocabulary.size(), 8U);
   EXPECT_EQ(vocabulary.kind, VocabularyKind::sentencepiece_bpe);
   EXPECT_EQ(vocabulary.unk_id, 0);
@@ -49,8 +51,9 @@ TEST(SentencePieceModel, ReadsPiecesAndTheirTypes) {
   EXPECT_EQ(vocabulary.pad_id, 3);
   EXPECT_EQ(vocabulary.text(4), "a");
   EXPECT_EQ(vocabulary.score(4), 1.5F);
-  const std::vector<TokenType> expected = {TokenType::unknown, TokenType::bos,    TokenType::eos,          TokenType::pad,
-                                           TokenType::normal,  TokenType::unused, TokenType::user_defined, TokenType::control};
+  const std::vector<TokenType> expected = {TokenType::unknown,      TokenType::bos,    TokenType::eos,
+                                           TokenType::pad,          TokenType::normal, TokenType::unused,
+                                           TokenType::user_defined, TokenType::control};
   for (std::size_t id = 0; id < expected.size(); ++id) EXPECT_EQ(vocabulary.type(id), expected[id]) << id;
   EXPECT_EQ(vocabulary.normalizer, "identity");
   EXPECT_FALSE(vocabulary.add_dummy_prefix);
@@ -76,13 +79,16 @@ TEST(SentencePieceModel, SpecialPiecesGoByTheirNamesInTheTrainerSpec) {
 }
 
 TEST(SentencePieceModel, UnknownFieldsAreSkipped) {
-  const std::string extra = std::string("\x99\x0d\x01\x02\x03\x04\x05\x06\x07\x08", 10) + std::string("\x9d\x0d\x01\x02\x03\x04", 6) + varint_field(9, 1) +
+  const std::string extra = std::string("\x99\x0d\x01\x02\x03\x04\x05\x06\x07\x08", 10) +
+                            std::string("\x9d\x0d\x01\x02\x03\x04", 6) + varint_field(9, 1) +
                             bytes_field(4, "self test");
   EXPECT_EQ(read(extra + kUnknown + extra + kBpe).size(), 1U);
 }
 
 TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
-  const auto with = [](const std::string& normalizer) { return read(kUnknown + kBpe + bytes_field(3, normalizer)).normalizer; };
+  const auto with = [](const std::string& normalizer) {
+    return read(kUnknown + kBpe + bytes_field(3, normalizer)).normalizer;
+  };
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")), "nmt_nfkc");
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc")), "identity") << "without rules nothing is changed";
   EXPECT_EQ(with(bytes_field(2, "rules")), "precompiled");
@@ -91,13 +97,17 @@ TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
 
 // base64 of "rules": cnVsZXM= (coreutils).
 TEST(SentencePieceModel, TheRulesOfTheNormalizersAreKept) {
-  const auto pipeline = [](const std::string& normalizer) { return read(kUnknown + kBpe + bytes_field(3, normalizer)).pipeline; };
+  const auto pipeline = [](const std::string& normalizer) {
+    return read(kUnknown + kBpe + bytes_field(3, normalizer)).pipeline;
+  };
   EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")),
             (Attributes{{"normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", "cnVsZXM="}}}}));
   EXPECT_EQ(pipeline(bytes_field(1, "nmt_nfkc")), Attributes());
   const Attributes rules{{"type", "Precompiled"}, {"precompiled_charsmap", "cnVsZXM="}};
-  EXPECT_EQ(pipeline(bytes_field(2, "rules") + varint_field(5, 0)), (Attributes{{"normalizer", rules}, {"escape_whitespaces", false}}));
-  EXPECT_EQ(read(kUnknown + bytes_field(2, varint_field(3, 2) + varint_field(24, 1))).pipeline, (Attributes{{"treat_whitespace_as_suffix", true}}));
+  EXPECT_EQ(pipeline(bytes_field(2, "rules") + varint_field(5, 0)),
+            (Attributes{{"normalizer", rules}, {"escape_whitespaces", false}}));
+  EXPECT_EQ(read(kUnknown + bytes_field(2, varint_field(3, 2) + varint_field(24, 1))).pipeline,
+            (Attributes{{"treat_whitespace_as_suffix", true}}));
   Attributes denormalizer = rules;
   denormalizer.set("add_dummy_prefix", false);
   denormalizer.set("remove_extra_whitespaces", true);
@@ -121,7 +131,8 @@ TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {
 
 // No piece is better or worse than one of such a score.
 TEST(SentencePieceModel, RefusesScoresThatAreNotFinite) {
-  for (const float score : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+  for (const float score : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                            -std::numeric_limits<float>::infinity()}) {
     EXPECT_THAT(error_of(kUnknown + piece("a", 1, score)), HasSubstr("expected a finite number"));
   }
 }
@@ -140,7 +151,8 @@ TEST(SentencePieceModel, RefusesWhatSentencePieceRefuses) {
 }
 
 TEST(SentencePieceModel, EveryTruncationIsAnErrorOrAShorterVocabulary) {
-  const std::string file = kUnknown + kBpe + piece("<s>", 3) + bytes_field(3, bytes_field(1, "identity") + varint_field(3, 0)) + piece("abc", 1);
+  const std::string file = kUnknown + kBpe + piece("<s>", 3) +
+                           bytes_field(3, bytes_field(1, "identity") + varint_field(3, 0)) + piece("abc", 1);
   for (std::size_t length = 0; length < file.size(); ++length) {
     try {
       EXPECT_LT(read(file.substr(0, length)).size(), 3U) << length;
@@ -169,7 +181,10 @@ TEST(SentencePieceModel, AgreesWithSentencePieceAboutARealModel) {
       ASSERT_EQ(vocabulary.text(at), reference.IdToPiece(id));
       ASSERT_EQ(vocabulary.score(at), reference.GetScore(id));
       ASSERT_EQ(type == TokenType::byte, reference.IsByte(id)) << id;
-      ASSERT_EQ(type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad, reference.IsControl(id)) << id;
+      ASSERT_EQ(
+          type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad,
+          reference.IsControl(id))
+          << id;
       ASSERT_EQ(type == TokenType::unknown, reference.IsUnknown(id)) << id;
       ASSERT_EQ(type == TokenType::unused, reference.IsUnused(id)) << id;
     }

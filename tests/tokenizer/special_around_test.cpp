@@ -72,7 +72,8 @@ TEST(SpecialAround, IsInTokenizerConfig) {
       const TokenizerFiles written = tokenizer_files(vocabulary);
       EXPECT_THAT(written.losses, IsEmpty());
       const support::TemporaryDirectory directory;
-      for (const TokenizerFile& file : written.files) std::ofstream(directory / file.name, std::ios::binary) << file.bytes;
+      for (const TokenizerFile& file : written.files)
+        std::ofstream(directory / file.name, std::ios::binary) << file.bytes;
       EXPECT_EQ(read_vocabulary(directory.path()), vocabulary);
       // tokenizer.json says it in its steps.
       const Tokenizer steps(*read_vocabulary(directory / "tokenizer.json"));
@@ -91,7 +92,8 @@ TEST(SpecialAround, MayBeMoreThanFilesHold) {
   vocabulary.pipeline.set("post_processor", as_post_processor(vocabulary, {{1, 3}, {2, 2}}));
   EXPECT_THAT(Tokenizer(vocabulary).encode_with_special("a"), ElementsAre(1, 3, 3, 2, 2));
   EXPECT_THAT(tokenizer_files(vocabulary).losses, ElementsAre(HasSubstr("names one BOS and one EOS")));
-  EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("in front of texts: 1, 3"), HasSubstr("after texts: 2, 2")));
+  EXPECT_THAT(gguf_form(vocabulary).losses,
+              ElementsAre(HasSubstr("in front of texts: 1, 3"), HasSubstr("after texts: 2, 2")));
   vocabulary.pipeline.set("post_processor", Attributes{{"type", "Nonsense"}});
   EXPECT_THROW(Tokenizer{vocabulary}, Error);
 }

@@ -1,4 +1,5 @@
-// Tokenizers of tokenizer.json: real ones against what Hugging Face's library says of them, and small ones for each rule.
+// Tokenizers of tokenizer.json: real ones against what Hugging Face's library says of them, and small ones for each
+// rule.
 #include "tokenizer/tokenizer_json.hpp"
 
 #include <filesystem>
@@ -36,11 +37,14 @@ SourcePtr source_of(std::string_view text) {
 
 std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
   std::vector<TokenId> ids;
-  for (const Value& id : *expected.find(key)->get_if<Value::Array>()) ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
+  for (const Value& id : *expected.find(key)->get_if<Value::Array>())
+    ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
   return ids;
 }
 
-std::string text_of(const Attributes& expected, std::string_view key) { return *expected.find(key)->get_if<std::string>(); }
+std::string text_of(const Attributes& expected, std::string_view key) {
+  return *expected.find(key)->get_if<std::string>();
+}
 
 class RealTokenizer : public testing::TestWithParam<const char*> {};
 
@@ -70,14 +74,17 @@ INSTANTIATE_TEST_SUITE_P(TokenizerJson, RealTokenizer, testing::Values("gpt2", "
 // {"a": 0, "b": 1, ...}
 std::string vocab(const std::vector<std::string>& tokens) {
   std::string json;
-  for (std::size_t id = 0; id < tokens.size(); ++id) json += fmt::format("{}{}: {}", id == 0 ? "" : ", ", to_json(tokens[id]), id);
+  for (std::size_t id = 0; id < tokens.size(); ++id)
+    json += fmt::format("{}{}: {}", id == 0 ? "" : ", ", to_json(tokens[id]), id);
   return "{" + json + "}";
 }
 
 Tokenizer tokenizer_of(const std::string& json) { return Tokenizer(read_tokenizer_json(*source_of(json))); }
 
-std::string bpe(const std::vector<std::string>& tokens, std::string_view merges, std::string_view rest = "", std::string_view options = "") {
-  return fmt::format(R"({{"model": {{"type": "BPE", "vocab": {}, "merges": {}{}}}{}}})", vocab(tokens), merges, options, rest);
+std::string bpe(const std::vector<std::string>& tokens, std::string_view merges, std::string_view rest = "",
+                std::string_view options = "") {
+  return fmt::format(R"({{"model": {{"type": "BPE", "vocab": {}, "merges": {}{}}}{}}})", vocab(tokens), merges, options,
+                     rest);
 }
 
 TEST(TokenizerJson, MergesAreLinesOrPairs) {
@@ -115,7 +122,8 @@ TEST(TokenizerJson, IgnoreMergesTakesWholeWords) {
 
 TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
   const std::vector<std::string> tokens = {"<unk>", "a"};
-  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>", "fuse_unk": true)")).encode("axya"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>", "fuse_unk": true)")).encode("axya"),
+              ElementsAre(1, 0, 1));
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>")")).encode("axya"), ElementsAre(1, 0, 0, 1));
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]")).encode("axya"), ElementsAre(1, 1));
 }
@@ -136,20 +144,25 @@ TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   };
   const std::vector<std::string> tokens = {"a", " ", "b"};
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(""))).encode("a <x> <x>y b"), ElementsAre(0, 1, 3, 1, 4, 1, 2));
-  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "lstrip": true)"))).encode("a  <x> b"), ElementsAre(0, 3, 1, 2));
-  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "rstrip": true)"))).encode("a <x>  b"), ElementsAre(0, 1, 3, 2));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "lstrip": true)"))).encode("a  <x> b"),
+              ElementsAre(0, 3, 1, 2));
+  EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", added(R"(, "rstrip": true)"))).encode("a <x>  b"),
+              ElementsAre(0, 1, 3, 2));
   const Tokenizer word =
-      tokenizer_of(bpe({"a", " ", "b", "x"}, "[]", R"(, "added_tokens": [{"id": 4, "content": "ab", "single_word": true, "normalized": false}])"));
+      tokenizer_of(bpe({"a", " ", "b", "x"}, "[]",
+                       R"(, "added_tokens": [{"id": 4, "content": "ab", "single_word": true, "normalized": false}])"));
   EXPECT_THAT(word.encode("ab aba ab"), ElementsAre(4, 1, 0, 2, 0, 1, 4));
   EXPECT_EQ(word.decode(std::vector<TokenId>{4, 1}, SpecialTokens::shown), "ab  ");
 }
 
-// White space that one token takes is looked through for the next. Expected ids are those of Hugging Face's tokenizers 0.23.2.
+// White space that one token takes is looked through for the next. Expected ids are those of Hugging Face's tokenizers
+// 0.23.2.
 TEST(TokenizerJson, AddedTokensMayBeWhiteSpaceThatAnotherTakes) {
   const auto encode = [](std::string_view flags, std::string_view text) {
-    const std::string added = fmt::format(R"(, "added_tokens": [{{"id": 3, "content": "\n\n", "normalized": false, "rstrip": true}},
+    const std::string added =
+        fmt::format(R"(, "added_tokens": [{{"id": 3, "content": "\n\n", "normalized": false, "rstrip": true}},
                                                                {{"id": 4, "content": "  ", "normalized": false{}}}])",
-                                          flags);
+                    flags);
     return tokenizer_of(bpe({"a", " ", "b"}, "[]", added)).encode(text);
   };
   EXPECT_THAT(encode("", "a\n\n\n\n b"), ElementsAre(0, 3, 3, 2));
@@ -160,7 +173,8 @@ TEST(TokenizerJson, AddedTokensMayBeWhiteSpaceThatAnotherTakes) {
 
 // Hugging Face's tokenizers 0.23.2 gives the normalized text of a token that is looked for in the normalized text.
 TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToThese) {
-  const Tokenizer tokenizer = tokenizer_of(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Prepend", "prepend": "_"}, "decoder": {"type": "Fuse"},
+  const Tokenizer tokenizer =
+      tokenizer_of(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Prepend", "prepend": "_"}, "decoder": {"type": "Fuse"},
       "added_tokens": [{"id": 1, "content": "<x>", "normalized": true}, {"id": 2, "content": "<y>", "normalized": false}])"));
   EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 2, 0}, SpecialTokens::shown), "_<x><y>a");
   EXPECT_EQ(tokenizer.piece(1), "<x>");
@@ -168,21 +182,25 @@ TEST(TokenizerJson, TokensOfNormalizedTextsDecodeToThese) {
 
 // One U+FFFD for each of the longest fronts of characters (the Unicode Standard, section 3.9, table 3-8).
 TEST(TokenizerJson, BytesThatAreNoTextAreReplacedAsUnicodeSays) {
-  const Tokenizer tokenizer = tokenizer_of(bpe({"a", "\xc3\xb9", "\xc3\xbf", "\xc4\xb1", "\xc3\xb3"}, "[]", R"(, "decoder": {"type": "ByteLevel"})"));
+  const Tokenizer tokenizer = tokenizer_of(
+      bpe({"a", "\xc3\xb9", "\xc3\xbf", "\xc4\xb1", "\xc3\xb3"}, "[]", R"(, "decoder": {"type": "ByteLevel"})"));
   const std::string replaced = "\xef\xbf\xbd";  // bytes f9 ff 8f f3
-  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 2, 3, 4}, SpecialTokens::shown), replaced + replaced + replaced + replaced);
+  EXPECT_EQ(tokenizer.decode(std::vector<TokenId>{1, 2, 3, 4}, SpecialTokens::shown),
+            replaced + replaced + replaced + replaced);
 }
 
 // Expected pieces are those of Hugging Face's tokenizers 0.23.2.
 TEST(TokenizerJson, UnicodeScriptsCutsBetweenScripts) {
-  const Tokenizer tokenizer = tokenizer_of(R"({"pre_tokenizer": {"type": "UnicodeScripts"}, "model": {"type": "WordLevel", "unk_token": "?",
+  const Tokenizer tokenizer =
+      tokenizer_of(R"({"pre_tokenizer": {"type": "UnicodeScripts"}, "model": {"type": "WordLevel", "unk_token": "?",
       "vocab": {"?": 0, "ab  ": 1, "\u03b1": 2, "\u304b\u30fc\u6f22 ": 3, "1, ": 4, "e\u0301": 5, "e": 6, "\u0301": 7}}})");
-  EXPECT_THAT(tokenizer.encode("  ab  \xce\xb1\xe3\x81\x8b\xe3\x83\xbc\xe6\xbc\xa2 1, e\xcc\x81"), ElementsAre(1, 2, 3, 4, 6, 7));
+  EXPECT_THAT(tokenizer.encode("  ab  \xce\xb1\xe3\x81\x8b\xe3\x83\xbc\xe6\xbc\xa2 1, e\xcc\x81"),
+              ElementsAre(1, 2, 3, 4, 6, 7));
 }
 
 TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
-  const Tokenizer tokenizer =
-      tokenizer_of(bpe({"a", "b"}, "[]", R"(, "decoder": {"type": "Fuse"}, "added_tokens": [{"id": 2, "content": "<s>", "special": true},
+  const Tokenizer tokenizer = tokenizer_of(bpe(
+      {"a", "b"}, "[]", R"(, "decoder": {"type": "Fuse"}, "added_tokens": [{"id": 2, "content": "<s>", "special": true},
     {"id": 3, "content": "<t>", "special": false}])"));
   const std::vector<TokenId> ids = {2, 0, 3, 1};
   EXPECT_EQ(tokenizer.decode(ids), "a<t>b");
@@ -194,8 +212,11 @@ TEST(TokenizerJson, SpecialTokensAreHiddenUnlessWanted) {
 // Steps that each make two letters of one would make any text of one letter.
 TEST(TokenizerJson, ADecoderMakesTextsLongerByLittle) {
   std::string steps;
-  for (int i = 0; i < 60; ++i) steps += fmt::format(R"({}{{"type": "Replace", "pattern": {{"String": "a"}}, "content": "aa"}})", i == 0 ? "" : ", ");
-  const Tokenizer tokenizer = tokenizer_of(bpe({"a"}, "[]", R"(, "decoder": {"type": "Sequence", "decoders": [)" + steps + "]}"));
+  for (int i = 0; i < 60; ++i)
+    steps +=
+        fmt::format(R"({}{{"type": "Replace", "pattern": {{"String": "a"}}, "content": "aa"}})", i == 0 ? "" : ", ");
+  const Tokenizer tokenizer =
+      tokenizer_of(bpe({"a"}, "[]", R"(, "decoder": {"type": "Sequence", "decoders": [)" + steps + "]}"));
   const std::vector<TokenId> ids = {0};
   const Error error = support::error_of([&] { tokenizer.decode(ids); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
@@ -204,10 +225,10 @@ TEST(TokenizerJson, ADecoderMakesTextsLongerByLittle) {
 
 // A token at a time gives the same text as all at once.
 TEST(TokenizerJson, StreamsAgreeWithDecode) {
-  const Tokenizer tokenizer =
-      tokenizer_of(bpe({"<0xE2>", "<0x82>", "<0xAC>", "\xe2\x96\x81", "a", "b"}, "[]", R"(, "decoder": {"type": "Sequence", "decoders": [
+  const Tokenizer tokenizer = tokenizer_of(bpe({"<0xE2>", "<0x82>", "<0xAC>", "\xe2\x96\x81", "a", "b"}, "[]",
+                                               R"(, "decoder": {"type": "Sequence", "decoders": [
       {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})",
-                       R"(, "byte_fallback": true)"));
+                                               R"(, "byte_fallback": true)"));
   const std::vector<TokenId> ids = {3, 4, 3, 0, 1, 2, 5, 0, 1, 3, 2};
   TextStream stream(tokenizer);
   std::string text;
@@ -231,35 +252,50 @@ std::string refusal(const std::string& json, std::string_view text = "a") {
 TEST(TokenizerJson, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal("[]"), HasSubstr("JSON"));
   EXPECT_THAT(refusal("{}"), HasSubstr("model.vocab: expected the tokens"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"), HasSubstr("two tokens have the id 0"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 400000}, "merges": []}})"), HasSubstr("far larger than the number of tokens"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 18446744073709551615}, "merges": []}})"), HasSubstr("at most 500000 tokens"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}})"),
+              HasSubstr("two tokens have the id 0"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 400000}, "merges": []}})"),
+              HasSubstr("far larger than the number of tokens"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 18446744073709551615}, "merges": []}})"),
+              HasSubstr("at most 500000 tokens"));
   EXPECT_THAT(refusal(bpe({"a"}, R"(["a b"])")), HasSubstr("\"b\" is no token"));
   EXPECT_THAT(refusal(bpe({"a"}, R"(["ab"])")), HasSubstr("expected two tokens with a space between them"));
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Nope"})")), HasSubstr("normalizer: the type \"Nope\" is not known"));
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend"}]})")),
-              HasSubstr("normalizer.normalizers[0].prepend: is missing"));
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})")),
-              HasSubstr("pre_tokenizer.pattern: the regular expression \"(a\""));
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "added_tokens": [{"id": "x", "content": "y"}])")), HasSubstr("added_tokens"));
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "post_processor": {"type": "BertProcessing", "cls": ["x", 7], "sep": ["y", 0]})")),
-              HasSubstr("post_processor.cls: expected the id of one of the 1 tokens"));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Nope"})")),
+              HasSubstr("normalizer: the type \"Nope\" is not known"));
+  EXPECT_THAT(
+      refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend"}]})")),
+      HasSubstr("normalizer.normalizers[0].prepend: is missing"));
+  EXPECT_THAT(
+      refusal(bpe({"a"}, "[]",
+                  R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})")),
+      HasSubstr("pre_tokenizer.pattern: the regular expression \"(a\""));
+  EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "added_tokens": [{"id": "x", "content": "y"}])")),
+              HasSubstr("added_tokens"));
+  EXPECT_THAT(
+      refusal(bpe({"a"}, "[]", R"(, "post_processor": {"type": "BertProcessing", "cls": ["x", 7], "sep": ["y", 0]})")),
+      HasSubstr("post_processor.cls: expected the id of one of the 1 tokens"));
 }
 
 // Expressions that would take forever, texts that would grow forever.
 TEST(TokenizerJson, BoundsWhatAHostileFileCosts) {
   const auto split = [](std::string_view regex) {
-    return bpe({"a"}, "[]", fmt::format(R"(, "pre_tokenizer": {{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}})", regex));
+    return bpe(
+        {"a"}, "[]",
+        fmt::format(R"(, "pre_tokenizer": {{"type": "Split", "pattern": {{"Regex": "{}"}}, "behavior": "Isolated"}})",
+                    regex));
   };
   EXPECT_THAT(refusal(split("(a+)+[bc]"), std::string(64, 'a')), HasSubstr("cannot be matched in this text"));
   std::string steps = R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaa"})";
   std::string all = steps;
   for (int i = 0; i < 20; ++i) all += ", " + steps;
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", all))),
-              HasSubstr("makes too much of the text"));
+  EXPECT_THAT(
+      refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", all))),
+      HasSubstr("makes too much of the text"));
   std::string many = R"({"type": "NFC"})";
   for (int i = 0; i < 300; ++i) many += R"(, {"type": "NFC"})";
-  EXPECT_THAT(refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", many))), HasSubstr("more than 256 steps"));
+  EXPECT_THAT(
+      refusal(bpe({"a"}, "[]", fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})", many))),
+      HasSubstr("more than 256 steps"));
 }
 
 }  // namespace

@@ -168,9 +168,13 @@ void compare_with_model(const std::filesystem::path& path) {
   }
 }
 
-TEST(Tokenizer, AgreesWithSentencePieceOnMistral) { compare_with_model(shared_directory() / "data/mistral-7b-v0.1/tokenizer.model"); }
+TEST(Tokenizer, AgreesWithSentencePieceOnMistral) {
+  compare_with_model(shared_directory() / "data/mistral-7b-v0.1/tokenizer.model");
+}
 
-TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) { compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model"); }
+TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) {
+  compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model");
+}
 
 // What SentencePiece's own trainer makes of some texts: charsmaps are its own, too.
 class Texts final : public sentencepiece::SentenceIterator {
@@ -185,7 +189,9 @@ class Texts final : public sentencepiece::SentenceIterator {
     std::vector<std::string> texts;
     for (int times = 0; times < 20; ++times) {
       for (const std::string& part : kParts) {
-        if (is_utf8(part) && part.size() < 200 && part.find('\0') == std::string::npos && part.find('\n') == std::string::npos) texts.push_back(part + " or");
+        if (is_utf8(part) && part.size() < 200 && part.find('\0') == std::string::npos &&
+            part.find('\n') == std::string::npos)
+          texts.push_back(part + " or");
       }
     }
     return texts;
@@ -196,7 +202,8 @@ class Texts final : public sentencepiece::SentenceIterator {
 std::string trained_model(const std::string& options) {
   Texts texts;
   std::string model;
-  const auto status = sentencepiece::SentencePieceTrainer::Train("--minloglevel=3 --vocab_size=420 --hard_vocab_limit=false " + options, &texts, &model);
+  const auto status = sentencepiece::SentencePieceTrainer::Train(
+      "--minloglevel=3 --vocab_size=420 --hard_vocab_limit=false " + options, &texts, &model);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return model;
 }
@@ -204,8 +211,11 @@ std::string trained_model(const std::string& options) {
 TEST(Tokenizer, AgreesWithSentencePieceOnModelsThatItTrains) {
   for (const char* type : {"unigram", "bpe"}) {
     for (const char* normalizer : {"identity", "nmt_nfkc", "nmt_nfkc_cf", "nfkc"}) {
-      for (const char* more : {"--byte_fallback=true", "--remove_extra_whitespaces=false --user_defined_symbols=<sep>,the,e\u0301 --add_dummy_prefix=false"}) {
-        const std::string options = fmt::format("--model_type={} --normalization_rule_name={} {}", type, normalizer, more);
+      for (const char* more :
+           {"--byte_fallback=true",
+            "--remove_extra_whitespaces=false --user_defined_symbols=<sep>,the,e\u0301 --add_dummy_prefix=false"}) {
+        const std::string options =
+            fmt::format("--model_type={} --normalization_rule_name={} {}", type, normalizer, more);
         SCOPED_TRACE(options);
         const Both both(trained_model(options));
         ASSERT_GT(both.size(), 100);
@@ -221,9 +231,10 @@ TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
   std::ofstream(directory / "rules.tsv") << "74 68\t54 48\n65 20\t45 5F\n20 61\t61\n";
   const std::string rules = fmt::format("--denormalization_rule_tsv={}", (directory / "rules.tsv").string());
   for (const char* type : {"unigram", "bpe"}) {
-    for (const std::string& more :
-         {std::string("--treat_whitespace_as_suffix=true"), std::string("--treat_whitespace_as_suffix=true --remove_extra_whitespaces=false"),
-          std::string("--treat_whitespace_as_suffix=true --add_dummy_prefix=false"), rules, rules + " --treat_whitespace_as_suffix=true"}) {
+    for (const std::string& more : {std::string("--treat_whitespace_as_suffix=true"),
+                                    std::string("--treat_whitespace_as_suffix=true --remove_extra_whitespaces=false"),
+                                    std::string("--treat_whitespace_as_suffix=true --add_dummy_prefix=false"), rules,
+                                    rules + " --treat_whitespace_as_suffix=true"}) {
       const std::string options = fmt::format("--model_type={} {}", type, more);
       SCOPED_TRACE(options);
       const Both both(trained_model(options));
@@ -239,7 +250,8 @@ TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
   }
 }
 
-// A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces. Algorithm: 1 unigram, 2 bpe.
+// A random small vocabulary with pieces of every type, so that merges collide, tie and end in unused pieces. Algorithm:
+// 1 unigram, 2 bpe.
 std::string random_model(std::mt19937& random, int algorithm) {
   const std::vector<std::string> letters = {"a", "b", "c", "\u2581", "\u00e9", " "};
   std::vector<std::string> texts;
@@ -263,8 +275,10 @@ std::string random_model(std::mt19937& random, int algorithm) {
   }
   const bool bytes = random() % 2 == 0;
   for (int byte = 0; bytes && byte < 256; ++byte) file += piece(fmt::format("<0x{:02X}>", byte), 6, 0);
-  file += bytes_field(2, varint_field(3, algorithm) + varint_field(24, random() % 4 == 0) + varint_field(35, bytes ? 1 : 0));
-  return file + bytes_field(3, varint_field(3, random() % 2 == 0) + varint_field(4, random() % 2 == 0) + varint_field(5, random() % 4 != 0));
+  file += bytes_field(
+      2, varint_field(3, algorithm) + varint_field(24, random() % 4 == 0) + varint_field(35, bytes ? 1 : 0));
+  return file + bytes_field(3, varint_field(3, random() % 2 == 0) + varint_field(4, random() % 2 == 0) +
+                                   varint_field(5, random() % 4 != 0));
 }
 
 TEST(Tokenizer, AgreesWithSentencePieceOnRandomVocabularies) {
@@ -279,7 +293,8 @@ TEST(Tokenizer, AgreesWithSentencePieceOnRandomVocabularies) {
       std::vector<int> ids(random() % 12);
       for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(both.size()));
       ASSERT_NO_FATAL_FAILURE(both.compare_decode(ids)) << round;
-      if (both.tokenizer().vocabulary().text(3) == "ab" && both.tokenizer().vocabulary().type(3) == TokenType::control) continue;
+      if (both.tokenizer().vocabulary().text(3) == "ab" && both.tokenizer().vocabulary().type(3) == TokenType::control)
+        continue;
       ASSERT_NO_FATAL_FAILURE(both.compare_encode(text)) << round;
     }
   }

@@ -52,7 +52,8 @@ TEST_P(RealFiles, DoAsBefore) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TokenizerFiles, RealFiles,
-                         testing::Values("gpt2", "qwen2_5", "mistral_nemo", "gemma2", "gguf/gpt-2", "gguf/falcon", "gguf/qwen2", "gguf/phi-3"));
+                         testing::Values("gpt2", "qwen2_5", "mistral_nemo", "gemma2", "gguf/gpt-2", "gguf/falcon",
+                                         "gguf/qwen2", "gguf/phi-3"));
 
 Vocabulary sentencepiece() {
   Vocabulary vocabulary;
@@ -68,10 +69,13 @@ Vocabulary sentencepiece() {
 
 TEST(TokenizerFiles, OfSentencePieceByteForByte) {
   const std::string minus_one = std::string(9, '\xff') + "\x01";
-  const std::string trainer = varint_field(3, 2) + varint_field(4, 5) + varint_field(35, 0) + varint_field(40, 0) + bytes_field(45, "<unk>") +
-                              varint_field(41, 1) + bytes_field(46, "<s>") + "\xd0\x02" + minus_one + "\xd8\x02" + minus_one;
-  const std::string normalizer = bytes_field(1, "identity") + varint_field(3, 1) + varint_field(4, 0) + varint_field(5, 1);
-  EXPECT_EQ(write_sentencepiece(sentencepiece()), piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("a", 1, -1) + piece("b", 5, -2) + piece("ab", 4, -3.5F) +
+  const std::string trainer = varint_field(3, 2) + varint_field(4, 5) + varint_field(35, 0) + varint_field(40, 0) +
+                              bytes_field(45, "<unk>") + varint_field(41, 1) + bytes_field(46, "<s>") + "\xd0\x02" +
+                              minus_one + "\xd8\x02" + minus_one;
+  const std::string normalizer =
+      bytes_field(1, "identity") + varint_field(3, 1) + varint_field(4, 0) + varint_field(5, 1);
+  EXPECT_EQ(write_sentencepiece(sentencepiece()), piece("<unk>", 2, 0) + piece("<s>", 3, 0) + piece("a", 1, -1) +
+                                                      piece("b", 5, -2) + piece("ab", 4, -3.5F) +
                                                       bytes_field(2, trainer) + bytes_field(3, normalizer));
 }
 
@@ -95,7 +99,8 @@ TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
   Vocabulary twice = sentencepiece();
   twice.add("a", 0, TokenType::normal);
   const TokenizerFiles written = tokenizer_files(twice);
-  EXPECT_THAT(written.losses, Contains(HasSubstr("makes no tokenizer.model: SentencePiece model: piece 5: \"a\" comes twice")));
+  EXPECT_THAT(written.losses,
+              Contains(HasSubstr("makes no tokenizer.model: SentencePiece model: piece 5: \"a\" comes twice")));
   EXPECT_FALSE(by_name(written).contains("tokenizer.model"));
   EXPECT_TRUE(by_name(written).contains("tokenizer.json"));
 }
@@ -104,7 +109,8 @@ TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
 TEST(TokenizerFiles, AddTokensToSentencePiece) {
   Vocabulary vocabulary = sentencepiece();
   const auto token = [](std::uint64_t id, const char* text, bool special) {
-    return Attributes{{"id", id}, {"content", text}, {"single_word", false}, {"lstrip", false}, {"rstrip", true}, {"normalized", false}, {"special", special}};
+    return Attributes{{"id", id},       {"content", text},     {"single_word", false}, {"lstrip", false},
+                      {"rstrip", true}, {"normalized", false}, {"special", special}};
   };
   vocabulary.add("<end>", -1000, TokenType::control);
   vocabulary.pipeline.set("added_tokens", Value::Array{token(1, "<s>", true), token(5, "<end>", true)});
@@ -126,12 +132,14 @@ Vocabulary byte_pairs() {
   const Attributes text{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}};
   vocabulary.pipeline = {
       {"added_tokens", Value::Array{Attributes{{"id", 4}, {"content", "<s>"}, {"special", true}}}},
-      {"model", Attributes{{"type", "BPE"}, {"skip_unknown_merges", true}, {"added_only", Value::Array{std::uint64_t{4}}}}},
+      {"model",
+       Attributes{{"type", "BPE"}, {"skip_unknown_merges", true}, {"added_only", Value::Array{std::uint64_t{4}}}}},
       {"post_processor",
-       Attributes{
-           {"type", "TemplateProcessing"},
-           {"single", Value::Array{bos, text}},
-           {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"}, {"ids", Value::Array{std::uint64_t{4}}}, {"tokens", Value::Array{"<s>"}}}}}}}},
+       Attributes{{"type", "TemplateProcessing"},
+                  {"single", Value::Array{bos, text}},
+                  {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"},
+                                                                   {"ids", Value::Array{std::uint64_t{4}}},
+                                                                   {"tokens", Value::Array{"<s>"}}}}}}}},
       {"elsewhere", 1}};
   return vocabulary;
 }
@@ -174,9 +182,11 @@ TEST(TokenizerFiles, ListMergesOfTokensUpToALength) {
   vocabulary.kind = VocabularyKind::pipeline;
   vocabulary.pipeline = {{"model", Attributes{{"type", "BPE"}, {"merge_by_score", true}}}};
   const std::string longest(4095, 'a');
-  for (const std::string& text : {std::string("a"), longest, longest + "a", longest + "aa"}) vocabulary.add(text, 0, TokenType::normal);
+  for (const std::string& text : {std::string("a"), longest, longest + "a", longest + "aa"})
+    vocabulary.add(text, 0, TokenType::normal);
   std::vector<std::string> losses;
-  EXPECT_THAT(write_tokenizer_json(vocabulary, losses), testing::EndsWith(fmt::format("\"merges\": [\"{0} a\",\"a {0}\"]}}\n}}\n", longest)));
+  EXPECT_THAT(write_tokenizer_json(vocabulary, losses),
+              testing::EndsWith(fmt::format("\"merges\": [\"{0} a\",\"a {0}\"]}}\n}}\n", longest)));
 }
 
 TEST(TokenizerFiles, HaveMergesOfTokensWithSpacesAsPairs) {
@@ -193,7 +203,8 @@ TEST(TokenizerFiles, RefuseWhatJsonCannotHold) {
   vocabulary.add("\xff", 0, TokenType::normal);
   const TokenizerFiles written = tokenizer_files(vocabulary);
   EXPECT_THAT(written.files, IsEmpty());
-  EXPECT_THAT(written.losses, Contains(HasSubstr("the vocabulary makes no tokenizer.json: tokenizer.json holds text in UTF-8")));
+  EXPECT_THAT(written.losses,
+              Contains(HasSubstr("the vocabulary makes no tokenizer.json: tokenizer.json holds text in UTF-8")));
   Vocabulary tiny;
   tiny.kind = VocabularyKind::byte_pair;
   EXPECT_THAT(tokenizer_files(tiny).losses, ElementsAre(HasSubstr("Tiny Llama's kind")));

@@ -25,7 +25,8 @@ std::vector<std::byte> blocks(const Tensor& tensor, const char* type, Importance
 TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
   constexpr std::uint64_t kMatrices = 3, kRows = 5, kColumns = 256;
   std::vector<float> values;
-  for (std::size_t i = 0; i < kMatrices * kRows * kColumns; ++i) values.push_back(std::sin(static_cast<float>(i) * 0.37F));
+  for (std::size_t i = 0; i < kMatrices * kRows * kColumns; ++i)
+    values.push_back(std::sin(static_cast<float>(i) * 0.37F));
   std::vector<float> weights;
   for (std::size_t i = 0; i < kMatrices * kColumns; ++i) weights.push_back(static_cast<float>(i * 2654435761U % 97));
   for (const char* type : {"q4_k", "q4_0", "iq4_nl"}) {
@@ -35,17 +36,22 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
         const auto first = all.begin() + static_cast<std::ptrdiff_t>(m * size);
         return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(size));
       };
-      const auto one = blocks(tensor_of({kRows, kColumns}, of(values, kRows * kColumns)), type, std::make_shared<std::vector<float>>(of(weights, kColumns)));
+      const auto one = blocks(tensor_of({kRows, kColumns}, of(values, kRows * kColumns)), type,
+                              std::make_shared<std::vector<float>>(of(weights, kColumns)));
       alone.insert(alone.end(), one.begin(), one.end());
     }
     const Tensor stacked = tensor_of({kMatrices, kRows, kColumns}, values);
-    const Tensor made = quantize_to_blocks(stacked, *block_type_named(type), std::make_shared<std::vector<float>>(weights));
+    const Tensor made =
+        quantize_to_blocks(stacked, *block_type_named(type), std::make_shared<std::vector<float>>(weights));
     const Blob& blob = *made.require("data").blob;
     EXPECT_EQ(read_all(blob), alone) << type;
-    EXPECT_NE(blocks(stacked, type, std::make_shared<std::vector<float>>(weights.begin(), weights.begin() + kColumns)), alone) << "the weights count";
+    EXPECT_NE(blocks(stacked, type, std::make_shared<std::vector<float>>(weights.begin(), weights.begin() + kColumns)),
+              alone)
+        << "the weights count";
     std::vector<std::byte> piece(blob.size() / 2);
     blob.read(blob.size() / 4, piece);
-    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), alone.begin() + static_cast<std::ptrdiff_t>(blob.size() / 4))) << type;
+    EXPECT_TRUE(std::equal(piece.begin(), piece.end(), alone.begin() + static_cast<std::ptrdiff_t>(blob.size() / 4)))
+        << type;
   }
 }
 

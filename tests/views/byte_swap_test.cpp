@@ -48,14 +48,16 @@ TEST(ByteSwap, EveryRangeOfBytesIsThatOfTheWhole) {
     for (std::size_t end = begin; end <= 64; ++end) {
       std::vector<std::byte> part(end - begin);
       blob->read(begin, part);
-      ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin))) << begin << " " << end;
+      ASSERT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(begin)))
+          << begin << " " << end;
     }
   }
   for (const std::size_t step : {1U, 3U, 8U, 64U}) {
     const auto stream = blob->stream();
     std::vector<std::byte> all;
     std::vector<std::byte> piece(step);
-    while (const std::size_t count = stream->read(piece)) all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
+    while (const std::size_t count = stream->read(piece))
+      all.insert(all.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(count));
     EXPECT_EQ(all, whole) << step;
   }
 }

@@ -1,5 +1,5 @@
-// Casts as blobs: which elements a reading gets, what is counted, and what overflows. That every number is the right one is a matter of
-// casts_against_numpy.py; the numbers here are worked out by hand.
+// Casts as blobs: which elements a reading gets, what is counted, and what overflows. That every number is the right
+// one is a matter of casts_against_numpy.py; the numbers here are worked out by hand.
 #include "views/cast.hpp"
 
 #include <gmock/gmock.h>
@@ -75,7 +75,8 @@ TEST(Cast, EveryRangeOfBytesIsThatOfTheWhole) {
         for (const std::size_t size : {0U, 1U, 2U, 3U, 7U, 4096U, 16384U}) {
           std::vector<std::byte> part(std::min(size, whole.size() - offset));
           blob->read(offset, part);
-          EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << offset << " " << size;
+          EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
+              << offset << " " << size;
         }
       }
     }
@@ -131,7 +132,8 @@ TEST(Cast, OverflowOfWhatFloat32HoldsSaysThatFloat32Helps) {
     }
     return std::vector<Remedy>{{Remedy::Kind::skip, "nothing was thrown"}};
   };
-  EXPECT_EQ(remedies(cast(std::vector<float>{1e9F}, DType::f32, DType::f16)), (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));
+  EXPECT_EQ(remedies(cast(std::vector<float>{1e9F}, DType::f32, DType::f16)),
+            (std::vector<Remedy>{{Remedy::Kind::dtype, "f32"}}));
   EXPECT_EQ(remedies(cast(std::vector<double>{1e39}, DType::f64, DType::f32)), std::vector<Remedy>{});
 }
 
@@ -143,8 +145,10 @@ TEST(Cast, OverflowNamesTensorAndElement) {
   EXPECT_NO_THROW(read_all(*cast(values, DType::f32, DType::f16)));
   values[7] = -std::numeric_limits<float>::max();
   EXPECT_EQ(failure_of(*cast(values, DType::f32, DType::bf16)), "tensor w: element 7 is too large for bf16");
-  EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)), "tensor w: element 1 is too large for f32");
-  EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)), "tensor w: element 0 is too large for f16");
+  EXPECT_EQ(failure_of(*cast(std::vector<double>{0, 1e39}, DType::f64, DType::f32)),
+            "tensor w: element 1 is too large for f32");
+  EXPECT_EQ(failure_of(*cast(std::vector<std::uint8_t>(9, 0xfe), DType::f8_e8m0, DType::f16)),
+            "tensor w: element 0 is too large for f16");
   EXPECT_NO_THROW(read_all(*cast(std::vector<float>{INFINITY, -INFINITY, NAN}, DType::f32, DType::f16)));
 }
 
@@ -169,7 +173,8 @@ TEST(Cast, F4OfAnOddNumberOfElements) {
     ASSERT_TRUE(has_float_elements(tensor));
     const BlobPtr blob = dense_blob(tensor, DType::f32);
     EXPECT_THAT(values_of<float>(*blob), ElementsAre(0.5F, 1, 1.5F, 2, 3));
-    EXPECT_THAT(values_of<std::uint16_t>(*dense_blob(tensor, DType::bf16)), ElementsAre(0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040));
+    EXPECT_THAT(values_of<std::uint16_t>(*dense_blob(tensor, DType::bf16)),
+                ElementsAre(0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040));
     for (std::size_t first = 0; first < 5; ++first) {
       float element = 0;
       blob->read(first * 4, std::as_writable_bytes(std::span(&element, 1)));
@@ -180,7 +185,8 @@ TEST(Cast, F4OfAnOddNumberOfElements) {
 
 TEST(Cast, F4BeyondABlockBeginsAtTheRightHalf) {
   std::vector<std::uint8_t> codes(5000, 0x21);
-  const BlobPtr blob = make_cast_blob("w", std::make_shared<Unmapped>(blob_of(codes)), DType::f4_e2m1, 9999, DType::f16);
+  const BlobPtr blob =
+      make_cast_blob("w", std::make_shared<Unmapped>(blob_of(codes)), DType::f4_e2m1, 9999, DType::f16);
   std::vector<std::uint16_t> halves(9998);
   blob->read(2, std::as_writable_bytes(std::span(halves)));
   for (std::size_t i = 0; i < halves.size(); ++i) ASSERT_EQ(halves[i], i % 2 == 0 ? 0x3c00 : 0x3800) << i;
@@ -191,8 +197,9 @@ TEST(Cast, ValuesOfSparseTensorsMayTakeLessThanAByte) {
   tensor.name = "w";
   tensor.shape = {6};
   tensor.layout = Layout::sparse_coo;
-  tensor.parts = {{.role = "values", .dtype = DType::f4_e2m1, .blob = blob_of<std::uint8_t>({0x21, 0x03}), .digest = {}},
-                  {.role = "coords", .dtype = DType::u8, .blob = blob_of<std::uint8_t>({5, 0, 2}), .digest = {}}};
+  tensor.parts = {
+      {.role = "values", .dtype = DType::f4_e2m1, .blob = blob_of<std::uint8_t>({0x21, 0x03}), .digest = {}},
+      {.role = "coords", .dtype = DType::u8, .blob = blob_of<std::uint8_t>({5, 0, 2}), .digest = {}}};
   EXPECT_EQ(element_type(tensor), DType::f32);
   EXPECT_THAT(values_of<float>(*dense_blob(tensor, DType::f32)), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));
   EXPECT_THAT(values_of<float>(*make_dense_tensor(tensor).require("data").blob), ElementsAre(1, 0, 1.5F, 0, 0, 0.5F));

@@ -27,7 +27,9 @@ BlobPtr blob_of(const std::vector<T>& values) {
   return make_memory_blob(std::move(bytes), "w");
 }
 
-Tensor matrix(Shape shape, const std::vector<float>& values) { return make_dense("w", std::move(shape), DType::f32, blob_of(values)); }
+Tensor matrix(Shape shape, const std::vector<float>& values) {
+  return make_dense("w", std::move(shape), DType::f32, blob_of(values));
+}
 
 template <typename T>
 std::vector<T> values_of(const BlobPtr& blob) {
@@ -91,7 +93,8 @@ TEST(GroupQuantize, GroupsOfZerosAndOfTinyNumbers) {
   EXPECT_EQ(lost(*tensor.require("packed_weight").blob).worst, static_cast<double>(1e-9F));
 }
 
-// 63 / 255 of 2^-24 would round to a scale of zero, which is no reason to lose the numbers: 2^-24 is the least that float16 holds.
+// 63 / 255 of 2^-24 would round to a scale of zero, which is no reason to lose the numbers: 2^-24 is the least that
+// float16 holds.
 TEST(GroupQuantize, AScaleThatFloat16CannotHoldIsTheSmallestThatItCan) {
   const float unit = 0x1p-24F;
   const Tensor tensor = quantize_groups(matrix({1, 4}, {63 * unit, unit, 0, 7 * unit}), {8, 4});
@@ -104,7 +107,9 @@ TEST(GroupQuantize, WhatHasNoScaleIsRefused) {
     std::vector<float> values(24, 1.0F);
     values[16] = bad;
     const Tensor tensor = quantize_groups(matrix({3, 8}, values), {4, 8});
-    EXPECT_THAT(support::message_of([&] { read_all(*tensor.require("packed_weight").blob); }), HasSubstr("tensor w: element 16")) << bad;
+    EXPECT_THAT(support::message_of([&] { read_all(*tensor.require("packed_weight").blob); }),
+                HasSubstr("tensor w: element 16"))
+        << bad;
   }
 }
 
@@ -132,7 +137,9 @@ Tensor grouped(Attributes attributes, Shape shape, std::vector<Part> parts) {
   return tensor;
 }
 
-Part part(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}}; }
+Part part(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}};
+}
 
 TEST(GroupDecode, HighBitsFirstWithAFixedZero) {
   const Tensor tensor =
@@ -142,24 +149,31 @@ TEST(GroupDecode, HighBitsFirstWithAFixedZero) {
                {"packing", Attributes{{"word", "u16"}, {"order", "msb_first"}, {"per_word", std::uint64_t{4}}}},
                {"scale_form", "f32_factors"},
                {"zero_point", Attributes{{"form", "implied"}, {"value", std::uint64_t{8}}}}},
-              {1, 8}, {part("packed_weight", DType::u16, blob_of<std::uint16_t>({0x1234, 0x89af})), part("scales", DType::f32, blob_of<float>({1.0F, 0.5F}))});
+              {1, 8},
+              {part("packed_weight", DType::u16, blob_of<std::uint16_t>({0x1234, 0x89af})),
+               part("scales", DType::f32, blob_of<float>({1.0F, 0.5F}))});
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(-7, -6, -5, -4, 0, 0.5F, 1, 3.5F));
 }
 
 TEST(GroupDecode, GroupsAlongTheFirstAxis) {
-  const Tensor tensor =
-      grouped({{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}, {"axis", std::uint64_t{0}}}, {4, 2},
-              {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6, 7, 8})),
-               part("scales", DType::f32, blob_of<float>({1, 10, 100, 1000})), part("zeros", DType::i8, blob_of<std::int8_t>({0, 1, -1, 2}))});
+  const Tensor tensor = grouped({{"bits", std::uint64_t{8}},
+                                 {"group_size", std::uint64_t{2}},
+                                 {"packing", "1_per_u8"},
+                                 {"axis", std::uint64_t{0}}},
+                                {4, 2},
+                                {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6, 7, 8})),
+                                 part("scales", DType::f32, blob_of<float>({1, 10, 100, 1000})),
+                                 part("zeros", DType::i8, blob_of<std::int8_t>({0, 1, -1, 2}))});
   // Scales and zeros are [2, 2]: group of rows, column.
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 10, 3, 30, 600, 4000, 800, 6000));
 }
 
 // Two of these scales share a byte.
 TEST(GroupDecode, ScalesMayTakeLessThanAByte) {
-  const Tensor tensor = grouped(
-      {{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}}, {1, 6},
-      {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6})), part("scales", DType::f4_e2m1, blob_of<std::uint8_t>({0x42, 0x01}))});
+  const Tensor tensor =
+      grouped({{"bits", std::uint64_t{8}}, {"group_size", std::uint64_t{2}}, {"packing", "1_per_u8"}}, {1, 6},
+              {part("packed_weight", DType::u8, blob_of<std::uint8_t>({1, 2, 3, 4, 5, 6})),
+               part("scales", DType::f4_e2m1, blob_of<std::uint8_t>({0x42, 0x01}))});
   EXPECT_THAT(values_of<float>(dense_blob(tensor, DType::f32)), ElementsAre(1, 2, 6, 8, 2.5F, 3));
 }
 

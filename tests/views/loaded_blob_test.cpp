@@ -17,7 +17,9 @@ class CompressedZeros final : public Blob {
   explicit CompressedZeros(std::uint64_t size) : size_(size) {}
   std::uint64_t size() const override { return size_; }
   void read(std::uint64_t, std::span<std::byte> out) const override { std::ranges::fill(out, std::byte{0}); }
-  std::optional<Stored> stored() const override { return Stored{{Source::from_memory({}, "file.zt"), 64, 1000}, "zstd"}; }
+  std::optional<Stored> stored() const override {
+    return Stored{{Source::from_memory({}, "file.zt"), 64, 1000}, "zstd"};
+  }
 
  private:
   std::uint64_t size_;
@@ -27,8 +29,9 @@ TEST(LoadedBlob, TakesNoMoreMemoryThanTheFileJustifies) {
   constexpr std::uint64_t kMost = (16 << 20) + 16 * 1000;
   EXPECT_EQ(LoadedBlob(std::make_shared<CompressedZeros>(kMost)).bytes().size(), kMost);
   EXPECT_THAT([&] { LoadedBlob(std::make_shared<CompressedZeros>(kMost + 1)); },
-              ::testing::Throws<Error>(::testing::AllOf(::testing::Property(&Error::kind, ErrorKind::unsupported),
-                                                        ::testing::Property(&Error::what, ::testing::HasSubstr("1000 stored bytes")))));
+              ::testing::Throws<Error>(
+                  ::testing::AllOf(::testing::Property(&Error::kind, ErrorKind::unsupported),
+                                   ::testing::Property(&Error::what, ::testing::HasSubstr("1000 stored bytes")))));
 }
 
 TEST(LoadedBlob, IndicesAreNumbersWithoutASign) {

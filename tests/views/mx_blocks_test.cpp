@@ -1,4 +1,5 @@
-// Blocks worked out by hand from ggml's layout (docs/formats/gguf.md): byte i has neighbour i in its low half, 16 + i in its high half.
+// Blocks worked out by hand from ggml's layout (docs/formats/gguf.md): byte i has neighbour i in its low half, 16 + i
+// in its high half.
 #include "views/mx_blocks.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,8 @@ TEST(MxBlocks, StandForTheNumbersThatTheCodesStandFor) {
   for (std::byte& scale : scales) scale = static_cast<std::byte>(random() % 250);
   mx.parts = {Part{.role = "data", .dtype = DType::f4_e2m1, .blob = blob(random_bytes(40 * 32, random))},
               Part{.role = "scales", .dtype = DType::f8_e8m0, .blob = blob(scales)}};
-  const Tensor blocks = make_blocks("w", mx.shape, *block_type_named("mxfp4"), make_mxfp4_blocks(mx.parts[0].blob, mx.parts[1].blob));
+  const Tensor blocks =
+      make_blocks("w", mx.shape, *block_type_named("mxfp4"), make_mxfp4_blocks(mx.parts[0].blob, mx.parts[1].blob));
   EXPECT_EQ(values(mx), values(blocks));  // ggml has no -0
 }
 

@@ -1,4 +1,5 @@
-// Numbers of the Microscaling Formats, worked out by hand from the tables of their specification (Open Compute Project, version 1.0).
+// Numbers of the Microscaling Formats, worked out by hand from the tables of their specification (Open Compute Project,
+// version 1.0).
 #include "views/mx.hpp"
 
 #include <gmock/gmock.h>
@@ -27,7 +28,8 @@ Part part(std::string role, DType dtype, const std::vector<std::uint8_t>& bytes)
           .digest = {}};
 }
 
-Tensor mx(Shape shape, DType dtype, const std::vector<std::uint8_t>& data, const std::vector<std::uint8_t>& scales, Attributes attributes) {
+Tensor mx(Shape shape, DType dtype, const std::vector<std::uint8_t>& data, const std::vector<std::uint8_t>& scales,
+          Attributes attributes) {
   Tensor tensor;
   tensor.name = "w";
   tensor.shape = std::move(shape);
@@ -50,33 +52,42 @@ std::string failure_of(const Tensor& tensor) {
 }
 
 TEST(Mx, ElementsOfEveryTypeAreMultipliedByThePowerOfTheirBlock) {
-  EXPECT_THAT(values_of(mx({8}, DType::f4_e2m1, {0x21, 0x43, 0x75, 0xf8}, {127, 129}, {{"block_size", 4}})), ElementsAre(0.5F, 1, 1.5F, 2, 12, 24, -0.0F, -24));
+  EXPECT_THAT(values_of(mx({8}, DType::f4_e2m1, {0x21, 0x43, 0x75, 0xf8}, {127, 129}, {{"block_size", 4}})),
+              ElementsAre(0.5F, 1, 1.5F, 2, 12, 24, -0.0F, -24));
   // 1, 448, -2^-9, 1.125
-  EXPECT_THAT(values_of(mx({4}, DType::f8_e4m3, {0x38, 0x7e, 0x81, 0x39}, {126, 128}, {{"block_size", 2}, {"axis", 0}})),
-              ElementsAre(0.5F, 224, -0x1p-8F, 2.25F));
+  EXPECT_THAT(
+      values_of(mx({4}, DType::f8_e4m3, {0x38, 0x7e, 0x81, 0x39}, {126, 128}, {{"block_size", 2}, {"axis", 0}})),
+      ElementsAre(0.5F, 224, -0x1p-8F, 2.25F));
   // 1, 57344, -2^-16, 1.25
-  EXPECT_THAT(values_of(mx({4}, DType::f8_e5m2, {0x3c, 0x7b, 0x81, 0x3d}, {127, 128}, {{"block_size", 2}})), ElementsAre(1, 57344, -0x1p-15F, 2.5F));
+  EXPECT_THAT(values_of(mx({4}, DType::f8_e5m2, {0x3c, 0x7b, 0x81, 0x3d}, {127, 128}, {{"block_size", 2}})),
+              ElementsAre(1, 57344, -0x1p-15F, 2.5F));
 }
 
 // A code of one byte counts 64ths: the format's numbers reach from -2 to 1 63/64.
 TEST(Mx, IntegersCount64ths) {
-  EXPECT_THAT(values_of(mx({4}, DType::i8, {64, 1, 0x80, 0x7f}, {127, 130}, {{"block_size", 2}, {"scale_form", "e8m0_exponent"}})),
+  EXPECT_THAT(values_of(mx({4}, DType::i8, {64, 1, 0x80, 0x7f}, {127, 130},
+                           {{"block_size", 2}, {"scale_form", "e8m0_exponent"}})),
               ElementsAre(1, 0x1p-6F, -16, 127.0F / 8));
 }
 
 TEST(Mx, BlocksRunAlongTheAxis) {
   // 4 rows of 3, blocks of two rows: scales [2, 3].
   const std::vector<std::uint8_t> ones(6, 0x22);
-  EXPECT_THAT(values_of(mx({4, 3}, DType::f4_e2m1, ones, {127, 128, 129, 130, 131, 132}, {{"block_size", 2}, {"axis", 0}})),
-              ElementsAre(1, 2, 4, 1, 2, 4, 8, 16, 32, 8, 16, 32));
+  EXPECT_THAT(
+      values_of(mx({4, 3}, DType::f4_e2m1, ones, {127, 128, 129, 130, 131, 132}, {{"block_size", 2}, {"axis", 0}})),
+      ElementsAre(1, 2, 4, 1, 2, 4, 8, 16, 32, 8, 16, 32));
 }
 
 TEST(Mx, ExtremeScales) {
-  EXPECT_THAT(values_of(mx({2}, DType::f8_e5m2, {0x01, 0x3c}, {0}, {{"block_size", 2}})), ElementsAre(0x1p-143F, 0x1p-127F));
-  EXPECT_THAT(values_of(mx({2}, DType::f4_e2m1, {0x20}, {255}, {{"block_size", 2}})), testing::Each(testing::Truly([](float x) { return std::isnan(x); })));
+  EXPECT_THAT(values_of(mx({2}, DType::f8_e5m2, {0x01, 0x3c}, {0}, {{"block_size", 2}})),
+              ElementsAre(0x1p-143F, 0x1p-127F));
+  EXPECT_THAT(values_of(mx({2}, DType::f4_e2m1, {0x20}, {255}, {{"block_size", 2}})),
+              testing::Each(testing::Truly([](float x) { return std::isnan(x); })));
   EXPECT_THAT(values_of(mx({2}, DType::f4_e2m1, {0x20}, {254}, {{"block_size", 2}})), ElementsAre(0, 0x1p127F));
-  EXPECT_THAT(failure_of(mx({2}, DType::f4_e2m1, {0x40}, {254}, {{"block_size", 2}})), HasSubstr("tensor w: element 1 is too large for f32"));
-  EXPECT_THAT(values_of(mx({2}, DType::f8_e5m2, {0x7c, 0xfc}, {127}, {{"block_size", 2}})), ElementsAre(INFINITY, -INFINITY));
+  EXPECT_THAT(failure_of(mx({2}, DType::f4_e2m1, {0x40}, {254}, {{"block_size", 2}})),
+              HasSubstr("tensor w: element 1 is too large for f32"));
+  EXPECT_THAT(values_of(mx({2}, DType::f8_e5m2, {0x7c, 0xfc}, {127}, {{"block_size", 2}})),
+              ElementsAre(INFINITY, -INFINITY));
 }
 
 TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
@@ -90,7 +101,8 @@ TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
     for (const std::size_t size : {1U, 4U, 7U, 17000U}) {
       std::vector<std::byte> some(size);
       blob->read(offset, some);
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << offset << " " << size;
+      EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
+          << offset << " " << size;
     }
   }
 }
@@ -105,8 +117,12 @@ TEST(Mx, WhatDoesNotFitIsNamed) {
                 mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 3}});
               }),
               HasSubstr("block_size: 3 does not divide the 8 elements along axis 0"));
-  EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 4}})), HasSubstr("scales: expected 2 bytes, found 1"));
-  EXPECT_THAT(support::message_of([&] { mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 8}, {"scale_form", "f32_factors"}}); }), HasSubstr("scale_form"));
+  EXPECT_THAT(failure_of(mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 4}})),
+              HasSubstr("scales: expected 2 bytes, found 1"));
+  EXPECT_THAT(support::message_of([&] {
+                mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 8}, {"scale_form", "f32_factors"}});
+              }),
+              HasSubstr("scale_form"));
   EXPECT_THAT(failure_of(mx({4}, DType::u8, data, {127}, {{"block_size", 4}})), HasSubstr("data: u8 is no MX element"));
 }
 

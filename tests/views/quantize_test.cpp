@@ -138,14 +138,17 @@ TEST(Quantize, EveryPieceAgreesWithTheFormula) {
   for (const float value : values) largest = std::max(largest, std::abs(value));
   EXPECT_EQ(eight.layout.affine()->get().delta, largest / 127);
   EXPECT_EQ(four.layout.affine()->get().delta, largest / 7);
-  const auto code = [&](std::size_t i, const Tensor& tensor) { return static_cast<int>(std::nearbyint(values[i] / tensor.layout.affine()->get().delta)); };
+  const auto code = [&](std::size_t i, const Tensor& tensor) {
+    return static_cast<int>(std::nearbyint(values[i] / tensor.layout.affine()->get().delta));
+  };
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
     const std::size_t begin = random() % 50'000;
     const std::size_t count = 1 + random() % 9'000;
     std::vector<std::byte> bytes(count);
     eight.require("data").blob->read(begin, bytes);
-    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(static_cast<int>(std::to_integer<std::int8_t>(bytes[i])), code(begin + i, eight));
+    for (std::size_t i = 0; i < count; ++i)
+      ASSERT_EQ(static_cast<int>(std::to_integer<std::int8_t>(bytes[i])), code(begin + i, eight));
     four.require("data").blob->read(begin / 2, std::span(bytes).first(count / 2));
     for (std::size_t i = 0; i < count / 2; ++i) {
       const std::size_t element = 2 * (begin / 2 + i);
@@ -167,7 +170,8 @@ TEST(Quantize, LeastSquaresFindsTheBestClippingScale) {
     double largest = 0;
     for (const float value : values) largest = std::max(largest, std::abs(static_cast<double>(value)));
     for (const auto& [type, levels] : {std::pair{kQint8Mse, 127.0}, std::pair{kQint4Mse, 7.0}}) {
-      const double found = squared_error(values, static_cast<double>(quantize(matrix(values), type).layout.affine()->get().delta), levels);
+      const double found = squared_error(
+          values, static_cast<double>(quantize(matrix(values), type).layout.affine()->get().delta), levels);
       EXPECT_LE(found, best_of_all(largest, levels) * 1.002) << to_string(type) << " " << outlier;
       EXPECT_LE(found, squared_error(values, largest / levels, levels) * 1.0001);  // a histogram is no exact sum
     }
@@ -207,7 +211,9 @@ TEST(Quantize, HalvesAndCodesAreQuantizedByTheirValues) {
 }
 
 TEST(Affine, OneCodeAByteIsPackedForWriting) {
-  Tensor loose = make_dense("w", {5}, DType::qint4, make_memory_blob({std::byte{7}, std::byte{0xf9}, std::byte{0}, std::byte{0xff}, std::byte{1}}, "w"));
+  Tensor loose =
+      make_dense("w", {5}, DType::qint4,
+                 make_memory_blob({std::byte{7}, std::byte{0xf9}, std::byte{0}, std::byte{0xff}, std::byte{1}}, "w"));
   loose.layout = make_affine({0.5F, 0, 0, false});
   const Tensor packed = with_packed_codes(loose);
   EXPECT_TRUE(packed.layout.affine()->get().packed);
@@ -235,7 +241,8 @@ TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
     }
     return std::string();
   };
-  Tensor loose = make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{7}, std::byte{200}, std::byte{0}}, "w"));
+  Tensor loose =
+      make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{7}, std::byte{200}, std::byte{0}}, "w"));
   loose.layout = make_affine({0.5F, 0, 0, false});
   const std::string expected = "tensor w: element 1: the code 200 does not fit 4 bits";
   EXPECT_EQ(problem([&] { decoded(loose); }), expected);
@@ -249,12 +256,14 @@ TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
 }
 
 TEST(StoredType, NamesAreReadAndWritten) {
-  for (const char* name : {"f32", "f16", "bf16", "qint8", "qint4", "qint8:range", "qint4:range", "qint8:mse", "qint4:mse"}) {
+  for (const char* name :
+       {"f32", "f16", "bf16", "qint8", "qint4", "qint8:range", "qint4:range", "qint8:mse", "qint4:mse"}) {
     const auto type = stored_type_from_name(name);
     ASSERT_TRUE(type) << name;
     EXPECT_EQ(to_string(*type), name);
   }
-  for (const char* name : {"", "f64", "i8", "f16:mse", "qint8:", "qint8:MSE", "qint8:range:mse", ":mse"}) EXPECT_FALSE(stored_type_from_name(name)) << name;
+  for (const char* name : {"", "f64", "i8", "f16:mse", "qint8:", "qint8:MSE", "qint8:range:mse", ":mse"})
+    EXPECT_FALSE(stored_type_from_name(name)) << name;
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr std::array kIndexTypes = {DType::i64, DType::i32, DType::i16, DType::i8, DType::u64, DType::u32, DType::u16, DType::u8};
+constexpr std::array kIndexTypes = {DType::i64, DType::i32, DType::i16, DType::i8,
+                                    DType::u64, DType::u32, DType::u16, DType::u8};
 
 template <typename T>
 BlobPtr blob_of(const std::vector<T>& values) {
@@ -41,13 +42,16 @@ std::vector<T> values_of(const Blob& blob) {
   return values;
 }
 
-Part part(std::string role, DType dtype, BlobPtr blob) { return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}}; }
+Part part(std::string role, DType dtype, BlobPtr blob) {
+  return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob), .digest = {}};
+}
 
 Part indices(std::string role, DType dtype, const std::vector<std::int64_t>& numbers) {
   std::vector<std::byte> bytes;
   visit_integer(dtype, [&](auto zero) {
     bytes.resize(numbers.size() * sizeof zero);
-    for (std::size_t i = 0; i < numbers.size(); ++i) store_le(bytes.data() + i * sizeof zero, static_cast<decltype(zero)>(numbers[i]));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      store_le(bytes.data() + i * sizeof zero, static_cast<decltype(zero)>(numbers[i]));
   });
   return part(std::move(role), dtype, make_memory_blob(std::move(bytes), "memory"));
 }
@@ -61,14 +65,17 @@ Tensor sparse(Layout layout, Shape shape, std::vector<Part> parts) {
   return tensor;
 }
 
-Tensor csr(Shape shape, const std::vector<float>& values, const std::vector<std::int64_t>& columns, const std::vector<std::int64_t>& pointers,
-           DType column_type = DType::u16, DType pointer_type = DType::u16) {
+Tensor csr(Shape shape, const std::vector<float>& values, const std::vector<std::int64_t>& columns,
+           const std::vector<std::int64_t>& pointers, DType column_type = DType::u16, DType pointer_type = DType::u16) {
   return sparse(Layout::sparse_csr, std::move(shape),
-                {part("values", DType::f32, blob_of(values)), indices("indices", column_type, columns), indices("indptr", pointer_type, pointers)});
+                {part("values", DType::f32, blob_of(values)), indices("indices", column_type, columns),
+                 indices("indptr", pointer_type, pointers)});
 }
 
-Tensor coo(Shape shape, const std::vector<float>& values, const std::vector<std::int64_t>& coordinates, DType type = DType::u16) {
-  return sparse(Layout::sparse_coo, std::move(shape), {part("values", DType::f32, blob_of(values)), indices("coords", type, coordinates)});
+Tensor coo(Shape shape, const std::vector<float>& values, const std::vector<std::int64_t>& coordinates,
+           DType type = DType::u16) {
+  return sparse(Layout::sparse_coo, std::move(shape),
+                {part("values", DType::f32, blob_of(values)), indices("coords", type, coordinates)});
 }
 
 template <typename Use>
@@ -119,28 +126,40 @@ TEST(Sparse, EmptyTensors) {
 }
 
 TEST(Sparse, RowPointersThatLieAreRefused) {
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {1, 1, 2})), HasSubstr("tensor w: indptr: it begins with 1, expected 0"));
-  EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 2, 1, 2})), HasSubstr("indptr: it falls from 2 to 1 after row 1"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, 3, 3})), HasSubstr("indptr: row 0 ends at element 3, there are 2"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {1, 1, 2})),
+              HasSubstr("tensor w: indptr: it begins with 1, expected 0"));
+  EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 2, 1, 2})),
+              HasSubstr("indptr: it falls from 2 to 1 after row 1"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, 3, 3})),
+              HasSubstr("indptr: row 0 ends at element 3, there are 2"));
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, 1, 1})), HasSubstr("indptr: it ends with 1, expected 2"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, -1, 2}, DType::u16, DType::i64)), HasSubstr("indptr: it falls from 0 to -1"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, -1, 2}, DType::u16, DType::i64)),
+              HasSubstr("indptr: it falls from 0 to -1"));
   const auto huge = std::numeric_limits<std::int64_t>::max();
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, huge, huge}, DType::u16, DType::u64)), HasSubstr("there are 2"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, -1, -1}, DType::u16, DType::u64)), HasSubstr("ends at element 18446744073709551615, there are 2"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {0, -1, -1}, DType::u16, DType::u64)),
+              HasSubstr("ends at element 18446744073709551615, there are 2"));
 }
 
 TEST(Sparse, ColumnsOutsideAreRefused) {
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 3}, {0, 1, 2})), HasSubstr("indices: element 1 in row 1 is in column 3, there are 3"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 3}, {0, 1, 2})),
+              HasSubstr("indices: element 1 in row 1 is in column 3, there are 3"));
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::i8)), HasSubstr("is in column -1, there are 3"));
-  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::u64)), HasSubstr("is in column 18446744073709551615, there are 3"));
+  EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {-1, 0}, {0, 1, 2}, DType::u64)),
+              HasSubstr("is in column 18446744073709551615, there are 3"));
 }
 
 TEST(Sparse, CoordinatesOutsideAreRefused) {
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 2, 1, 1})), HasSubstr("coords: element 1 is at 2 in dimension 0, which has 2"));
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 3, 1})), HasSubstr("coords: element 0 is at 3 in dimension 1, which has 3"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 2, 1, 1})),
+              HasSubstr("coords: element 1 is at 2 in dimension 0, which has 2"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 3, 1})),
+              HasSubstr("coords: element 0 is at 3 in dimension 1, which has 3"));
   EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 0, -5}, DType::i32)), HasSubstr("is at -5 in dimension 1"));
   // Dense, this one has no element that could be read.
-  EXPECT_THAT(message_of([] { validate_sparse(coo({0, 3}, {1}, {0, 0}), SparseRules::any_order); }), HasSubstr("is at 0 in dimension 0, which has 0"));
+  EXPECT_THAT(message_of([] {
+                validate_sparse(coo({0, 3}, {1}, {0, 0}), SparseRules::any_order);
+              }),
+              HasSubstr("is at 0 in dimension 0, which has 0"));
 }
 
 TEST(Sparse, ACellStandsOnce) {
@@ -150,14 +169,16 @@ TEST(Sparse, ACellStandsOnce) {
 }
 
 TEST(Sparse, TheProfileOfVersion2WantsColumnsToAscend) {
-  EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 0}, {0, 2}), SparseRules::ascending), HasSubstr("the columns of row 0 do not ascend at element 1"));
+  EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 0}, {0, 2}), SparseRules::ascending),
+              HasSubstr("the columns of row 0 do not ascend at element 1"));
 }
 
 TEST(Sparse, PartsThatDoNotFitTheShapeAreRefused) {
   EXPECT_THAT(refusal(csr({3, 3}, {1, 2}, {0, 1}, {0, 1, 2})), HasSubstr("indptr: expected 8 bytes, found 6"));
   EXPECT_THAT(refusal(csr({2, 3}, {1}, {0, 1}, {0, 1, 2})), HasSubstr("values: expected 8 bytes, found 4"));
   EXPECT_THAT(refusal(csr({6}, {1, 2}, {0, 1}, {0, 1, 2})), HasSubstr("rank 2, found shape"));
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 1})), HasSubstr("coords: 6 bytes are no whole number of coordinates of rank 2"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {0, 1, 1})),
+              HasSubstr("coords: 6 bytes are no whole number of coordinates of rank 2"));
   EXPECT_THAT(refusal(coo({2, 3}, {1}, {0, 1, 1, 0})), HasSubstr("values: expected 8 bytes, found 4"));
   EXPECT_THAT(refusal(coo({}, {1}, {})), HasSubstr("rank 1 or more"));
 }
@@ -169,9 +190,12 @@ TEST(WidenIndices, AsU64) {
   }
   std::vector<std::byte> piece(11);
   widen_indices("w", indices("indices", DType::u8, {1, 2, 3}))->read(5, piece);
-  EXPECT_THAT(piece, ElementsAre(std::byte{0}, std::byte{0}, std::byte{0}, std::byte{2}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0},
-                                 std::byte{0}, std::byte{0}));
-  EXPECT_THAT(message_of([] { read_all(*widen_indices("w", indices("indices", DType::i16, {1, -2}))); }), HasSubstr("tensor w: indices: index 1 is -2"));
+  EXPECT_THAT(piece, ElementsAre(std::byte{0}, std::byte{0}, std::byte{0}, std::byte{2}, std::byte{0}, std::byte{0},
+                                 std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}));
+  EXPECT_THAT(message_of([] {
+                read_all(*widen_indices("w", indices("indices", DType::i16, {1, -2})));
+              }),
+              HasSubstr("tensor w: indices: index 1 is -2"));
 }
 
 TEST(Sparsify, RowsAndCoordinatesOfWhatIsNotZero) {
@@ -193,7 +217,9 @@ TEST(Sparsify, OnlyWhatHasEnoughZeros) {
   EXPECT_FALSE(sparsify(vector, Layout::sparse_csr, 0.5).has_value());
   EXPECT_TRUE(sparsify(vector, Layout::sparse_coo, 0.5).has_value());
   EXPECT_FALSE(sparsify(make_dense("w", {0, 4}, DType::f32, blob_of<float>({})), Layout::sparse_coo, 0).has_value());
-  EXPECT_FALSE(sparsify(make_dense("w", {2, 2}, DType::f8_e8m0, blob_of<std::uint8_t>({0, 0, 0, 127})), Layout::sparse_coo, 0).has_value());  // 0 is 2^-127
+  EXPECT_FALSE(
+      sparsify(make_dense("w", {2, 2}, DType::f8_e8m0, blob_of<std::uint8_t>({0, 0, 0, 127})), Layout::sparse_coo, 0)
+          .has_value());  // 0 is 2^-127
 }
 
 TEST(Sparsify, TheNegativeZeroIsKept) {
@@ -212,8 +238,9 @@ struct Random {
 // Tensors larger than the blocks that are counted, of every width, whole and in pieces.
 TEST(Sparsify, ThereAndBackNothingChanges) {
   std::mt19937 random(7);  // NOLINT: the same tensors every time
-  for (const Random& kind : {Random{{300, 171}, DType::f32, 0.9}, Random{{1, 40000}, DType::u8, 0.5}, Random{{40000, 1}, DType::f16, 0.99},
-                             Random{{128, 128}, DType::f64, 0}, Random{{128, 129}, DType::bf16, 1}, Random{{7, 5, 3}, DType::complex128, 0.6}}) {
+  for (const Random& kind : {Random{{300, 171}, DType::f32, 0.9}, Random{{1, 40000}, DType::u8, 0.5},
+                             Random{{40000, 1}, DType::f16, 0.99}, Random{{128, 128}, DType::f64, 0},
+                             Random{{128, 129}, DType::bf16, 1}, Random{{7, 5, 3}, DType::complex128, 0.6}}) {
     const std::uint64_t width = info(kind.dtype).bits / 8;
     std::vector<std::byte> bytes(*packed_bytes(kind.dtype, *element_count(kind.shape)));
     std::bernoulli_distribution zero(kind.zeros);
@@ -221,7 +248,8 @@ TEST(Sparsify, ThereAndBackNothingChanges) {
       if (zero(random)) continue;
       for (std::size_t b = 0; b < width; ++b) bytes[i + b] = static_cast<std::byte>(random() % 255 + 1);
     }
-    const Tensor dense = make_dense("w", kind.shape, kind.dtype, make_memory_blob(std::vector<std::byte>(bytes), "memory"));
+    const Tensor dense =
+        make_dense("w", kind.shape, kind.dtype, make_memory_blob(std::vector<std::byte>(bytes), "memory"));
     for (const Layout layout : {Layout::sparse_csr, Layout::sparse_coo}) {
       SCOPED_TRACE(fmt::format("{} of {} {}", to_string(layout), to_string(kind.dtype), to_string(kind.shape)));
       const auto sparse = sparsify(dense, layout, 0);
@@ -239,14 +267,16 @@ TEST(Sparsify, ThereAndBackNothingChanges) {
           const std::size_t offset = random() % (whole.size() + 1);
           std::vector<std::byte> piece(random() % (whole.size() - offset + 1));
           part.blob->read(offset, piece);
-          EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset))) << part.role << " at " << offset;
+          EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
+              << part.role << " at " << offset;
         }
       }
       for (int i = 0; i < 20; ++i) {
         const std::size_t offset = random() % bytes.size();
         std::vector<std::byte> piece(random() % (bytes.size() - offset));
         back->read(offset, piece);
-        EXPECT_TRUE(std::equal(piece.begin(), piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset))) << "dense at " << offset;
+        EXPECT_TRUE(std::equal(piece.begin(), piece.end(), bytes.begin() + static_cast<std::ptrdiff_t>(offset)))
+            << "dense at " << offset;
       }
     }
   }

@@ -1,4 +1,5 @@
-// Expected bytes are those of numpy.ndarray(shape, dtype, bytes(range(48)), offset, strides).tobytes(), or of the definition of strides.
+// Expected bytes are those of numpy.ndarray(shape, dtype, bytes(range(48)), offset, strides).tobytes(), or of the
+// definition of strides.
 #include "views/strided.hpp"
 
 #include <gmock/gmock.h>
@@ -47,7 +48,8 @@ BlobPtr bytes_to(std::size_t size) { return make_memory_blob(counted(size), "mem
 
 Bytes gathered(const Strided& layout) {
   Bytes result;
-  for (const std::byte byte : read_all(*make_strided_blob(bytes_to(48), layout))) result.push_back(std::to_integer<int>(byte));
+  for (const std::byte byte : read_all(*make_strided_blob(bytes_to(48), layout)))
+    result.push_back(std::to_integer<int>(byte));
   return result;
 }
 
@@ -67,7 +69,8 @@ TEST(Strided, StridesMayBeNegativeOrZero) {
 TEST(Strided, NumbersMayBeBigEndian) {
   EXPECT_EQ(gathered({{2, 3}, {2, 4}, 0, 2, 2}), (Bytes{1, 0, 5, 4, 9, 8, 3, 2, 7, 6, 11, 10}));
   EXPECT_EQ(gathered({{2, 2}, {8, 16}, 8, 8, 4}),
-            (Bytes{11, 10, 9, 8, 15, 14, 13, 12, 27, 26, 25, 24, 31, 30, 29, 28, 19, 18, 17, 16, 23, 22, 21, 20, 35, 34, 33, 32, 39, 38, 37, 36}));
+            (Bytes{11, 10, 9,  8,  15, 14, 13, 12, 27, 26, 25, 24, 31, 30, 29, 28,
+                   19, 18, 17, 16, 23, 22, 21, 20, 35, 34, 33, 32, 39, 38, 37, 36}));
 }
 
 TEST(Strided, OrdersOfLanguages) {
@@ -108,14 +111,16 @@ TEST(Strided, EveryRangeOfBytesIsThatOfTheDefinition) {
   for (std::size_t l = 0; l < layouts.size(); ++l) {
     const std::vector<std::byte> expected = defined(bytes, layouts[l]);
     const BlobPtr memory = make_memory_blob(bytes, "memory");
-    for (const BlobPtr& blob : {memory, BlobPtr(std::make_shared<Unmapped>(memory, true)), BlobPtr(std::make_shared<Unmapped>(memory, false))}) {
+    for (const BlobPtr& blob : {memory, BlobPtr(std::make_shared<Unmapped>(memory, true)),
+                                BlobPtr(std::make_shared<Unmapped>(memory, false))}) {
       const BlobPtr view = make_strided_blob(blob, layouts[l]);
       ASSERT_EQ(read_all(*view), expected) << l;
       for (std::size_t begin = 0; begin < expected.size(); begin += 1 + begin / 3) {
         for (std::size_t size = 0; size <= expected.size() - begin; size += 1 + size) {
           std::vector<std::byte> part(size);
           view->read(begin, part);
-          ASSERT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + static_cast<std::ptrdiff_t>(begin))) << l << " " << begin << " " << size;
+          ASSERT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + static_cast<std::ptrdiff_t>(begin)))
+              << l << " " << begin << " " << size;
         }
       }
     }
@@ -152,20 +157,25 @@ TEST(Strided, RefusesElementsOutsideOfTheBlob) {
   constexpr std::int64_t kMost = INT64_MAX;
   constexpr std::int64_t kLeast = INT64_MIN;
   constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
-  EXPECT_EQ(make_strided_blob(bytes_to(48), {{2, 3}, {2, 21}, 0, 4})->size(), 24U);  // the last one ends at 2 + 2 * 21 + 4
-  EXPECT_EQ(refusal({{2, 3}, {3, 21}, 0, 4}), "elements of shape [2, 3] with strides (3, 21) from byte 0 on are not in 48 bytes");
-  EXPECT_EQ(refusal({{2, 3}, {2, 21}, 1, 4}), "elements of shape [2, 3] with strides (2, 21) from byte 1 on are not in 48 bytes");
+  EXPECT_EQ(make_strided_blob(bytes_to(48), {{2, 3}, {2, 21}, 0, 4})->size(),
+            24U);  // the last one ends at 2 + 2 * 21 + 4
+  EXPECT_EQ(refusal({{2, 3}, {3, 21}, 0, 4}),
+            "elements of shape [2, 3] with strides (3, 21) from byte 0 on are not in 48 bytes");
+  EXPECT_EQ(refusal({{2, 3}, {2, 21}, 1, 4}),
+            "elements of shape [2, 3] with strides (2, 21) from byte 1 on are not in 48 bytes");
   EXPECT_EQ(refusal({{}, {}, 48, 1}), "elements of shape [] with strides () from byte 48 on are not in 48 bytes");
   EXPECT_EQ(make_strided_blob(bytes_to(48), {{3}, {-5}, 10, 4})->size(), 12U);
   EXPECT_EQ(refusal({{3}, {-5}, 9, 4}), "elements of shape [3] with strides (-5) from byte 9 on are not in 48 bytes");
   for (const Strided& layout :
-       {Strided{{2}, {kMost}, 0, 4}, Strided{{2}, {kLeast}, 0, 4}, Strided{{2}, {kLeast}, UINT64_MAX, 4}, Strided{{4, 4}, {kMost, kMost}, 0, 4},
-        Strided{{}, {}, UINT64_MAX, 4}, Strided{{3, 3}, {kLeast, kMost}, 24, 4}, Strided{{kHuge}, {2}, 0, 1}, Strided{{2, 2}, {kLeast, kLeast}, 0, 4}}) {
+       {Strided{{2}, {kMost}, 0, 4}, Strided{{2}, {kLeast}, 0, 4}, Strided{{2}, {kLeast}, UINT64_MAX, 4},
+        Strided{{4, 4}, {kMost, kMost}, 0, 4}, Strided{{}, {}, UINT64_MAX, 4}, Strided{{3, 3}, {kLeast, kMost}, 24, 4},
+        Strided{{kHuge}, {2}, 0, 1}, Strided{{2, 2}, {kLeast, kLeast}, 0, 4}}) {
     EXPECT_THAT(refusal(layout), testing::HasSubstr("are not in 48 bytes"));
   }
   // A stride of 0 needs no bytes, however many elements there are.
   EXPECT_EQ(make_strided_blob(bytes_to(48), {{kHuge - 1, 2}, {0, 0}, 4, 1})->size(), UINT64_MAX - 1);
-  EXPECT_EQ(refusal({{kHuge, 2}, {0, 0}, 0, 1}), "elements of shape [9223372036854775808, 2] take more than 2^64 bytes");
+  EXPECT_EQ(refusal({{kHuge, 2}, {0, 0}, 0, 1}),
+            "elements of shape [9223372036854775808, 2] take more than 2^64 bytes");
   EXPECT_EQ(refusal({{kHuge}, {0}, 0, 4}), "elements of shape [9223372036854775808] take more than 2^64 bytes");
 }
 
@@ -176,12 +186,14 @@ TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   EXPECT_EQ(close->reads, 1U);
   const auto apart = std::make_shared<Unmapped>(make_memory_blob(std::vector<std::byte>(4'000'000), "zeros"), true);
   std::vector<std::byte> rows(4 * 1000);
-  make_strided_blob(apart, {{1000, 1000}, column_major_strides({1000, 1000}, 4), 0, 4})->read(0, rows);  // one row of far elements
+  make_strided_blob(apart, {{1000, 1000}, column_major_strides({1000, 1000}, 4), 0, 4})
+      ->read(0, rows);  // one row of far elements
   EXPECT_LE(apart->read_bytes, 4'000'000U);
   const auto rare = std::make_shared<Unmapped>(make_memory_blob(std::vector<std::byte>(8 << 20), "zeros"), true);
   const BlobPtr columns = make_strided_blob(rare, {{1024, 2048}, column_major_strides({1024, 2048}, 4), 0, 4});
   std::vector<std::byte> column(4 * 2048);
-  for (std::uint64_t i = 0; i < 1024; ++i) columns->read(i * column.size(), column);  // each alone: their neighbours are there already
+  for (std::uint64_t i = 0; i < 1024; ++i)
+    columns->read(i * column.size(), column);  // each alone: their neighbours are there already
   EXPECT_EQ(rare->read_bytes, 8U << 20U);
   const auto backwards = std::make_shared<Unmapped>(bytes_to(10'000), false);
   const BlobPtr view = make_strided_blob(backwards, {{2500}, {-4}, 9996, 4});

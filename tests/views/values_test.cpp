@@ -18,8 +18,10 @@ namespace {
 using testing::ElementsAre;
 
 Tensor bf16_tensor() {
-  return make_dense("b", {3}, DType::bf16,
-                    make_memory_blob({std::byte{0x80}, std::byte{0x3f}, std::byte{0x00}, std::byte{0xc0}, std::byte{0x00}, std::byte{0x00}}, "b"));
+  return make_dense(
+      "b", {3}, DType::bf16,
+      make_memory_blob(
+          {std::byte{0x80}, std::byte{0x3f}, std::byte{0x00}, std::byte{0xc0}, std::byte{0x00}, std::byte{0x00}}, "b"));
 }
 
 TEST(Values, AreDecoded) {

@@ -8,15 +8,19 @@
 namespace poise {
 
 // ggml's kvalues_iq4nl, taken over as data from llama.cpp v0.5.0 (MIT License, see docs/notices.md).
-inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+inline constexpr std::array<std::int8_t, 16> kIq4Numbers = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                            1,    13,   25,  38,  53,  69,  89,  113};
 
 // Twice the numbers of E2M1.
 inline constexpr std::array<std::int8_t, 16> kFp4Numbers = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // 2^(exponent - 128): half of what E8M0 says, as the numbers are twice what E2M1 says. 255 is 2^127, no NaN.
-constexpr float mxfp4_scale(unsigned exponent) { return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23); }
+constexpr float mxfp4_scale(unsigned exponent) {
+  return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
+}
 
-// Half of what E4M3 says, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0, no NaN; 0xff is 240.
+// Half of what E4M3 says, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0, no
+// NaN; 0xff is 240.
 constexpr float nvfp4_scale(unsigned code) {
   if (code == 0x7f) return 0;
   const unsigned exponent = code >> 3 & 15U;

@@ -98,7 +98,9 @@ class Bytes16 {
     return Bytes16(hn::ShiftLeft<kBits>(bytes_));
   }
   // The bytes of this one as `indices`, each below 16, name them.
-  HWY_INLINE Bytes16 look_up(const Bytes16& indices) const { return Bytes16(hn::TableLookupBytes(bytes_, indices.bytes_)); }
+  HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
+    return Bytes16(hn::TableLookupBytes(bytes_, indices.bytes_));
+  }
 
  private:
   using Tag = hn::FixedTag<std::uint8_t, 16>;
@@ -162,7 +164,9 @@ HWY_AFTER_NAMESPACE();
 
 #ifndef POISE_EXPORT_DECODER
 // Defines decode_*() as the function of the kind of processor that runs.
-#define POISE_EXPORT_DECODER(name, Function) \
-  HWY_EXPORT(Function);                      \
-  void name(const std::byte* blocks, std::size_t count, float* out) { HWY_DYNAMIC_DISPATCH(Function)(blocks, count, out); }
+#define POISE_EXPORT_DECODER(name, Function)                          \
+  HWY_EXPORT(Function);                                               \
+  void name(const std::byte* blocks, std::size_t count, float* out) { \
+    HWY_DYNAMIC_DISPATCH(Function)(blocks, count, out);               \
+  }
 #endif

@@ -21,7 +21,8 @@ HWY_INLINE float Iq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq
 // The nearest number of the book; of two, the greater.
 HWY_INLINE Numbers NearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
-  for (std::size_t i = 0; i < 15; ++i) nearest = hn::IfThenElse(hn::Ge(x, Set(Iq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
+  for (std::size_t i = 0; i < 15; ++i)
+    nearest = hn::IfThenElse(hn::Ge(x, Set(Iq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
 // Its code.
@@ -67,7 +68,10 @@ HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mea
   for (std::size_t i = 0; i < kGroup; ++i) {
     const auto x = At(block.x, kGroup * group + i);
     const auto square = hn::Mul(x, x);
-    Put(block.importance == nullptr ? square : hn::Mul(At(block.importance, kGroup * group + i), hn::Sqrt(hn::Add(mean, square))), weights, i);
+    Put(block.importance == nullptr
+            ? square
+            : hn::Mul(At(block.importance, kGroup * group + i), hn::Sqrt(hn::Add(mean, square))),
+        weights, i);
   }
 }
 
@@ -114,8 +118,10 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
       const auto stored = hn::Add(scale_code, SetCode(32));
       low = hn::Or(low, hn::ShiftLeftSame(hn::And(stored, SetCode(15)), static_cast<int>(4 * group)));
       high = hn::Or(high, hn::ShiftLeftSame(hn::ShiftRight<4>(stored), static_cast<int>(2 * group)));
-      const auto code = [&](std::size_t i) HWY_ATTR { return Iq4Code(hn::Mul(inverse_scale, At(block.x, kGroup * group + i))); };
-      StoreBytes(to, 8 + 16 * group, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
+      const auto code = [&](std::size_t i)
+                            HWY_ATTR { return Iq4Code(hn::Mul(inverse_scale, At(block.x, kGroup * group + i))); };
+      StoreBytes(to, 8 + 16 * group, 16,
+                 [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
     }
     to.store_bytes(high, 2);
     to.store_bytes(hn::ShiftRight<8>(high), 3);
@@ -147,7 +153,8 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
     const auto code = [&](std::size_t i) HWY_ATTR {
       const auto x = At(block.x, i);
       auto sum = Zero();
-      for (const float middle : kMiddles) sum = hn::Add(sum, hn::IfThenElseZero(hn::Gt(hn::Abs(x), hn::Mul(Set(middle), scale)), Set(1)));
+      for (const float middle : kMiddles)
+        sum = hn::Add(sum, hn::IfThenElseZero(hn::Gt(hn::Abs(x), hn::Mul(Set(middle), scale)), Set(1)));
       const auto negative = Both(hn::Lt(x, Zero()), hn::Gt(sum, Zero()));
       return hn::ConvertTo(Integers(), hn::Add(sum, hn::IfThenElseZero(negative, Set(8))));
     };

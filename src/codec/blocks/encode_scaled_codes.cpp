@@ -1,4 +1,5 @@
-// Q4_0 to Q8_0 from numbers: the peak or the range of a block decides the scale or, where importance is given, a search.
+// Q4_0 to Q8_0 from numbers: the peak or the range of a block decides the scale or, where importance is given, a
+// search.
 #include <algorithm>
 #include <cmath>
 
@@ -62,7 +63,9 @@ HWY_INLINE void EncodeSymmetric(const LaneBlocks& block, const LaneOutput& out, 
   out.store_halves(scale, 0);
   const auto half = Set(static_cast<float>(kLargest) + 0.5F);
   const auto last = SetCode(2 * kLargest - 1);
-  store(out, 2, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(At(block.x, i), inverse), half))); });
+  store(out, 2, [&](std::size_t i) HWY_ATTR {
+    return hn::Min(last, Truncate(hn::Add(hn::Mul(At(block.x, i), inverse), half)));
+  });
 }
 
 // Codes from 0 to kLargest, 0 for the least number.
@@ -89,18 +92,21 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   out.store_halves(scale, 0);
   out.store_halves(min, 2);
   const auto last = SetCode(kLargest);
-  store(out, 4, [&](std::size_t i) HWY_ATTR { return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F)))); });
+  store(out, 4, [&](std::size_t i) HWY_ATTR {
+    return hn::Min(last, Truncate(hn::Add(hn::Mul(hn::Sub(At(block.x, i), min), inverse), Set(0.5F))));
+  });
 }
 
-// Blocks of one scale without a search are encoded from the numbers where they are: nothing is transposed. Scales of some blocks are found first, so that
-// divisions by them run together.
+// Blocks of one scale without a search are encoded from the numbers where they are: nothing is transposed. Scales of
+// some blocks are found first, so that divisions by them run together.
 constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
 
 HWY_INLINE float LargestMagnitude(const float* x) {
   auto largest = Zero();
-  for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats())) largest = hn::Max(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
+  for (std::size_t i = 0; i < kElements; i += hn::Lanes(Floats()))
+    largest = hn::Max(largest, hn::Abs(hn::LoadU(Floats(), x + i)));
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
@@ -116,12 +122,13 @@ HWY_INLINE float PeakOf(const float* x) {
   const float min = hn::GetLane(hn::MinOfLanes(Floats(), least));
   const float max = hn::GetLane(hn::MaxOfLanes(Floats(), greatest));
   if (max == 0 && min == 0) return 0;
-  if (max == -min) return *std::find_if(x, x + kElements - 1, [&](float number) { return number == max || number == min; });
+  if (max == -min)
+    return *std::find_if(x, x + kElements - 1, [&](float number) { return number == max || number == min; });
   return max > -min ? max : min;
 }
 
-// Calls encode(numbers, 1 / scale, out) for each block. The scale comes first in the block: its peak, or the magnitude of that, by kDivisor, which is
-// positive if the magnitude is wanted.
+// Calls encode(numbers, 1 / scale, out) for each block. The scale comes first in the block: its peak, or the magnitude
+// of that, by kDivisor, which is positive if the magnitude is wanted.
 template <std::size_t kBytes, int kDivisor, typename Encode>
 HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) {
   const std::size_t total = rows.row_count * rows.row_length / kElements;
@@ -130,7 +137,8 @@ HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) 
     const float* x = rows.values + first * kElements;
     HWY_ALIGN float scales[kTogether] = {};
     HWY_ALIGN float inverses[kTogether];
-    for (std::size_t b = 0; b < count; ++b) scales[b] = kDivisor > 0 ? LargestMagnitude(x + b * kElements) : PeakOf(x + b * kElements);
+    for (std::size_t b = 0; b < count; ++b)
+      scales[b] = kDivisor > 0 ? LargestMagnitude(x + b * kElements) : PeakOf(x + b * kElements);
     for (std::size_t b = 0; b < kTogether; b += hn::Lanes(Floats())) {
       const auto scale = hn::Div(hn::Load(Floats(), scales + b), Set(kDivisor));
       hn::Store(scale, Floats(), scales + b);
@@ -162,25 +170,33 @@ void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
     });
   }
   ForLanes<kElements, 18, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    EncodeSymmetric<8>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreNibbles(at, offset, code); });
+    EncodeSymmetric<8>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
+      StoreNibbles(at, offset, code);
+    });
   });
 }
 
 void EncodeQ4_1(const BlockRows& rows, std::byte* out) {
   ForLanes<kElements, 20, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    EncodeRange<15>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreNibbles(at, offset, code); });
+    EncodeRange<15>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
+      StoreNibbles(at, offset, code);
+    });
   });
 }
 
 void EncodeQ5_0(const BlockRows& rows, std::byte* out) {
   ForLanes<kElements, 22, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    EncodeSymmetric<16>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreFiveBits(at, offset, code); });
+    EncodeSymmetric<16>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
+      StoreFiveBits(at, offset, code);
+    });
   });
 }
 
 void EncodeQ5_1(const BlockRows& rows, std::byte* out) {
   ForLanes<kElements, 24, true>(rows, out, [](const LaneBlocks& block, const LaneOutput& to) HWY_ATTR {
-    EncodeRange<31>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR { StoreFiveBits(at, offset, code); });
+    EncodeRange<31>(block, to, [](const LaneOutput& at, std::size_t offset, auto code) HWY_ATTR {
+      StoreFiveBits(at, offset, code);
+    });
   });
 }
 

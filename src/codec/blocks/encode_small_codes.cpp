@@ -22,11 +22,13 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
     for (std::size_t i = 0; i < kElements; ++i) peak = hn::Max(peak, hn::Abs(At(block.x, i)));
     const auto inverse = InverseOrZero(peak);
     to.store_halves(peak, kBytes - 2);
-    store(to, [&](std::size_t i) HWY_ATTR { return hn::Add(RoundHalvesAway(hn::Mul(At(block.x, i), inverse)), SetCode(1)); });
+    store(to, [&](std::size_t i)
+                  HWY_ATTR { return hn::Add(RoundHalvesAway(hn::Mul(At(block.x, i), inverse)), SetCode(1)); });
   });
 }
 
-// The digits of base 3 of kDigits elements, from the first on, `apart` from each other, as a byte: what they come to after the point.
+// The digits of base 3 of kDigits elements, from the first on, `apart` from each other, as a byte: what they come to
+// after the point.
 template <int kDigits, typename Code>
 HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);

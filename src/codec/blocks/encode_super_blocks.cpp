@@ -1,5 +1,5 @@
-// Q2_K to Q6_K from numbers: a scale and a minimum for each group by a search, these as small integers times a float16 number, and then the
-// codes that are nearest with what the scales have become.
+// Q2_K to Q6_K from numbers: a scale and a minimum for each group by a search, these as small integers times a float16
+// number, and then the codes that are nearest with what the scales have become.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -44,7 +44,9 @@ class Word {
  public:
   HWY_INLINE Word() : word_(SetCode(0)) {}
   // Requires: below 256.
-  HWY_INLINE void add(Codes byte, std::size_t i) { word_ = hn::Or(word_, hn::ShiftLeftSame(byte, static_cast<int>(8 * i))); }
+  HWY_INLINE void add(Codes byte, std::size_t i) {
+    word_ = hn::Or(word_, hn::ShiftLeftSame(byte, static_cast<int>(8 * i)));
+  }
   HWY_INLINE void store(const LaneOutput& out, std::size_t offset) const { out.store_words(word_, offset); }
 
  private:
@@ -96,7 +98,8 @@ class RangeGroups {
   HWY_ALIGN float starts_[kGroups * kMaxLanes];
 };
 
-// Positive numbers as codes times a factor: the largest gets kTop. (Those below 0, if there were any, are what ggml makes of them.)
+// Positive numbers as codes times a factor: the largest gets kTop. (Those below 0, if there were any, are what ggml
+// makes of them.)
 template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers CodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
@@ -137,13 +140,15 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
     }
     scale = to.store_halves(scale, 80);
     min = to.store_halves(min, 82);
-    for (std::size_t g = 0; g < Groups::kGroups; ++g) groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
+    for (std::size_t g = 0; g < Groups::kGroups; ++g)
+      groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
     StoreBytes(to, 0, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(scales[i], hn::ShiftLeft<4>(mins[i])); });
     for (std::size_t half = 0; half < 2; ++half) {
       StoreBytes(to, 16 + 32 * half, 32, [&](std::size_t i) HWY_ATTR {
         const std::size_t first = 128 * half + i;
         const auto low = hn::Or(groups.code(first), hn::ShiftLeft<2>(groups.code(first + 32)));
-        return hn::Or(low, hn::Or(hn::ShiftLeft<4>(groups.code(first + 64)), hn::ShiftLeft<6>(groups.code(first + 96))));
+        return hn::Or(low,
+                      hn::Or(hn::ShiftLeft<4>(groups.code(first + 64)), hn::ShiftLeft<6>(groups.code(first + 96))));
       });
     }
   });
@@ -151,7 +156,8 @@ void EncodeQ2_K(const BlockRows& rows, std::byte* out) {
 
 // The scales and minimums of Q4_K and Q5_K: finds them, stores the first 16 bytes of the blocks.
 template <typename Groups>
-HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to, float first, int tries, Groups& groups) {
+HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to, float first, int tries,
+                                  Groups& groups) {
   constexpr std::size_t kSize = 32;
   constexpr std::size_t kGroups = Groups::kGroups;
   HWY_ALIGN float weights[kSize * kMaxLanes];
@@ -179,11 +185,15 @@ HWY_INLINE void EncodeRangeGroups(const LaneBlocks& block, const LaneOutput& to,
   }
   scale = to.store_halves(scale, 0);
   min = to.store_halves(min, 2);
-  for (std::size_t g = 0; g < kGroups; ++g) groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
-  const auto with_high_bits = [](Codes low, Codes high) HWY_ATTR { return hn::Or(low, hn::ShiftLeft<6>(hn::ShiftRight<4>(high))); };
+  for (std::size_t g = 0; g < kGroups; ++g)
+    groups.use(g, hn::Mul(scale, ToNumbers(scales[g])), hn::Mul(min, ToNumbers(mins[g])));
+  const auto with_high_bits = [](Codes low, Codes high)
+                                  HWY_ATTR { return hn::Or(low, hn::ShiftLeft<6>(hn::ShiftRight<4>(high))); };
   StoreBytes(to, 4, 4, [&](std::size_t i) HWY_ATTR { return with_high_bits(scales[i], scales[4 + i]); });
   StoreBytes(to, 8, 4, [&](std::size_t i) HWY_ATTR { return with_high_bits(mins[i], mins[4 + i]); });
-  StoreBytes(to, 12, 4, [&](std::size_t i) HWY_ATTR { return hn::Or(hn::And(scales[4 + i], SetCode(15)), hn::ShiftLeft<4>(mins[4 + i])); });
+  StoreBytes(to, 12, 4, [&](std::size_t i) HWY_ATTR {
+    return hn::Or(hn::And(scales[4 + i], SetCode(15)), hn::ShiftLeft<4>(mins[4 + i]));
+  });
 }
 
 void EncodeQ4_K(const BlockRows& rows, std::byte* out) {
@@ -191,8 +201,9 @@ void EncodeQ4_K(const BlockRows& rows, std::byte* out) {
     RangeGroups<32, 15> groups(block.x);
     EncodeRangeGroups(block, to, -1.0F, 20, groups);
     for (std::size_t pair = 0; pair < 4; ++pair) {
-      StoreBytes(to, 16 + 32 * pair, 32,
-                 [&](std::size_t i) HWY_ATTR { return hn::Or(groups.code(64 * pair + i), hn::ShiftLeft<4>(groups.code(64 * pair + 32 + i))); });
+      StoreBytes(to, 16 + 32 * pair, 32, [&](std::size_t i) HWY_ATTR {
+        return hn::Or(groups.code(64 * pair + i), hn::ShiftLeft<4>(groups.code(64 * pair + 32 + i)));
+      });
     }
   });
 }
@@ -235,7 +246,8 @@ class SymmetricGroups {
     const float* const x = Group<kSize>(x_, group);
     const auto found = FindSymmetricScale<kSize, kLargest>(x, weights);
     Put(found.scale, scales_, group);
-    for (std::size_t i = 0; i < kSize; ++i) Put(ToNumbers(found.template code<kLargest>(At(x, i))), codes_, kSize * group + i);
+    for (std::size_t i = 0; i < kSize; ++i)
+      Put(ToNumbers(found.template code<kLargest>(At(x, i))), codes_, kSize * group + i);
   }
   template <std::size_t kTogether>
   HWY_INLINE void find_codes(std::size_t first_group) {
@@ -250,7 +262,8 @@ class SymmetricGroups {
   HWY_INLINE Codes code(std::size_t i) const {
     const auto scale = At(scales_, i / kSize);
     const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));
-    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), hn::ConvertTo(Integers(), At(codes_, i)), code);
+    return hn::IfThenElse(hn::RebindMask(Integers(), hn::Eq(scale, Zero())), hn::ConvertTo(Integers(), At(codes_, i)),
+                          code);
   }
 
  private:
@@ -289,11 +302,15 @@ void EncodeQ3_K(const BlockRows& rows, std::byte* out) {
       }
     }
     scale = to.store_halves(scale, 108);
-    for (std::size_t g = 0; g < Groups::kGroups; ++g) groups.use(g, hn::Mul(scale, ToNumbers(hn::Sub(scales[g], SetCode(32)))));
-    StoreBytes(to, 96, 8, [&](std::size_t i) HWY_ATTR { return hn::Or(hn::And(scales[i], SetCode(15)), hn::ShiftLeft<4>(scales[8 + i])); });
+    for (std::size_t g = 0; g < Groups::kGroups; ++g)
+      groups.use(g, hn::Mul(scale, ToNumbers(hn::Sub(scales[g], SetCode(32)))));
+    StoreBytes(to, 96, 8, [&](std::size_t i) HWY_ATTR {
+      return hn::Or(hn::And(scales[i], SetCode(15)), hn::ShiftLeft<4>(scales[8 + i]));
+    });
     StoreBytes(to, 104, 4, [&](std::size_t i) HWY_ATTR {
       auto bits = SetCode(0);
-      for (std::size_t j = 0; j < 4; ++j) bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(scales[4 * j + i]), static_cast<int>(2 * j)));
+      for (std::size_t j = 0; j < 4; ++j)
+        bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(scales[4 * j + i]), static_cast<int>(2 * j)));
       return bits;
     });
     for (std::size_t first = 0; first < 32; first += 4) {

@@ -14,31 +14,35 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Eight signs, a bit each and 1 for minus, as bytes: 0xff for minus.
+// Eight implied_flags, a bit each and 1 for minus, as bytes: 0xff for minus.
 constexpr auto kSigns = [] {
-  std::array<std::uint64_t, 256> signs{};
+  std::array<std::uint64_t, 256> implied_flags{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) * 0xff} << (8 * i);
+    for (std::size_t i = 0; i < 8; ++i) implied_flags[byte] |= std::uint64_t{(byte >> i & 1) * 0xff} << (8 * i);
   }
-  return signs;
+  return implied_flags;
 }();
 
-// Seven signs and an eighth, such that an even number of them is minus.
+// Seven implied_flags and an eighth, such that an even number of them is minus.
 constexpr auto kEvenSigns = [] {
-  std::array<std::uint64_t, 128> signs{};
-  for (std::size_t seven = 0; seven < 128; ++seven) signs[seven] = kSigns[seven | (static_cast<std::size_t>(std::popcount(seven)) & 1) << 7];
-  return signs;
+  std::array<std::uint64_t, 128> implied_flags{};
+  for (std::size_t seven = 0; seven < 128; ++seven)
+    implied_flags[seven] = kSigns[seven | (static_cast<std::size_t>(std::popcount(seven)) & 1) << 7];
+  return implied_flags;
 }();
 
-// Eight coordinates, none of which is 0, with their signs.
-HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) { return (point ^ signs) + (signs & 0x0101010101010101U); }
+// Eight coordinates, none of which is 0, with their implied_flags.
+HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t implied_flags) {
+  return (point ^ implied_flags) + (implied_flags & 0x0101010101010101U);
+}
 
 // Two points of four coordinates.
 HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { return first | std::uint64_t{second} << 32; }
 
 HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
 
-// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven signs, and four bits of the scale.
+// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven implied_flags, and four
+// bits of the scale.
 void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -46,10 +50,11 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
-      const auto signs = load_le<std::uint32_t>(indices + 4);
-      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.25F;
+      const auto implied_flags = load_le<std::uint32_t>(indices + 4);
+      scales[group] = factor * (0.5F + static_cast<float>(implied_flags >> 28)) * 0.25F;
       for (std::size_t i = 0; i < 4; ++i) {
-        store_le(codes + 32 * group + 8 * i, WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[signs >> (7 * i) & 127U]));
+        store_le(codes + 32 * group + 8 * i,
+                 WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[implied_flags >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -65,7 +70,7 @@ HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scale
   }
 }
 
-// 0: factor; 2: for each eight elements nine bits of an index and seven signs; 66: scales.
+// 0: factor; 2: for each eight elements nine bits of an index and seven implied_flags; 66: scales.
 void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
@@ -79,7 +84,8 @@ void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: low bytes of 32 indices; 34: signs; 66: for each four indices a byte with their high two bits; 74: scales.
+// 0: factor; 2: low bytes of 32 indices; 34: implied_flags; 66: for each four indices a byte with their high two bits;
+// 74: scales.
 void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
@@ -93,7 +99,8 @@ void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven signs, and four bits of the scale.
+// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven implied_flags, and four bits of the
+// scale.
 void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -101,18 +108,19 @@ void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
-      const auto signs = load_le<std::uint32_t>(block + 66 + 4 * group);
-      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.5F;
+      const auto implied_flags = load_le<std::uint32_t>(block + 66 + 4 * group);
+      scales[group] = factor * (0.5F + static_cast<float>(implied_flags >> 28)) * 0.5F;
       for (std::size_t i = 0; i < 4; ++i) {
         const std::uint64_t points = Both(kGridIq3Xxs[At(indices, 2 * i)], kGridIq3Xxs[At(indices, 2 * i + 1)]);
-        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[signs >> (7 * i) & 127U]));
+        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[implied_flags >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
   }
 }
 
-// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: signs; 106: scales of 32, four bits each.
+// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: implied_flags;
+// 106: scales of 32, four bits each.
 void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -121,11 +129,13 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
       const std::size_t high = At(block, 66 + group);
-      scales[group] = factor * static_cast<float>(static_cast<int>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15)));
+      scales[group] =
+          factor * static_cast<float>(static_cast<int>(1 + 2 * (At(block, 106 + group / 2) >> (4 * (group % 2)) & 15)));
       for (std::size_t i = 0; i < 4; ++i) {
         const std::size_t first = At(indices, 2 * i) | (high >> (2 * i) & 1) << 8;
         const std::size_t second = At(indices, 2 * i + 1) | (high >> (2 * i + 1) & 1) << 8;
-        store_le(codes + 32 * group + 8 * i, WithSigns(Both(kGridIq3S[first], kGridIq3S[second]), kSigns[At(block, 74 + 4 * group + i)]));
+        store_le(codes + 32 * group + 8 * i,
+                 WithSigns(Both(kGridIq3S[first], kGridIq3S[second]), kSigns[At(block, 74 + 4 * group + i)]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -133,11 +143,15 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
 }
 
 // An eighth with the sign of bit 3.
-HWY_INLINE float Eighth(std::size_t bits) { return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28); }
-HWY_INLINE float OddScale(float factor, std::size_t code) { return factor * static_cast<float>(static_cast<int>(2 * (code & 7) + 1)); }
+HWY_INLINE float Eighth(std::size_t bits) {
+  return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28);
+}
+HWY_INLINE float OddScale(float factor, std::size_t code) {
+  return factor * static_cast<float>(static_cast<int>(2 * (code & 7) + 1));
+}
 
-// 0: factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the high three bits of an index, three bits of the
-// scale, and the sign of an eighth that is added to the coordinates.
+// 0: factor; 2: low bytes of 32 indices; 34: for each 32 elements 16 bits: four times the high three bits of an index,
+// three bits of the scale, and the sign of an eighth that is added to the coordinates.
 void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[8];
@@ -148,23 +162,27 @@ void DecodeIq1_S(const std::byte* block, std::size_t count, float* out) {
       const std::size_t high = load_le<std::uint16_t>(block + 34 + 2 * group);
       scales[group] = OddScale(factor, high >> 12);
       shifts[group] = Eighth(high >> 12);
-      for (std::size_t i = 0; i < 4; ++i) store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
+      for (std::size_t i = 0; i < 4; ++i)
+        store_le(codes + 32 * group + 8 * i, kGridIq1[At(block, 2 + 4 * group + i) | (high >> (3 * i) & 7) << 8]);
     }
     ShiftAndScale<32, kElements>(codes, scales, shifts, out);
   }
 }
 
-// 0: low bytes of 32 indices; 32: for each index half a byte: its high three bits, and the sign of an eighth that is added to the
-// coordinates; 48: four times 16 bits: four scales of 16 elements, three bits each, and four bits of the factor.
+// 0: low bytes of 32 indices; 32: for each index half a byte: its high three bits, and the sign of an eighth that is
+// added to the coordinates; 48: four times 16 bits: four scales of 16 elements, three bits each, and four bits of the
+// factor.
 void DecodeIq1_M(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[32];
   HWY_ALIGN float shifts[32];
   for (; count > 0; --count, block += 56, out += kElements) {
     const auto words = load_le<std::uint64_t>(block + 48);
-    const auto half = static_cast<std::uint16_t>((words >> 12 & 0xfU) | (words >> 24 & 0xf0U) | (words >> 36 & 0xf00U) | (words >> 48 & 0xf000U));
+    const auto half = static_cast<std::uint16_t>((words >> 12 & 0xfU) | (words >> 24 & 0xf0U) | (words >> 36 & 0xf00U) |
+                                                 (words >> 48 & 0xf000U));
     const float factor = half_to_float(half);
-    for (std::size_t i = 0; i < 16; ++i) scales[2 * i] = scales[2 * i + 1] = OddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
+    for (std::size_t i = 0; i < 16; ++i)
+      scales[2 * i] = scales[2 * i + 1] = OddScale(factor, words >> (16 * (i / 4) + 3 * (i % 4)));
     for (std::size_t i = 0; i < 32; i += 2) {
       const std::size_t both = At(block, 32 + i / 2);
       shifts[i] = Eighth(both);

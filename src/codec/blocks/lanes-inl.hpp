@@ -1,5 +1,5 @@
-// What encoders of blocks share, once for each kind of processor: as many blocks as a vector has lanes, side by side. Each lane does with its
-// block what ggml does with one, operation by operation, so that results are the same bits.
+// What encoders of blocks share, once for each kind of processor: as many blocks as a vector has lanes, side by side.
+// Each lane does with its block what ggml does with one, operation by operation, so that results are the same bits.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -43,7 +43,8 @@ constexpr float kShift = 0x1.8p23F;
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
 HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
   const auto shifted = hn::Add(x, Set(kShift));
-  const auto clamped = hn::Min(Set(kShift + static_cast<float>(highest)), hn::Max(Set(kShift + static_cast<float>(lowest)), shifted));
+  const auto clamped =
+      hn::Min(Set(kShift + static_cast<float>(highest)), hn::Max(Set(kShift + static_cast<float>(lowest)), shifted));
   return hn::Sub(clamped, Set(kShift));
 }
 
@@ -52,12 +53,16 @@ HWY_INLINE Codes ToNearest(Numbers x) {
   const auto bits = hn::BitCast(Integers(), hn::Add(x, Set(kShift)));
   return hn::Sub(hn::And(bits, SetCode(0x007fffff)), SetCode(0x00400000));
 }
-HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) { return hn::Min(SetCode(highest), hn::Max(SetCode(lowest), ToNearest(x))); }
+HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) {
+  return hn::Min(SetCode(highest), hn::Max(SetCode(lowest), ToNearest(x)));
+}
 
 HWY_INLINE Numbers ToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
 
 // What C makes of a conversion to int, on x86-64: rounds towards zero; 0 in the low bits for what int does not hold.
-HWY_INLINE Codes Truncate(Numbers x) { return hn::ConvertTo(Integers(), hn::IfThenElseZero(hn::Lt(hn::Abs(x), Set(0x1p31F)), x)); }
+HWY_INLINE Codes Truncate(Numbers x) {
+  return hn::ConvertTo(Integers(), hn::IfThenElseZero(hn::Lt(hn::Abs(x), Set(0x1p31F)), x));
+}
 
 // C's round(), which takes halves away from zero, as an int.
 HWY_INLINE Codes RoundHalvesAway(Numbers x) {
@@ -94,7 +99,8 @@ struct LaneOutput {
   HWY_INLINE void store_bytes(Codes bytes, std::size_t offset) const {
     HWY_ALIGN std::int32_t all[kMaxLanes];
     hn::Store(bytes, Integers(), all);
-    for (std::size_t lane = 0; lane < live; ++lane) blocks[lane * stride + offset] = static_cast<std::byte>(all[lane] & 255);
+    for (std::size_t lane = 0; lane < live; ++lane)
+      blocks[lane * stride + offset] = static_cast<std::byte>(all[lane] & 255);
   }
 };
 
@@ -151,7 +157,8 @@ class RowMeans {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 2 * kMaxLanes;  // a vector of blocks of rows of one block, and those of the vector before
+  static constexpr std::size_t kAtOnce =
+      2 * kMaxLanes;  // a vector of blocks of rows of one block, and those of the vector before
 
   // Sums wait for themselves, and not for those of other rows.
   HWY_INLINE void advance(std::size_t row) {
@@ -180,7 +187,8 @@ class RowMeans {
 struct LaneBlocks {
   const float* x;           // element i of each block
   const float* importance;  // of these, or null
-  Numbers row_means;        // mean squares of the rows that the blocks are of, where there is an importance and the type asks for them
+  Numbers row_means;  // mean squares of the rows that the blocks are of, where there is an importance and the type asks
+                      // for them
 };
 
 // Calls encode(LaneBlocks, LaneOutput) for all blocks of the rows.
@@ -197,7 +205,8 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
   for (std::size_t first = 0; first < total; first += lanes) {
     const std::size_t live = std::min(lanes, total - first);
     std::array<const float*, kMaxLanes> from;
-    for (std::size_t lane = 0; lane < lanes; ++lane) from[lane] = rows.values + (first + std::min(lane, live - 1)) * kElements;
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      from[lane] = rows.values + (first + std::min(lane, live - 1)) * kElements;
     ToLanes(from, kElements, x);
     if (weighs) {
       for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -207,7 +216,8 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
       }
       ToLanes(from, kElements, importance);
     }
-    encode(LaneBlocks{x, weighs ? importance : nullptr, hn::Load(Floats(), means)}, LaneOutput{out + first * kBytes, kBytes, live});
+    encode(LaneBlocks{x, weighs ? importance : nullptr, hn::Load(Floats(), means)},
+           LaneOutput{out + first * kBytes, kBytes, live});
   }
 }
 

@@ -17,7 +17,8 @@ constexpr std::size_t kElements = 32;
 struct Nibbles {
   Bytes16 low, high;
 
-  explicit HWY_INLINE Nibbles(const std::byte* from) : low(Bytes16::load(from) & Bytes16::all(15)), high(Bytes16::load(from).shift_right<4>()) {}
+  explicit HWY_INLINE Nibbles(const std::byte* from)
+      : low(Bytes16::load(from) & Bytes16::all(15)), high(Bytes16::load(from).shift_right<4>()) {}
 };
 
 // Bit i of 32 as 16 in byte i.

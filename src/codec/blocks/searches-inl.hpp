@@ -1,4 +1,5 @@
-// How ggml chooses scales: searches for those that lose least, weighted, once for each kind of processor. Lanes are groups of numbers.
+// How ggml chooses scales: searches for those that lose least, weighted, once for each kind of processor. Lanes are
+// groups of numbers.
 //
 // The sums are taken in ggml's order, and each of their terms is rounded as there: w * x * code is (w * x) * code.
 #if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)
@@ -62,11 +63,13 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
     best = hn::IfThenElse(better, hn::Mul(scale, sum_lx), best);
     factor = hn::IfThenElse(better, other, factor);
   }
-  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, Set(kTop))};
+  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenZeroElse(nothing, factor),
+          hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// The same by changing one code after the other, weights being squares, for groups of kSize numbers one after the other: each step of a
-// group waits for the step before, and the steps of some groups go side by side. Codes go to `codes`, as numbers, scales to `scales`.
+// The same by changing one code after the other, weights being squares, for groups of kSize numbers one after the
+// other: each step of a group waits for the step before, and the steps of some groups go side by side. Codes go to
+// `codes`, as numbers, scales to `scales`.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
 HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   struct State {
@@ -106,7 +109,8 @@ HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
         const auto new_lx = hn::Add(rest_lx, hn::Mul(product, other));
         const auto new_l2 = hn::Add(rest_l2, hn::Mul(hn::Mul(weight, other), other));
         const auto differs = Both(hn::Gt(rest_lx, Zero()), hn::Ne(other, code));
-        const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), state.sum_l2), hn::Mul(hn::Mul(state.sum_lx, state.sum_lx), new_l2));
+        const auto gains = hn::Gt(hn::Mul(hn::Mul(new_lx, new_lx), state.sum_l2),
+                                  hn::Mul(hn::Mul(state.sum_lx, state.sum_lx), new_l2));
         const auto better = Both(differs, Both(hn::Gt(new_l2, Zero()), gains));
         Put(hn::IfThenElse(better, other, code), codes, i);
         state.sum_lx = hn::IfThenElse(better, new_lx, state.sum_lx);
@@ -170,12 +174,15 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
   };
 
   // A range too small for a factor gives codes of 0, as ggml's way to round makes 0 of infinities.
-  const auto finite = [](Numbers number) HWY_ATTR { return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number); };
+  const auto finite = [](Numbers number) HWY_ATTR {
+    return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number);
+  };
   auto factor = hn::Div(Set(kTop), hn::Sub(max, min));
   auto scale = hn::Div(Set(1), factor);
   factor = finite(factor);
   auto start = min;
-  for (std::size_t i = 0; i < kSize; ++i) Put(RoundBetween(hn::Mul(factor, hn::Sub(At(x, i), start)), 0, kLargest), codes, i);
+  for (std::size_t i = 0; i < kSize; ++i)
+    Put(RoundBetween(hn::Mul(factor, hn::Sub(At(x, i), start)), 0, kLargest), codes, i);
   auto best = error(scale, min);
   for (int i = 0; i <= tries; ++i) {
     const auto other = finite(hn::Div(Set(first_try + step * static_cast<float>(i) + kTop), hn::Sub(max, min)));
@@ -205,10 +212,12 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
     start = hn::IfThenElse(better, min, start);
     min = hn::IfThenElse(better, new_min, min);
   }
-  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenElse(nothing, only_min, min), hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
+  return {hn::IfThenZeroElse(nothing, scale), hn::IfThenElse(nothing, only_min, min),
+          hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Codes up to kLargest, which ggml keeps in bytes, for x that is about scale * code. They go to `codes`. Returns the scale.
+// Codes up to kLargest, which ggml keeps in bytes, for x that is about scale * code. They go to `codes`. Returns the
+// scale.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

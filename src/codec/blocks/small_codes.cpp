@@ -1,4 +1,5 @@
-// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block multiplies.
+// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block
+// multiplies.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,11 +15,12 @@ namespace poise::HWY_NAMESPACE {
 // 0: scale; 2: 128 bits, the first in the lowest: 1 for plus, 0 for minus.
 void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kSigns = [] {
-    std::array<std::uint64_t, 256> signs{};
+    std::array<std::uint64_t, 256> implied_flags{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) != 0 ? 0x01U : 0xffU} << (8 * i);
+      for (std::size_t i = 0; i < 8; ++i)
+        implied_flags[byte] |= std::uint64_t{(byte >> i & 1) != 0 ? 0x01U : 0xffU} << (8 * i);
     }
-    return signs;
+    return implied_flags;
   }();
   HWY_ALIGN std::int8_t codes[128];
   for (; count > 0; --count, block += 18, out += 128) {
@@ -33,7 +35,8 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kFours = [] {
     std::array<std::uint32_t, 256> fours{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      for (std::size_t i = 0; i < 4; ++i) fours[byte] |= ((static_cast<std::uint32_t>(byte >> (2 * i) & 3) + 0xffU) & 0xffU) << (8 * i);
+      for (std::size_t i = 0; i < 4; ++i)
+        fours[byte] |= ((static_cast<std::uint32_t>(byte >> (2 * i) & 3) + 0xffU) & 0xffU) << (8 * i);
     }
     return fours;
   }();
@@ -51,14 +54,15 @@ constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
   unsigned power = 1;
   for (auto& digit : digits) {
-    for (unsigned byte = 0; byte < 256; ++byte) digit[byte] = static_cast<std::int8_t>(((byte * power & 255U) * 3 >> 8) - 1);
+    for (unsigned byte = 0; byte < 256; ++byte)
+      digit[byte] = static_cast<std::int8_t>(((byte * power & 255U) * 3 >> 8) - 1);
     power *= 3;
   }
   return digits;
 }();
 
-// 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise, for the next 80; 48: four bytes of four digits;
-// 52: scale.
+// 0: 32 bytes of five digits, digit i of byte j for element 32 i + j; 32: 16 bytes, likewise, for the next 80; 48: four
+// bytes of four digits; 52: scale.
 void DecodeTq1_0(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[256];
   for (; count > 0; --count, block += 54, out += 256) {

@@ -1,5 +1,5 @@
-// Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer times a float16
-// number of the block.
+// Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer
+// times a float16 number of the block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,8 +14,8 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Codes of two bits: those of 32 neighbours are in bits 0 and 1 of 32 bytes, of the next 32 in bits 2 and 3 of the same bytes, and so on.
-// Calls use(i, the codes of elements [i, i + 16)).
+// Codes of two bits: those of 32 neighbours are in bits 0 and 1 of 32 bytes, of the next 32 in bits 2 and 3 of the same
+// bytes, and so on. Calls use(i, the codes of elements [i, i + 16)).
 template <typename Use>
 HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
   const Bytes16 mask = Bytes16::all(3);
@@ -30,7 +30,8 @@ HWY_INLINE void ForTwoBits(const std::byte* from, Use use) {
   }
 }
 
-// 0: scales and minimums of 16, four bits each; 16: codes of two bits; 80: factor of the scales; 82: factor of the minimums.
+// 0: scales and minimums of 16, four bits each; 16: codes of two bits; 80: factor of the scales; 82: factor of the
+// minimums.
 void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::int8_t factors[32];
@@ -49,15 +50,16 @@ void DecodeQ2_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: a third bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 32: the low two bits; 96: scales of 16, six bits each;
-// 108: factor of the scales.
+// 0: a third bit of the codes, those of 32 neighbours in the same bit of 32 bytes; 32: the low two bits; 96: scales of
+// 16, six bits each; 108: factor of the scales.
 void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];
   HWY_ALIGN std::int8_t factors[16];
   HWY_ALIGN float scales[16];
   for (; count > 0; --count, block += 110, out += kElements) {
-    // The low four bits of factors 0 to 7 and 8 to 15 share eight bytes, the high two bits of four of them share each of the next four.
+    // The low four bits of factors 0 to 7 and 8 to 15 share eight bytes, the high two bits of four of them share each
+    // of the next four.
     const auto low = load_le<std::uint64_t>(block + 96);
     const auto top = load_le<std::uint32_t>(block + 104);
     const std::uint64_t tops[2] = {(top & 0x03030303U) | std::uint64_t{top >> 2 & 0x03030303U} << 32,
@@ -80,19 +82,22 @@ void DecodeQ3_K(const std::byte* block, std::size_t count, float* out) {
       (bits.shift_right<4>() & four).store(high + i + 192);
       (bits.shift_right<5>() & four).store(high + i + 224);
     }
-    ForTwoBits(block + 32, [&](std::size_t i, Bytes16 sixteen) HWY_ATTR { ((sixteen | Bytes16::load(high + i)) - four).store(codes + i); });
+    ForTwoBits(block + 32, [&](std::size_t i, Bytes16 sixteen)
+                               HWY_ATTR { ((sixteen | Bytes16::load(high + i)) - four).store(codes + i); });
     Scale<16, kElements>(codes, scales, out);
   }
 }
 
-// Q4_K and Q5_K: 0: factor of the scales; 2: factor of the minimums; 4: scales and minimums of 32, six bits each, in twelve bytes.
-// Bytes 0 to 3 have scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3; bytes 8 to 11 have the low four bits of scales 4 to 7
-// in their low half, those of minimums 4 to 7 in their high half; the highest two bits of these are the highest of bytes 0 to 3, and 4 to 7.
+// Q4_K and Q5_K: 0: factor of the scales; 2: factor of the minimums; 4: scales and minimums of 32, six bits each, in
+// twelve bytes. Bytes 0 to 3 have scales 0 to 3 in their low six bits, bytes 4 to 7 minimums 0 to 3; bytes 8 to 11 have
+// the low four bits of scales 4 to 7 in their low half, those of minimums 4 to 7 in their high half; the highest two
+// bits of these are the highest of bytes 0 to 3, and 4 to 7.
 HWY_INLINE void GroupScales(const std::byte* block, float* scales, float* offsets) {
   const auto first = load_le<std::uint64_t>(block + 4);
   const auto last = load_le<std::uint32_t>(block + 12);
   const std::uint64_t low = first & 0x3f3f3f3f3f3f3f3fU;  // scales 0 to 3, minimums 0 to 3
-  const std::uint64_t high = (first >> 2 & 0x3030303030303030U) | (last & 0x0f0f0f0fU) | std::uint64_t{last >> 4 & 0x0f0f0f0fU} << 32;
+  const std::uint64_t high =
+      (first >> 2 & 0x3030303030303030U) | (last & 0x0f0f0f0fU) | std::uint64_t{last >> 4 & 0x0f0f0f0fU} << 32;
   HWY_ALIGN std::int8_t factors[16];
   store_le(factors, static_cast<std::uint32_t>(low));
   store_le(factors + 4, static_cast<std::uint32_t>(high));
@@ -132,9 +137,14 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
     GroupScales(block, scales, offsets);
     for (std::size_t i = 0; i < 32; i += 16) {
       const Bytes16 bits = Bytes16::load(block + 16 + i);
-      const Bytes16 fifth[8] = {
-          bits.shift_left<4>() & sixteen,  bits.shift_left<3>() & sixteen,  bits.shift_left<2>() & sixteen, bits.shift_left<1>() & sixteen, bits & sixteen,
-          bits.shift_right<1>() & sixteen, bits.shift_right<2>() & sixteen, bits.shift_right<3>() & sixteen};
+      const Bytes16 fifth[8] = {bits.shift_left<4>() & sixteen,
+                                bits.shift_left<3>() & sixteen,
+                                bits.shift_left<2>() & sixteen,
+                                bits.shift_left<1>() & sixteen,
+                                bits & sixteen,
+                                bits.shift_right<1>() & sixteen,
+                                bits.shift_right<2>() & sixteen,
+                                bits.shift_right<3>() & sixteen};
       for (std::size_t j = 0; j < 4; ++j) {
         const Bytes16 pairs = Bytes16::load(block + 48 + 32 * j + i);
         ((pairs & nibble) | fifth[2 * j]).store(codes + 64 * j + i);
@@ -145,8 +155,8 @@ void DecodeQ5_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: the low four bits of the codes, those of 64 neighbours in the low halves of 64 bytes, of the next 64 in the high halves; 128: the
-// high two bits, as in Q2_K; 192: scales of 16, eight bits each; 208: factor of the scales.
+// 0: the low four bits of the codes, those of 64 neighbours in the low halves of 64 bytes, of the next 64 in the high
+// halves; 128: the high two bits, as in Q2_K; 192: scales of 16, eight bits each; 208: factor of the scales.
 void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN std::uint8_t high[kElements];

@@ -10,12 +10,16 @@ namespace {
 // By code.
 using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
 // "Token Types" of version 2's specification; user_defined, which it names without a number, comes last.
-constexpr TypesByCode kCanonicalTypes = {TokenType::normal, TokenType::byte, TokenType::control, TokenType::unknown,     TokenType::unused,
-                                         TokenType::bos,    TokenType::eos,  TokenType::pad,     TokenType::user_defined};
-constexpr TypesByCode kAltCTypes = {TokenType::normal, TokenType::unknown, TokenType::control, TokenType::user_defined, TokenType::byte,
-                                    TokenType::unused, TokenType::bos,     TokenType::eos,     TokenType::pad};
+constexpr TypesByCode kCanonicalTypes = {TokenType::normal,  TokenType::byte,   TokenType::control,
+                                         TokenType::unknown, TokenType::unused, TokenType::bos,
+                                         TokenType::eos,     TokenType::pad,    TokenType::user_defined};
+constexpr TypesByCode kAltCTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
+                                    TokenType::user_defined, TokenType::byte,    TokenType::unused,
+                                    TokenType::bos,          TokenType::eos,     TokenType::pad};
 
-const TypesByCode& types_of(TypeNumbering numbering) { return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes; }
+const TypesByCode& types_of(TypeNumbering numbering) {
+  return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes;
+}
 
 // Which numbering gives the token at `id` the type that it must have.
 std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
@@ -46,7 +50,9 @@ std::string_view name(const Dialect& dialect) {
   return {};
 }
 
-TokenType token_type(TypeNumbering numbering, std::int32_t code) { return types_of(numbering)[static_cast<std::size_t>(code)]; }
+TokenType token_type(TypeNumbering numbering, std::int32_t code) {
+  return types_of(numbering)[static_cast<std::size_t>(code)];
+}
 
 std::int32_t type_code(TypeNumbering numbering, TokenType type) {
   const TypesByCode& types = types_of(numbering);

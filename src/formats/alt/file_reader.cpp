@@ -18,7 +18,8 @@ std::string FileReader::text(std::int32_t length, std::string_view field) {
   const std::uint64_t at = bytes_.position();
   std::string text(bytes_.text(static_cast<std::uint64_t>(length), field));
   if (!is_utf8(text)) bytes_.fail(field, "expected UTF-8, found other bytes", at);
-  if (const auto nul = text.find('\0'); nul != std::string::npos) bytes_.fail(field, fmt::format("holds a NUL at its byte {}", nul), at);
+  if (const auto nul = text.find('\0'); nul != std::string::npos)
+    bytes_.fail(field, fmt::format("holds a NUL at its byte {}", nul), at);
   return text;
 }
 
@@ -47,13 +48,18 @@ OpenSection FileReader::open_section(Section section) {
   OpenSection open;
   open.begin = bytes_.position();
   const std::int64_t marker = bytes_.i64("section_marker");
-  if (marker != info(section).marker) bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker), open.begin);
+  if (marker != info(section).marker)
+    bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker),
+                open.begin);
   open.size = count64("section_size");
   // Every way of counting it gives at most the bytes that are left from here to the end of the file.
   const std::uint64_t left = file_bytes_ - open.begin;
   if (static_cast<std::uint64_t>(open.size) > left) {
-    bytes_.fail("section_size", fmt::format("the section needs {} bytes, the file has {} from here: it is cut off, or the size is wrong", open.size, left),
-                open.begin + 8);
+    bytes_.fail(
+        "section_size",
+        fmt::format("the section needs {} bytes, the file has {} from here: it is cut off, or the size is wrong",
+                    open.size, left),
+        open.begin + 8);
   }
   return open;
 }
@@ -65,12 +71,17 @@ void FileReader::close_section(const OpenSection& section, std::uint64_t unsaid)
   const std::uint64_t whole = bytes_.position() - section.begin;
   const std::uint64_t at = section.begin + 8;
   const auto size = static_cast<std::uint64_t>(section.size);
-  const auto deviates = [&](std::string_view what) { warn("section_size", fmt::format("counts {}: expected {}, found {}", what, whole, size), at); };
+  const auto deviates = [&](std::string_view what) {
+    warn("section_size", fmt::format("counts {}: expected {}, found {}", what, whole, size), at);
+  };
   if (size == whole) return;
   if (size == no_padding) return deviates("no padding");
   const bool too_small = unsaid > 0 && unsaid <= fields && size == fields - unsaid;
   if (size != fields && !too_small) {
-    bytes_.fail("section_size", fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, no_padding, fields, size), at);
+    bytes_.fail(
+        "section_size",
+        fmt::format("expected {} (or {} or {}, as other writers count), found {}", whole, no_padding, fields, size),
+        at);
   }
   deviates(too_small ? fmt::format("the fields less {} bytes", unsaid) : "the fields only");
   dialect_.sizes_of_alt_c = true;
@@ -82,7 +93,10 @@ void FileReader::require_marker() {
   bytes_.seek(here);
   const auto is_it = [&](const SectionInfo& section) { return static_cast<std::int32_t>(section.marker) == marker; };
   if (marker == kEndMarker || std::ranges::any_of(kSections, is_it)) return;
-  bytes_.fail("section_marker", fmt::format("expected a section or the end marker 0x{:x}, found 0x{:x}", kEndMarker, static_cast<std::uint32_t>(marker)), here);
+  bytes_.fail("section_marker",
+              fmt::format("expected a section or the end marker 0x{:x}, found 0x{:x}", kEndMarker,
+                          static_cast<std::uint32_t>(marker)),
+              here);
 }
 
 void FileReader::skip_padding() {
@@ -91,7 +105,8 @@ void FileReader::skip_padding() {
   const std::string_view padding = bytes_.text(end - begin, "padding");
   const auto dirt = padding.find_first_not_of('\0');
   if (dirt == std::string_view::npos) return;
-  const std::string problem = fmt::format("expected zero bytes, found 0x{:02x}", static_cast<unsigned char>(padding[dirt]));
+  const std::string problem =
+      fmt::format("expected zero bytes, found 0x{:02x}", static_cast<unsigned char>(padding[dirt]));
   if (padding_ == Padding::clean) bytes_.fail("padding", problem, begin + dirt);
   warn("padding", problem, begin + dirt);
 }
@@ -99,7 +114,9 @@ void FileReader::skip_padding() {
 void FileReader::warn(std::string_view field, std::string_view problem, std::uint64_t offset) {
   constexpr std::size_t kMost = 1000;
   if (warnings_.size() > kMost) return;
-  warnings_.push_back({Severity::warning, warnings_.size() < kMost ? bytes_.describe(field, problem) : "what else is odd is not told", bytes_.path(), offset});
+  warnings_.push_back({Severity::warning,
+                       warnings_.size() < kMost ? bytes_.describe(field, problem) : "what else is odd is not told",
+                       bytes_.path(), offset});
 }
 
 void FileReader::rewind(const Mark& mark) {

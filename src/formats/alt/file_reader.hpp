@@ -23,7 +23,8 @@ struct OpenSection {
 class FileReader {
  public:
   // `context` opens every message: "alt v2". Requires: the range outlives the reader.
-  FileReader(const ByteRange& range, std::string context) : bytes_(range, std::move(context)), file_bytes_(range.size()) {}
+  FileReader(const ByteRange& range, std::string context)
+      : bytes_(range, std::move(context)), file_bytes_(range.size()) {}
 
   ByteReader& bytes() { return bytes_; }
 
@@ -39,8 +40,8 @@ class FileReader {
 
   // Reads marker and size at the position, which is a section's beginning.
   OpenSection open_section(Section section);
-  // After the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number of
-  // bytes that the files of some writers leave out of section_size, 0 for none.
+  // After the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number
+  // of bytes that the files of some writers leave out of section_size, 0 for none.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
   // Fails unless a section or the end marker begins here. Moves nothing.
   void require_marker();
@@ -50,8 +51,8 @@ class FileReader {
   std::vector<Finding> take_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
-  // Moves to the next section boundary. Bytes before it that are not zero are noted or, while clean padding is required,
-  // an error.
+  // Moves to the next section boundary. Bytes before it that are not zero are noted or, while clean padding is
+  // required, an error.
   void skip_padding();
   enum class Padding : std::uint8_t { clean, any };
   void require_padding(Padding padding) { padding_ = padding; }

@@ -19,8 +19,8 @@ std::int32_t block_index(const TensorRole& role, std::int32_t other_block) {
 }  // namespace
 
 Hints hints_from_role(const TensorRole& role, std::int32_t other_block) {
-  return {static_cast<std::int32_t>(role.component), block_index(role, other_block), static_cast<std::int32_t>(role.layer),
-          static_cast<std::int32_t>(role.projection)};
+  return {static_cast<std::int32_t>(role.component), block_index(role, other_block),
+          static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
 
 bool is_unique(const TensorRole& role) { return role.component != Component::layers; }

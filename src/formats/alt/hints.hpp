@@ -13,7 +13,8 @@ namespace poise::alt {
 
 struct Hints {
   std::int32_t component_type = -1;
-  std::int32_t block_index = 0;  // layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers
+  std::int32_t block_index =
+      0;  // layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers
   std::int32_t layer_type = -1;
   std::int32_t projection_type = -1;
 };

@@ -45,8 +45,9 @@ constexpr const SectionInfo& info(Section section) { return kSections[static_cas
 
 // The data_type codes of both versions; bf16 is version 2's extension.
 inline constexpr std::array kCodes = {
-    Spelling<std::int32_t>{DType::f32, 0},   Spelling<std::int32_t>{DType::f16, 1},   Spelling<std::int32_t>{DType::bf16, 4},
-    Spelling<std::int32_t>{DType::qint8, 2}, Spelling<std::int32_t>{DType::qint4, 3},
+    Spelling<std::int32_t>{DType::f32, 0},   Spelling<std::int32_t>{DType::f16, 1},
+    Spelling<std::int32_t>{DType::bf16, 4},  Spelling<std::int32_t>{DType::qint8, 2},
+    Spelling<std::int32_t>{DType::qint4, 3},
 };
 
 }  // namespace poise::alt

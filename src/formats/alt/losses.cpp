@@ -31,7 +31,8 @@ class Losses {
   }
   // "4 attributes (a, b, c)"
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {}) {
-    if (!names.empty()) note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
+    if (!names.empty())
+      note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
   }
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
   std::vector<std::string> take() { return std::move(sentences_); }
@@ -60,27 +61,38 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
   const std::optional<Vocabulary> ranked = sentencepiece_form(vocabulary);
   const Vocabulary& held = ranked ? *ranked : vocabulary;
-  losses.note_if(held.kind != usual.kind, "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
-  losses.note_if(!vocabulary.merges.empty(), fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
-                                                         ranked ? ": scores take their place, by which some words get other tokens" : ""));
-  losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix, "that no space is put before a text: readers will put one");
-  losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces, "that extra white space is removed from a text");
-  losses.note_if(vocabulary.normalizer != usual.normalizer, fmt::format("how a text is normalized ({})", vocabulary.normalizer));
-  if (vocabulary.kind == VocabularyKind::sentencepiece_bpe || vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
+  losses.note_if(held.kind != usual.kind,
+                 "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
+  losses.note_if(!vocabulary.merges.empty(),
+                 fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
+                             ranked ? ": scores take their place, by which some words get other tokens" : ""));
+  losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix,
+                 "that no space is put before a text: readers will put one");
+  losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces,
+                 "that extra white space is removed from a text");
+  losses.note_if(vocabulary.normalizer != usual.normalizer,
+                 fmt::format("how a text is normalized ({})", vocabulary.normalizer));
+  if (vocabulary.kind == VocabularyKind::sentencepiece_bpe ||
+      vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
     const NormalizerRules rules = normalizer_of(vocabulary);
-    losses.note_if(rules.prepend_first, "that the first part of a text alone gets a space in front, where it has none: readers will put one before every text");
-    losses.note_if(has_space_rules(rules), "where spaces are in tokens: readers will take U+2581 in front of words for them");
+    losses.note_if(rules.prepend_first,
+                   "that the first part of a text alone gets a space in front, where it has none: readers will put one "
+                   "before every text");
+    losses.note_if(has_space_rules(rules),
+                   "where spaces are in tokens: readers will take U+2581 in front of words for them");
     losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
   }
-  losses.note_if(held.kind == VocabularyKind::pipeline,
-                 "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
+  losses.note_if(
+      held.kind == VocabularyKind::pipeline,
+      "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
   losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
                  fmt::format("which special tokens go around a text: readers will put {} after it",
                              held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
   const Value* added = vocabulary.pipeline.find("added_tokens");
   const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
   losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
-                 fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt", list == nullptr ? 0 : list->size()));
+                 fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
+                             list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
 }
 
@@ -88,7 +100,8 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
 bool is_on_card(const Model& model, std::string_view key) {
   const Value* value = model.config_json.find(key);
   if (value == nullptr) return false;
-  return (key == "license" && *value == Value(model.card.license)) || (key == "base_model" && *value == Value(model.card.base_model));
+  return (key == "license" && *value == Value(model.card.license)) ||
+         (key == "base_model" && *value == Value(model.card.base_model));
 }
 
 void note_common(const Model& model, Losses& losses) {
@@ -96,7 +109,8 @@ void note_common(const Model& model, Losses& losses) {
   std::vector<std::string> keys = other_config_keys(model);
   std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
   losses.note_names(keys, "key", " of config.json");
-  if (!model.config && model.config_json.empty() && model.size() > 0) losses.say("there is no configuration, so nothing can run the file");
+  if (!model.config && model.config_json.empty() && model.size() > 0)
+    losses.say("there is no configuration, so nothing can run the file");
   losses.note_if(model.config && model.config->dropout != 0, "dropout");
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
@@ -127,10 +141,12 @@ void note_parameters(const Model& model, Losses& losses) {
   const Config& config = *model.config;
   const Config usual;
   losses.note_if(config.hidden_act != usual.hidden_act, fmt::format("hidden_act ({})", config.hidden_act));
-  losses.note_if(config.initializer_range != usual.initializer_range, fmt::format("initializer_range ({})", config.initializer_range));
+  losses.note_if(config.initializer_range != usual.initializer_range,
+                 fmt::format("initializer_range ({})", config.initializer_range));
   const bool tied = model.size() > 0 && model.find(family_of(model).output) == nullptr;
   losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
-  losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings, "a longest sequence other than max_position_embeddings");
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings,
+                 "a longest sequence other than max_position_embeddings");
 }
 
 std::vector<std::string> losses_alt_c(const Model& model) {

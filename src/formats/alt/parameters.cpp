@@ -4,10 +4,12 @@
 //               max_position_embeddings, num_attention_heads, num_hidden_layers, num_key_value_heads, sliding_window,
 //               f32 rope_theta, rms_norm_eps, initializer_range, i32 head_size
 //   version 1   text model_type, i32 hidden_size, num_hidden_layers, intermediate_size, num_attention_heads,
-//               num_key_value_heads, sliding_window, f32 rope_theta, rms_norm_eps, i32 head_size, data_type, context_length
+//               num_key_value_heads, sliding_window, f32 rope_theta, rms_norm_eps, i32 head_size, data_type,
+//               context_length
 //
-// alt.c orders the last four fields of version 2 otherwise: i32 head_size, f32 rms_norm_eps, rope_theta, initializer_range.
-// Both orders are as long, so values tell them apart: the bits of a usual float are never a usual head size, nor the reverse.
+// alt.c orders the last four fields of version 2 otherwise: i32 head_size, f32 rms_norm_eps, rope_theta,
+// initializer_range. Both orders are as long, so values tell them apart: the bits of a usual float are never a usual
+// head size, nor the reverse.
 #include "formats/alt/parameters.hpp"
 
 #include <bit>
@@ -42,7 +44,8 @@ void set_tail(Config& config, const Tail& tail, ParameterOrder order) {
 }
 
 bool is_usual(const Config& config) {
-  return config.head_dim >= 1 && config.head_dim <= kLargestHead && std::isnormal(config.rope_theta) && config.rope_theta > 0;
+  return config.head_dim >= 1 && config.head_dim <= kLargestHead && std::isnormal(config.rope_theta) &&
+         config.rope_theta > 0;
 }
 
 // The canonical order unless only the other one makes sense.
@@ -81,8 +84,10 @@ Config no_config() {
 
 void require_held_config(const Model& model) {
   if (!model.config && !model.config_json.empty()) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"", model.card.model_type));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("alt holds the hyperparameters of models like Mistral and Llama; this one's model_type is \"{}\"",
+                    model.card.model_type));
   }
   require_no_effects("alt", model);
 }
@@ -90,8 +95,10 @@ void require_held_config(const Model& model) {
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order) {
   if (order_of(section) == order) return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("alt: parameters: rope_theta: readers would take {} and a head_size of {} in the order of {}, as other numbers", config.rope_theta,
-                          config.head_dim, order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));
+              fmt::format("alt: parameters: rope_theta: readers would take {} and a head_size of {} in the order of "
+                          "{}, as other numbers",
+                          config.rope_theta, config.head_dim,
+                          order == ParameterOrder::canonical ? "alt.c's dialect" : "the canonical form"));
 }
 
 std::optional<Config> read_parameters_v2(FileReader& reader) {
@@ -107,11 +114,14 @@ std::optional<Config> read_parameters_v2(FileReader& reader) {
   config.num_key_value_heads = bytes.i32("num_key_value_heads");
   config.sliding_window = read_sliding_window(reader);
   const std::uint64_t at = bytes.position();
-  const Tail tail{{bytes.u32("rope_theta"), bytes.u32("rms_norm_eps"), bytes.u32("initializer_range"), bytes.u32("head_size")}};
+  const Tail tail{
+      {bytes.u32("rope_theta"), bytes.u32("rms_norm_eps"), bytes.u32("initializer_range"), bytes.u32("head_size")}};
   const ParameterOrder order = find_order(tail);
   set_tail(config, tail, order);
   if (order == ParameterOrder::alt_c) {
-    reader.warn("rope_theta", "expected rope_theta, rms_norm_eps, initializer_range, head_size; found head_size, rms_norm_eps, rope_theta, initializer_range",
+    reader.warn("rope_theta",
+                "expected rope_theta, rms_norm_eps, initializer_range, head_size; found head_size, rms_norm_eps, "
+                "rope_theta, initializer_range",
                 at);
     reader.dialect().parameters = order;
   }

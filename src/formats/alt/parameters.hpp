@@ -14,12 +14,12 @@ namespace poise::alt {
 // What the section of a model without configuration holds: zeros.
 Config no_config();
 
-// Throws unsupported for a model whose configuration the sections cannot hold: one of a family that Poise does not know, and one whose
-// config.json has keys without which it is another model.
+// Throws unsupported for a model whose configuration the sections cannot hold: one of a family that Poise does not
+// know, and one whose config.json has keys without which it is another model.
 void require_held_config(const Model& model);
 
-// Throws unsupported if the last four fields of a section of version 2 are numbers that a reader would take in another order. `config`: what the
-// section says.
+// Throws unsupported if the last four fields of a section of version 2 are numbers that a reader would take in another
+// order. `config`: what the section says.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
 // Nothing when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last field.

@@ -1,5 +1,5 @@
-// Reads ALT version 2: i64 start marker 0x616C7400, i64 section_size (32), i32 magic_version (2), i32 magic_alignment (32),
-// then the sections of general.cpp, parameters.cpp, tokens.cpp and tensors.cpp.
+// Reads ALT version 2: i64 start marker 0x616C7400, i64 section_size (32), i32 magic_version (2), i32 magic_alignment
+// (32), then the sections of general.cpp, parameters.cpp, tokens.cpp and tensors.cpp.
 #include <array>
 
 #include <fmt/format.h>
@@ -24,13 +24,17 @@ void read_start(FileReader& reader) {
   ByteReader& bytes = reader.bytes();
   const auto scope = bytes.scope("start");
   const std::int64_t marker = bytes.i64("section_marker");
-  if (marker != kStartV2 && marker != kStartAltc) bytes.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", kStartV2, marker), 0);
-  if (marker == kStartAltc) reader.warn("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}, the magic of version 1", kStartV2, marker), 0);
+  if (marker != kStartV2 && marker != kStartAltc)
+    bytes.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", kStartV2, marker), 0);
+  if (marker == kStartAltc)
+    reader.warn("section_marker",
+                fmt::format("expected 0x{:x}, found 0x{:x}, the magic of version 1", kStartV2, marker), 0);
   const OpenSection section{0, reader.count64("section_size")};
   const std::int32_t version = bytes.i32("magic_version");
   if (version != 2) bytes.fail("magic_version", fmt::format("expected 2, found {}", version), 16);
   const std::int32_t alignment = bytes.i32("magic_alignment");
-  if (alignment != static_cast<std::int32_t>(kAlignment)) bytes.fail("magic_alignment", fmt::format("expected {}, found {}", kAlignment, alignment), 20);
+  if (alignment != static_cast<std::int32_t>(kAlignment))
+    bytes.fail("magic_alignment", fmt::format("expected {}, found {}", kAlignment, alignment), 20);
   reader.close_section(section);
 }
 
@@ -39,7 +43,8 @@ void warn_of_unused_head(FileReader& reader, const Model& model) {
   const Tensor* head = unused_output(model);
   if (head == nullptr) return;
   const auto at = head->require("data").blob->stored();
-  reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name), at ? at->offset : 0);
+  reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name),
+              at ? at->offset : 0);
 }
 
 }  // namespace
@@ -63,7 +68,8 @@ Model read_v2(const Input& input, const ReadOptions&) {
   warn_of_unused_head(reader, model);
   model.warnings = reader.take_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
-    const std::string text = fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
+    const std::string text =
+        fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
     model.warnings.insert(model.warnings.begin(), {Severity::warning, text, input.path.string(), 0});
   }
   return model;

@@ -46,8 +46,9 @@ TensorRole layer_role(std::string_view numbered) {
 }
 
 int order_in_layer(const TensorRole& role) {
-  const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(),
-                                [&](const LayerTensor& tensor) { return tensor.layer == role.layer && tensor.projection == role.projection; });
+  const auto row = std::find_if(kLayerTensors.begin(), kLayerTensors.end(), [&](const LayerTensor& tensor) {
+    return tensor.layer == role.layer && tensor.projection == role.projection;
+  });
   return static_cast<int>(row - kLayerTensors.begin());
 }
 

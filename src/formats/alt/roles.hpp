@@ -1,6 +1,8 @@
-// Tensor roles: what ALT says of a tensor's place in a model, by its name ("Per-Tensor Metadata" of the specification of version 2).
+// Tensor roles: what ALT says of a tensor's place in a model, by its name ("Per-Tensor Metadata" of the specification
+// of version 2).
 //
-// Names are those of Mistral and Llama at Hugging Face, whatever the model's family: "model.layers.3.self_attn.q_proj.weight".
+// Names are those of Mistral and Llama at Hugging Face, whatever the model's family:
+// "model.layers.3.self_attn.q_proj.weight".
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,25 @@ namespace poise::alt {
 
 // The numbers are those of the file.
 enum class Component : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
-enum class LayerPart : std::int32_t { other = -1, weight = 0, self_attn = 1, mlp = 2, input_layernorm = 3, post_attention_layernorm = 4 };
-enum class Projection : std::int32_t { other = -1, none = 0, q_proj = 1, k_proj = 2, v_proj = 3, o_proj = 4, gate_proj = 5, up_proj = 6, down_proj = 7 };
+enum class LayerPart : std::int32_t {
+  other = -1,
+  weight = 0,
+  self_attn = 1,
+  mlp = 2,
+  input_layernorm = 3,
+  post_attention_layernorm = 4
+};
+enum class Projection : std::int32_t {
+  other = -1,
+  none = 0,
+  q_proj = 1,
+  k_proj = 2,
+  v_proj = 3,
+  o_proj = 4,
+  gate_proj = 5,
+  up_proj = 6,
+  down_proj = 7
+};
 
 struct TensorRole {
   Component component = Component::other;

@@ -23,7 +23,8 @@ std::size_t section_here(FileReader& reader, std::span<const Section> order, std
   bytes.seek(here);
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (info(order[i]).marker != marker) continue;
-    if (i < next) bytes.fail("section_marker", fmt::format("the {} section comes twice or too late", info(order[i]).name), here);
+    if (i < next)
+      bytes.fail("section_marker", fmt::format("the {} section comes twice or too late", info(order[i]).name), here);
     return i;
   }
   bytes.fail("section_marker", fmt::format("expected a section of this version, found 0x{:x}", marker), here);
@@ -34,9 +35,12 @@ void read_end_marker(FileReader& reader, std::uint64_t end_bytes) {
   const std::uint64_t begin = bytes.position();
   const std::uint64_t found = bytes.remaining() == 4 ? 4 : 8;
   if (bytes.remaining() != found) {
-    bytes.fail("end marker", fmt::format("expected {} bytes and the end of the file, found {} bytes", end_bytes, bytes.remaining()), begin);
+    bytes.fail("end marker",
+               fmt::format("expected {} bytes and the end of the file, found {} bytes", end_bytes, bytes.remaining()),
+               begin);
   }
-  if (found != end_bytes) reader.warn("end marker", fmt::format("expected {} bytes, found {}", end_bytes, found), begin);
+  if (found != end_bytes)
+    reader.warn("end marker", fmt::format("expected {} bytes, found {}", end_bytes, found), begin);
 }
 
 }  // namespace
@@ -45,7 +49,8 @@ void read_sections(FileReader& reader, std::span<const Section> order, std::uint
                    const std::function<void(Section section, const OpenSection& open)>& read) {
   std::size_t next = 0;  // the first section that may still come
   const auto skip_to = [&](std::size_t found) {
-    for (; next < found; ++next) reader.warn(info(order[next]).name, "the section is missing", reader.bytes().position());
+    for (; next < found; ++next)
+      reader.warn(info(order[next]).name, "the section is missing", reader.bytes().position());
   };
   while (!at_end_marker(reader.bytes())) {
     const std::size_t found = section_here(reader, order, next);

@@ -1,8 +1,7 @@
 // The tensors section.
 //
-// Version 2:
-//   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32 unique_count (the others)
-//   per tensor:
+// Version 2: i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32
+//   unique_count (the others) per tensor:
 //     i32 component_type, block_index, layer_type, projection_type   hints: the name decides
 //     i32 n_dims, i32 dimension[n_dims]
 //     text name
@@ -62,7 +61,8 @@ class TensorsReader {
   std::int32_t read_rank() {
     const std::uint64_t at = bytes_.position();
     const std::int32_t rank = reader_.count32("n_dims");
-    if (static_cast<std::uint64_t>(rank) > kMaxRank) bytes_.fail("n_dims", fmt::format("expected at most {}, found {}", kMaxRank, rank), at);
+    if (static_cast<std::uint64_t>(rank) > kMaxRank)
+      bytes_.fail("n_dims", fmt::format("expected at most {}, found {}", kMaxRank, rank), at);
     dimensions_ += rank;
     return rank;
   }
@@ -98,9 +98,12 @@ class TensorsReader {
   template <typename ReadTensor>
   void read_each(std::uint64_t least_bytes, ReadTensor&& read_tensor) {
     if (static_cast<std::uint64_t>(tensor_count_) > kMaxTensors)
-      bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors), begin_);
+      bytes_.fail("tensor_count", fmt::format("{} tensors, at most {} are allowed", tensor_count_, kMaxTensors),
+                  begin_);
     if (static_cast<std::uint64_t>(tensor_count_) > bytes_.remaining() / least_bytes) {
-      bytes_.fail("tensor_count", fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes, bytes_.remaining()),
+      bytes_.fail("tensor_count",
+                  fmt::format("{} tensors need at least {} bytes each, {} bytes are left", tensor_count_, least_bytes,
+                              bytes_.remaining()),
                   begin_);
     }
     for (std::int64_t i = 0; i < tensor_count_; ++i) {
@@ -109,7 +112,8 @@ class TensorsReader {
       read_tensor();
     }
     if (dimensions_ != shape_count_) {
-      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, shape_count_), begin_ + 8);
+      bytes_.fail("shape_count", fmt::format("the tensors have {} dimensions, found {}", dimensions_, shape_count_),
+                  begin_ + 8);
     }
   }
 
@@ -118,7 +122,9 @@ class TensorsReader {
     const std::vector<const Tensor*> order = in_canonical_order(model_);
     std::size_t i = 0;
     for (const Tensor& found : model_.tensors()) {
-      if (order[i] != &found) return reader_.warn("order", fmt::format("expected {} as tensor {}, found {}", order[i]->name, i, found.name), places_[i]);
+      if (order[i] != &found)
+        return reader_.warn("order", fmt::format("expected {} as tensor {}, found {}", order[i]->name, i, found.name),
+                            places_[i]);
       ++i;
     }
   }
@@ -187,8 +193,11 @@ class ReaderV2 : private TensorsReader {
       reader_.warn("packing_flag", fmt::format("expected 0 for {}, found 1", to_string(dtype)), flag_at);
       affine.packed = false;
     }
-    if (poise::info(dtype).kind != DTypeKind::quantized && !(is_zero(affine.delta) && is_zero(affine.min) && is_zero(affine.max))) {
-      reader_.warn("delta", fmt::format("expected delta, min and max of 0 for {}, found {}, {} and {}", to_string(dtype), affine.delta, affine.min, affine.max),
+    if (poise::info(dtype).kind != DTypeKind::quantized &&
+        !(is_zero(affine.delta) && is_zero(affine.min) && is_zero(affine.max))) {
+      reader_.warn("delta",
+                   fmt::format("expected delta, min and max of 0 for {}, found {}, {} and {}", to_string(dtype),
+                               affine.delta, affine.min, affine.max),
                    at);
     }
     return affine;
@@ -196,16 +205,20 @@ class ReaderV2 : private TensorsReader {
 
   // `at` is where min is; max follows.
   void check_range(Affine& affine, std::uint64_t at) {
-    if (affine.min > affine.max) bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
+    if (affine.min > affine.max)
+      bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
     if (affine.min != affine.max || (is_zero(affine.min) && is_zero(affine.max))) return;
-    reader_.warn("min", fmt::format("expected min and max of 0 for symmetric codes, found {} and {}", affine.min, affine.max), at);
+    reader_.warn("min",
+                 fmt::format("expected min and max of 0 for symmetric codes, found {} and {}", affine.min, affine.max),
+                 at);
     affine.min = affine.max = 0;
   }
 
   // The name decides; numbers that disagree with it are noted.
   void compare_hints() {
     std::size_t i = 0;
-    std::int32_t other_block = kFirstOtherBlock;  // in canonical order, too, tensors with other names have the order of the file
+    std::int32_t other_block =
+        kFirstOtherBlock;  // in canonical order, too, tensors with other names have the order of the file
     for (const Tensor& tensor : model_.tensors()) {
       const auto scope = bytes_.scope("tensor", static_cast<std::int64_t>(i));
       const TensorRole role = role_from_name(tensor.name);
@@ -295,7 +308,11 @@ class ReaderV1 : private TensorsReader {
 
 }  // namespace
 
-void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model) { ReaderV2(reader, source, model).read(); }
-void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) { ReaderV1(reader, source, model).read(); }
+void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model) {
+  ReaderV2(reader, source, model).read();
+}
+void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model) {
+  ReaderV1(reader, source, model).read();
+}
 
 }  // namespace poise::alt

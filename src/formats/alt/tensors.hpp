@@ -1,4 +1,5 @@
-// The tensors sections of both versions of ALT: metadata, then data, one tensor after the other. Data is skipped, never read.
+// The tensors sections of both versions of ALT: metadata, then data, one tensor after the other. Data is skipped, never
+// read.
 #pragma once
 
 #include <poise/model.hpp>

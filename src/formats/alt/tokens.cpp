@@ -5,8 +5,8 @@
 //   version 1   i32 vocab_size, bos_id, eos_id, pad_id, unk_id
 //               per token: text
 //
-// Also read, in this order of preference: version 2 without seq_len; version 2 with tokens as alt.c of January 2025 writes
-// them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
+// Also read, in this order of preference: version 2 without seq_len; version 2 with tokens as alt.c of January 2025
+// writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
 #include "formats/alt/tokens.hpp"
 
 #include <algorithm>
@@ -49,9 +49,13 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   vocabulary.eos_id = bytes.i32("eos_id");
   vocabulary.pad_id = bytes.i32("pad_id");
   vocabulary.unk_id = bytes.i32("unk_id");
-  if (static_cast<std::size_t>(size) > kMaxTokens) bytes.fail("vocab_size", fmt::format("{} tokens, at most {} are allowed", size, kMaxTokens), at);
+  if (static_cast<std::size_t>(size) > kMaxTokens)
+    bytes.fail("vocab_size", fmt::format("{} tokens, at most {} are allowed", size, kMaxTokens), at);
   if (static_cast<std::uint64_t>(size) > bytes.remaining() / least_token_bytes) {
-    bytes.fail("vocab_size", fmt::format("{} tokens need at least {} bytes each, {} bytes are left", size, least_token_bytes, bytes.remaining()), at);
+    bytes.fail("vocab_size",
+               fmt::format("{} tokens need at least {} bytes each, {} bytes are left", size, least_token_bytes,
+                           bytes.remaining()),
+               at);
   }
   return size;
 }
@@ -60,7 +64,8 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
 TokenType read_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.i32("token_type");
-  if (code < 0 || code > kMostTypeCode) bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMostTypeCode, code), at);
+  if (code < 0 || code > kMostTypeCode)
+    bytes.fail("token_type", fmt::format("expected 0 to {}, found {}", kMostTypeCode, code), at);
   return token_type(TypeNumbering::canonical, code);
 }
 
@@ -98,33 +103,42 @@ Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
 void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
   const std::uint64_t tokens = begin + (reading.seq_len ? 24 : 20);
   if (!reading.seq_len) reader.warn("seq_len", "the field is missing", begin + 20);
-  if (reading.record == TokenRecord::alt_c) reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
+  if (reading.record == TokenRecord::alt_c)
+    reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
 }
 
 void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
   const NumberingVerdict verdict = find_numbering(vocabulary, record);
-  if (verdict.contradictory) reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
+  if (verdict.contradictory)
+    reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
   if (verdict.numbering == TypeNumbering::canonical) return;
-  reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8", begin);
+  reader.warn("token_type", "numbered as by alt.c: unknown 1, user-defined 3, byte 4, unused 5, BOS 6, EOS 7, PAD 8",
+              begin);
   reader.dialect().types = verdict.numbering;
-  const auto type_of = [&](std::size_t id) { return token_type(verdict.numbering, type_code(TypeNumbering::canonical, vocabulary.type(id))); };
+  const auto type_of = [&](std::size_t id) {
+    return token_type(verdict.numbering, type_code(TypeNumbering::canonical, vocabulary.type(id)));
+  };
   vocabulary = with_types(vocabulary, type_of);
 }
 
-// The tokens at bos_id, eos_id and pad_id get the types that they are written with, so that the same tokens are the same vocabulary.
+// The tokens at bos_id, eos_id and pad_id get the types that they are written with, so that the same tokens are the
+// same vocabulary.
 void settle_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
     if (special < 0 || id >= vocabulary.size() || written_type(vocabulary, id) == vocabulary.type(id)) continue;
     any = true;
-    reader.warn("token_type", fmt::format("token {}: expected {}, found {}", id, to_string(written_type(vocabulary, id)), to_string(vocabulary.type(id))),
+    reader.warn("token_type",
+                fmt::format("token {}: expected {}, found {}", id, to_string(written_type(vocabulary, id)),
+                            to_string(vocabulary.type(id))),
                 begin);
   }
   if (any) vocabulary = with_types(vocabulary, [&](std::size_t id) { return written_type(vocabulary, id); });
 }
 
-Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
+Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,
+                      std::uint64_t& progress) {
   ByteReader& bytes = reader.bytes();
   const bool has_ids = reading.record == TokenRecord::alt_c;
   const std::uint64_t begin = bytes.position();
@@ -138,7 +152,8 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   }
   ++progress;
   // Only now: a reading that understands every token is the one to be told of.
-  if (vocabulary.max_length < 0) bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
+  if (vocabulary.max_length < 0)
+    bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_reading(reader, reading, begin);
   reader.close_section(section, has_ids ? 4 * static_cast<std::uint64_t>(size) : 0);
   reader.require_marker();
@@ -149,12 +164,14 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   return vocabulary;
 }
 
-Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSection& section, std::uint64_t& progress) {
+Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSection& section,
+                      std::uint64_t& progress) {
   ByteReader& bytes = reader.bytes();
   if (reading.size_twice) {
     const std::uint64_t at = bytes.position();
     const std::int64_t again = bytes.i64("header size");
-    if (again != section.size) bytes.fail("header size", fmt::format("expected the section's size {} again, found {}", section.size, again), at);
+    if (again != section.size)
+      bytes.fail("header size", fmt::format("expected the section's size {} again, found {}", section.size, again), at);
     reader.warn("header size", "the section's size comes twice", at);
   }
   Vocabulary vocabulary;
@@ -176,7 +193,8 @@ std::optional<Vocabulary> unless_empty(Vocabulary vocabulary) {
 }
 
 bool is_byte_token(std::string_view text) {
-  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') && std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') &&
+         std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
          std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
 }
 
@@ -184,12 +202,16 @@ bool is_byte_token(std::string_view text) {
 
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section) {
   return unless_empty(read_first_that_fits(reader, std::span<const ReadingV2>(kReadingsV2),
-                                           [&](const ReadingV2& reading, std::uint64_t& progress) { return read_v2_as(reading, reader, section, progress); }));
+                                           [&](const ReadingV2& reading, std::uint64_t& progress) {
+                                             return read_v2_as(reading, reader, section, progress);
+                                           }));
 }
 
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section) {
   return unless_empty(read_first_that_fits(reader, std::span<const ReadingV1>(kReadingsV1),
-                                           [&](const ReadingV1& reading, std::uint64_t& progress) { return read_v1_as(reading, reader, section, progress); }));
+                                           [&](const ReadingV1& reading, std::uint64_t& progress) {
+                                             return read_v1_as(reading, reader, section, progress);
+                                           }));
 }
 
 TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id) {

@@ -18,8 +18,8 @@ std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSectio
 // The type that a token of version 1, which stores none, has by its text and by the ids of its vocabulary.
 TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
-// The type a token is written with: bos_id, eos_id and pad_id get types of their own, unless the token is a byte, unknown,
-// unused or user-defined one.
+// The type a token is written with: bos_id, eos_id and pad_id get types of their own, unless the token is a byte,
+// unknown, unused or user-defined one.
 TokenType written_type(const Vocabulary& vocabulary, std::size_t id);
 
 // The score a token is written with. Throws unsupported for one that is NaN, which readers refuse.

@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view kName = "alt.c";
 constexpr std::size_t kMaxTokens = 32000;  // of its C reader
 
-[[noreturn]] void refuse(std::string_view problem) { throw Error(ErrorKind::unsupported, fmt::format("dialect {}: {}", kName, problem)); }
+[[noreturn]] void refuse(std::string_view problem) {
+  throw Error(ErrorKind::unsupported, fmt::format("dialect {}: {}", kName, problem));
+}
 
 void require_loadable(const Model& model) {
   if (!model.config) refuse("its reader needs a configuration, and the model has none");
@@ -27,7 +29,8 @@ void require_loadable(const Model& model) {
   std::unordered_set<std::string_view> texts;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.text(id).empty()) refuse(fmt::format("its reader refuses empty texts, and token {} is empty", id));
-    if (!texts.insert(vocabulary.text(id)).second) refuse(fmt::format("its reader refuses texts that come twice, and token {} does", id));
+    if (!texts.insert(vocabulary.text(id)).second)
+      refuse(fmt::format("its reader refuses texts that come twice, and token {} does", id));
   }
 }
 

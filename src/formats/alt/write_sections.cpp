@@ -1,5 +1,5 @@
-// A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an i64 marker; one of version 1
-// begins and ends with an i32 marker. layout.hpp says what is between.
+// A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
+// i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp says what is between.
 //
 // alt.c's sizes count the fields only, the tokenizer's without the token ids; its start marker says 8.
 #include "formats/alt/write_sections.hpp"
@@ -43,7 +43,8 @@ void put_config(SectionWriter& out, std::string_view name, const Parameters& of)
 void put_context_length(SectionWriter& out, std::string_view name, const Parameters& of) {
   const std::int64_t vocabulary_length = of.model.vocabulary ? of.model.vocabulary->max_length : 0;
   const std::int64_t positions = of.model.config ? of.config.max_position_embeddings : vocabulary_length;
-  if (positions < 0) throw Error(ErrorKind::unsupported, fmt::format("alt1: {}: {}, expected 0 or more", name, positions));
+  if (positions < 0)
+    throw Error(ErrorKind::unsupported, fmt::format("alt1: {}: {}, expected 0 or more", name, positions));
   out.i32(name, positions);
 }
 
@@ -60,10 +61,12 @@ constexpr ParameterField kTheta = {"rope_theta", put_config<&Config::rope_theta>
 constexpr ParameterField kEpsilon = {"rms_norm_eps", put_config<&Config::rms_norm_eps>};
 constexpr ParameterField kRange = {"initializer_range", put_config<&Config::initializer_range>};
 constexpr ParameterField kHeadSize = {"head_size", put_config<&Config::head_dim>};
-constexpr ParameterField kModelType = {"model_type",
-                                       [](SectionWriter& out, std::string_view name, const Parameters& of) { out.text(name, of.model.card.model_type); }};
-constexpr ParameterField kDataType = {"data_type",
-                                      [](SectionWriter& out, std::string_view name, const Parameters& of) { out.i32(name, prevailing_type(of.model)); }};
+constexpr ParameterField kModelType = {
+    "model_type",
+    [](SectionWriter& out, std::string_view name, const Parameters& of) { out.text(name, of.model.card.model_type); }};
+constexpr ParameterField kDataType = {"data_type", [](SectionWriter& out, std::string_view name, const Parameters& of) {
+                                        out.i32(name, prevailing_type(of.model));
+                                      }};
 constexpr ParameterField kContext = {"context_length", put_context_length};
 
 constexpr std::array kParametersV2 = {kHiddenAct, kTied,   kHidden, kIntermediate, kPositions, kHeads,   kLayers,
@@ -73,10 +76,14 @@ constexpr std::array kParametersAltC = {kHiddenAct, kTied,   kHidden,   kInterme
 constexpr std::array kParametersV1 = {kModelType, kHidden, kLayers,  kIntermediate, kHeads,    kKeyHeads,
                                       kWindow,    kTheta,  kEpsilon, kHeadSize,     kDataType, kContext};
 
-constexpr TokenField kText = {[](SectionWriter& out, const Token& token) { out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id)); }};
-constexpr TokenField kScore = {[](SectionWriter& out, const Token& token) { out.f32(written_score(token.vocabulary, token.id)); }};
-constexpr TokenField kType = {
-    [](SectionWriter& out, const Token& token) { out.i32("token_type", type_code(token.types, written_type(token.vocabulary, token.id))); }};
+constexpr TokenField kText = {[](SectionWriter& out, const Token& token) {
+  out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id));
+}};
+constexpr TokenField kScore = {
+    [](SectionWriter& out, const Token& token) { out.f32(written_score(token.vocabulary, token.id)); }};
+constexpr TokenField kType = {[](SectionWriter& out, const Token& token) {
+  out.i32("token_type", type_code(token.types, written_type(token.vocabulary, token.id)));
+}};
 constexpr TokenField kId = {[](SectionWriter& out, const Token& token) { out.count("id", token.id); }};
 
 constexpr std::array kTokenV2 = {kText, kScore, kType};
@@ -142,7 +149,8 @@ void write_end(Sink& sink, const WrittenForm& form) {
 }
 
 // `uncounted`: bytes of the fields that a size of SizeRule::too_small leaves out.
-void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form, std::uint64_t uncounted = 0) {
+void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form,
+                   std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();
   ByteWriter header;
   header.i64(info(section).marker);
@@ -162,7 +170,8 @@ const WrittenForm kVersion2AltC = {.empty_text = "unknown",
                                    .token = kTokenAltC,
                                    .types = TypeNumbering::alt_c,
                                    .sizes = SizeRule::too_small};
-const WrittenForm kVersion1 = {.version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
+const WrittenForm kVersion1 = {
+    .version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
 
 std::span<const CardField> card_fields() { return kCardFields; }
 

@@ -11,7 +11,8 @@
 
 namespace poise::alt {
 
-TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header) : tensors_(std::move(tensors)), header_(std::move(header)) {
+TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header)
+    : tensors_(std::move(tensors)), header_(std::move(header)) {
   for (const Tensor* tensor : tensors_) {
     const std::uint64_t header_bytes = header_(*tensor, Affine{}).fields().size();
     data_bytes_ += tensor->require("data").blob->size();
@@ -20,7 +21,9 @@ TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header
   }
 }
 
-std::uint64_t TensorsSection::bytes(const SectionWriter& counts) const { return *checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment); }
+std::uint64_t TensorsSection::bytes(const SectionWriter& counts) const {
+  return *checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment);
+}
 
 void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progress& progress) const {
   ByteWriter header;

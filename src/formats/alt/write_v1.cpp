@@ -17,11 +17,14 @@ namespace poise::alt {
 namespace {
 
 // Also none: that of a model without configuration.
-bool is_usual_activation(std::string_view name) { return name.empty() || name == Config{}.hidden_act || name == "swish"; }
+bool is_usual_activation(std::string_view name) {
+  return name.empty() || name == Config{}.hidden_act || name == "swish";
+}
 
 std::int32_t data_type(const Tensor& tensor) {
   if (tensor.layout == Layout::affine) {
-    throw Error(ErrorKind::unsupported, fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   const bool dense = tensor.layout == Layout::dense;
@@ -51,14 +54,19 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
 
 // Everything that can be refused is refused before the first byte is written.
 struct File {
-  explicit File(const Model& model) : section(in_canonical_order(model), tensor_header), counts(tensor_counts(model, section)), sections(model, kVersion1) {
+  explicit File(const Model& model)
+      : section(in_canonical_order(model), tensor_header),
+        counts(tensor_counts(model, section)),
+        sections(model, kVersion1) {
     // Readers of version 1, which has no hidden_act, take it for the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
     if (model.config && !is_usual_activation(model.config->hidden_act)) {
-      throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot hold hidden_act \"{}\": its readers would compute another model", model.config->hidden_act))
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("alt1 cannot hold hidden_act \"{}\": its readers would compute another model",
+                              model.config->hidden_act))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
   }

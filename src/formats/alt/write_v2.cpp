@@ -44,10 +44,12 @@ SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affi
   out.text("name", tensor.name);
   out.i32("data_type", data_type(tensor));
   if (const auto problems = problems_of(affine); !problems.empty()) {
-    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
   }
   if (affine.min > affine.max) {
-    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: its min {} is above its max {}", tensor.name, affine.min, affine.max));
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: its min {} is above its max {}",
+                                                    tensor.name, affine.min, affine.max));
   }
   const bool symmetric = affine.min == affine.max;
   out.f32(affine.delta);
@@ -98,16 +100,23 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)
-      : sections_(model, kVersion2), packed_(packed_tensors(model)), section_(section_of(pointers_to(packed_))), counts_(tensor_counts(model, section_)) {}
+      : sections_(model, kVersion2),
+        packed_(packed_tensors(model)),
+        section_(section_of(pointers_to(packed_))),
+        counts_(tensor_counts(model, section_)) {}
   CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
   CanonicalFile& operator=(const CanonicalFile&) = delete;
 
   std::uint64_t bytes() const { return sections_.bytes(Tensors{section_, counts_}); }
-  void write(Sink& sink, const Progress& progress) const { sections_.write(sink, Tensors{section_, counts_}, progress); }
+  void write(Sink& sink, const Progress& progress) const {
+    sections_.write(sink, Tensors{section_, counts_}, progress);
+  }
 
  private:
   static TensorsSection section_of(const std::vector<const Tensor*>& order) {
-    return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) { return tensor_header(tensor, hints.at(&tensor), affine); }};
+    return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) {
+              return tensor_header(tensor, hints.at(&tensor), affine);
+            }};
   }
 
   FileWriter sections_;
@@ -134,7 +143,8 @@ FilePlan plan_v2(const Model& model, const WriteOptions& options) {
   }
   require_held_config(model);
   plan.bytes = CanonicalFile(model).bytes();
-  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(with_packed_codes(tensor).require("data").blob->size());
+  for (const Tensor& tensor : model.tensors())
+    plan.tensor_bytes.push_back(with_packed_codes(tensor).require("data").blob->size());
   return plan;
 }
 

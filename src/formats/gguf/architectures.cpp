@@ -59,7 +59,8 @@ constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
 });
 
-// llama.cpp turns rows of all that follow in the order of transformers. Of Qwen's biases it has a place for those of q, k and v.
+// llama.cpp turns rows of all that follow in the order of transformers. Of Qwen's biases it has a place for those of q,
+// k and v.
 constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight"},
@@ -206,13 +207,15 @@ constexpr std::array kSharedKeys = std::to_array<KeyRow>({
     {"expert_feed_forward_length", "moe_intermediate_size"},
 });
 
-constexpr std::array kQwen3MoeKeys = std::to_array<KeyRow>({{"expert_count", "num_experts"}, {"expert_count", "num_local_experts"}});
+constexpr std::array kQwen3MoeKeys =
+    std::to_array<KeyRow>({{"expert_count", "num_experts"}, {"expert_count", "num_local_experts"}});
 
 // Of gpt-oss, whose configuration has one length.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
 // A factor of attention by position that Poise does not follow.
-constexpr std::array kMistral3Keys = std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
+constexpr std::array kMistral3Keys =
+    std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
     {"attn_logit_softcapping", "attn_logit_softcapping", kNumber},
@@ -224,7 +227,8 @@ constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
     {"rope.freq_base_swa", "rope_local_base_freq", kNumber},
 });
 
-constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{"rope.scaling.original_context_length", "original_max_position_embeddings"}});
+constexpr std::array kPhi3Keys =
+    std::to_array<KeyRow>({{"rope.scaling.original_context_length", "original_max_position_embeddings"}});
 
 constexpr std::array kGpt2Keys = std::to_array<KeyRow>({
     {"context_length", "n_positions", kInteger, "max_position_embeddings"},
@@ -237,20 +241,24 @@ constexpr std::array kGpt2Keys = std::to_array<KeyRow>({
 });
 
 constexpr std::array kSilu = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}});
-constexpr std::array kQwen3MoeFixed = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"norm_topk_prob", true, true}});
-constexpr std::array kGptOssFixed = std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"attention_bias", true, false}});
+constexpr std::array kQwen3MoeFixed =
+    std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"norm_topk_prob", true, true}});
+constexpr std::array kGptOssFixed =
+    std::to_array<FixedKey>({{"hidden_act", std::string_view("silu"), false}, {"attention_bias", true, false}});
 constexpr std::array kGpt2Fixed = std::to_array<FixedKey>({
     {"activation_function", std::string_view("gelu_new"), false},
     {"scale_attn_weights", true, false},
     {"scale_attn_by_inverse_layer_idx", false, false},
 });
 
-constexpr std::array kGemmaFixed = std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}});
-constexpr std::array kGemma3Fixed =
-    std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}, {"attn_logit_softcapping", {}, false}});
+constexpr std::array kGemmaFixed =
+    std::to_array<FixedKey>({{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}});
+constexpr std::array kGemma3Fixed = std::to_array<FixedKey>(
+    {{"hidden_activation", std::string_view("gelu_pytorch_tanh"), false}, {"attn_logit_softcapping", {}, false}});
 
-constexpr std::array kLlamaSigns = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}, {"mlp.gate_proj.bias", "mlp_bias"}});
-constexpr std::array kQwen3Signs = std::to_array<Sign>({{"self_attn.q_proj.bias", "attention_bias"}});
+constexpr std::array kLlamaImpliedFlags =
+    std::to_array<ImpliedFlag>({{"self_attn.q_proj.bias", "attention_bias"}, {"mlp.gate_proj.bias", "mlp_bias"}});
+constexpr std::array kQwen3ImpliedFlags = std::to_array<ImpliedFlag>({{"self_attn.q_proj.bias", "attention_bias"}});
 
 // For a model_type with several rows, the first counts; so it does for a name.
 constexpr std::array kArchitectures = std::to_array<Architecture>({
@@ -260,15 +268,43 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .layer = kLlamaLayer,
      .shared_keys = kSharedKeys,
      .fixed = kSilu,
-     .signs = kLlamaSigns,
+     .implied_flags = kLlamaImpliedFlags,
      .holds_frequency_factors = true,
      .holds_long_factors = true},
-    {.name = "llama", .model_type = "mistral", .whole = kWhole, .layer = kLlamaLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
-    {.name = "llama", .model_type = "mixtral", .whole = kWhole, .layer = kMixtralLayer, .has_experts = true, .shared_keys = kSharedKeys, .fixed = kSilu},
+    {.name = "llama",
+     .model_type = "mistral",
+     .whole = kWhole,
+     .layer = kLlamaLayer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu},
+    {.name = "llama",
+     .model_type = "mixtral",
+     .whole = kWhole,
+     .layer = kMixtralLayer,
+     .has_experts = true,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu},
     // Mistral Small since 3.1, as llama.cpp's conversion calls it.
-    {.name = "mistral3", .model_type = "mistral", .whole = kWhole, .layer = kLlamaLayer, .keys = kMistral3Keys, .shared_keys = kSharedKeys, .fixed = kSilu},
-    {.name = "qwen2", .model_type = "qwen2", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu},
-    {.name = "qwen3", .model_type = "qwen3", .whole = kWhole, .layer = kQwenLayer, .shared_keys = kSharedKeys, .fixed = kSilu, .signs = kQwen3Signs},
+    {.name = "mistral3",
+     .model_type = "mistral",
+     .whole = kWhole,
+     .layer = kLlamaLayer,
+     .keys = kMistral3Keys,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu},
+    {.name = "qwen2",
+     .model_type = "qwen2",
+     .whole = kWhole,
+     .layer = kQwenLayer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu},
+    {.name = "qwen3",
+     .model_type = "qwen3",
+     .whole = kWhole,
+     .layer = kQwenLayer,
+     .shared_keys = kSharedKeys,
+     .fixed = kSilu,
+     .implied_flags = kQwen3ImpliedFlags},
     {.name = "qwen3moe",
      .model_type = "qwen3_moe",
      .whole = kWhole,
@@ -277,8 +313,13 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .keys = kQwen3MoeKeys,
      .shared_keys = kSharedKeys,
      .fixed = kQwen3MoeFixed,
-     .signs = kQwen3Signs},
-    {.name = "gemma", .model_type = "gemma", .whole = kGemmaWhole, .layer = kGemmaLayer, .shared_keys = kSharedKeys, .fixed = kGemmaFixed},
+     .implied_flags = kQwen3ImpliedFlags},
+    {.name = "gemma",
+     .model_type = "gemma",
+     .whole = kGemmaWhole,
+     .layer = kGemmaLayer,
+     .shared_keys = kSharedKeys,
+     .fixed = kGemmaFixed},
     {.name = "gemma2",
      .model_type = "gemma2",
      .whole = kGemmaWhole,
@@ -332,7 +373,7 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .keys = kGptOssKeys,
      .shared_keys = kSharedKeys,
      .fixed = kGptOssFixed,
-     .signs = kQwen3Signs,
+     .implied_flags = kQwen3ImpliedFlags,
      .window_period = 2,
      .needs_output = true},
     {.name = "smollm3",
@@ -341,7 +382,7 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
      .layer = kSmolLm3Layer,
      .shared_keys = kSharedKeys,
      .fixed = kSilu,
-     .signs = kLlamaSigns,
+     .implied_flags = kLlamaImpliedFlags,
      .unturned_period = 4},
 });
 
@@ -349,7 +390,8 @@ constexpr std::array kArchitectures = std::to_array<Architecture>({
 std::optional<std::uint64_t> number_in(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc() || stop != digits.data() + digits.size() || (digits.size() > 1 && digits.front() == '0')) return std::nullopt;
+  if (error != std::errc() || stop != digits.data() + digits.size() || (digits.size() > 1 && digits.front() == '0'))
+    return std::nullopt;
   return number;
 }
 
@@ -361,15 +403,16 @@ std::optional<Match> match(std::string_view pattern, std::string_view name) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == name ? std::optional(Match{}) : std::nullopt;
   const std::string_view end = pattern.substr(star + 1);
-  if (!name.starts_with(pattern.substr(0, star)) || !name.ends_with(end) || name.size() < pattern.size()) return std::nullopt;
+  if (!name.starts_with(pattern.substr(0, star)) || !name.ends_with(end) || name.size() < pattern.size())
+    return std::nullopt;
   const auto expert = number_in(name.substr(star, name.size() - star - end.size()));
   return expert ? std::optional(Match{expert}) : std::nullopt;
 }
 
 using From = std::string_view NameRow::*;
 
-std::optional<TensorName> translated(const Architecture& architecture, std::string_view name, From from, From to, std::string_view layers_from,
-                                     std::string_view layers_to) {
+std::optional<TensorName> translated(const Architecture& architecture, std::string_view name, From from, From to,
+                                     std::string_view layers_from, std::string_view layers_to) {
   if (const auto row = std::ranges::find(architecture.whole, name, from); row != architecture.whole.end())
     return TensorName{std::string((*row).*to), row->change};
   if (!name.starts_with(layers_from)) return std::nullopt;
@@ -386,7 +429,8 @@ std::optional<TensorName> translated(const Architecture& architecture, std::stri
 }  // namespace
 
 const Architecture* architecture_named(std::string_view name, bool has_experts) {
-  const auto* row = std::ranges::find_if(kArchitectures, [&](const Architecture& one) { return one.name == name && one.has_experts == has_experts; });
+  const auto* row = std::ranges::find_if(
+      kArchitectures, [&](const Architecture& one) { return one.name == name && one.has_experts == has_experts; });
   if (row == kArchitectures.end()) row = std::ranges::find(kArchitectures, name, &Architecture::name);
   return row == kArchitectures.end() ? nullptr : row;
 }
@@ -403,7 +447,8 @@ std::optional<TensorName> canonical_name(const Architecture& architecture, std::
 std::optional<TensorName> gguf_name(const Architecture& architecture, std::string_view canonical) {
   auto found = translated(architecture, canonical, &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
   if (found || architecture.omitted.empty()) return found;
-  return translated(architecture, std::string(architecture.omitted).append(canonical), &NameRow::canonical, &NameRow::gguf, architecture.layers, kLayers);
+  return translated(architecture, std::string(architecture.omitted).append(canonical), &NameRow::canonical,
+                    &NameRow::gguf, architecture.layers, kLayers);
 }
 
 std::string expert_name(std::string_view canonical, std::uint64_t expert) {

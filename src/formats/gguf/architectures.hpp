@@ -1,4 +1,5 @@
-// What llama.cpp calls the architectures, tensors and hyperparameters that Poise calls as transformers does: a row an architecture.
+// What llama.cpp calls the architectures, tensors and hyperparameters that Poise calls as transformers does: a row an
+// architecture.
 //
 // Source: llama.cpp's src/llama-arch.cpp and conversion/ (v0.5.0), and the modeling files of transformers.
 #pragma once
@@ -15,11 +16,13 @@ namespace poise::gguf {
 // What llama.cpp's conversion does to a tensor. Reading undoes it, writing does it.
 enum class Change : std::uint8_t {
   none,
-  queries,     // rows of rotating matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim / 2 in transformers
-  keys,        // the same, with as many heads as keys have
+  queries,  // rows of rotating matrices: pairs of a head's rows are neighbours in llama.cpp, row i and row i + head_dim
+            // / 2 in transformers
+  keys,     // the same, with as many heads as keys have
   plus_one,    // 1 is added to each element
   transposed,  // [out, in] in llama.cpp, [in, out] in transformers
-  stacked,     // the experts' matrices and biases: one tensor [experts, out, in] or [experts, out] in llama.cpp, a tensor each in Poise
+  stacked,  // the experts' matrices and biases: one tensor [experts, out, in] or [experts, out] in llama.cpp, a tensor
+            // each in Poise
 };
 
 struct NameRow {
@@ -41,11 +44,11 @@ struct KeyRow {
 struct FixedKey {
   std::string_view config;
   std::variant<std::monostate, bool, std::string_view> value;  // the first: as if it were not there
-  bool told;                                                   // transformers has another default: a configuration that is read says so
+  bool told;  // transformers has another default: a configuration that is read says so
 };
 
 // A tensor of the first layer that is there because of a configuration's key.
-struct Sign {
+struct ImpliedFlag {
   std::string_view tensor;
   std::string_view config;  // true then
 };
@@ -62,17 +65,19 @@ struct Architecture {
   std::span<const KeyRow> keys = {};         // its own; they come before shared ones of the same key
   std::span<const KeyRow> shared_keys = {};  // with others
   std::span<const FixedKey> fixed = {};
-  std::span<const Sign> signs = {};
+  std::span<const ImpliedFlag> implied_flags = {};
   bool rotates = true;                   // rotary embeddings
   bool holds_frequency_factors = false;  // rope_freqs.weight
   bool holds_long_factors = false;       // rope_factors_long.weight, rope_factors_short.weight
-  std::uint64_t window_period = 0;       // every so many-th layer has no window, where a file does not say which; 0: llama.cpp does not ask
-  std::uint64_t usual_window = 0;        // where a file does not say one, and llama.cpp asks; 0: none
-  bool told_windows = false;             // transformers has no such period: a configuration that is read says which layers have windows
-  std::uint64_t unturned_period = 0;     // every so many-th layer does not rotate, whatever the file says; 0: all do
-  bool needs_output = false;             // the file has an output matrix, although it is the embedding
-  // The configuration says by which number attention is scaled. llama.cpp takes the head's length, or, of models of so many layers,
-  // hidden_size / num_attention_heads. 0: the configuration does not say.
+  std::uint64_t window_period =
+      0;  // every so many-th layer has no window, where a file does not say which; 0: llama.cpp does not ask
+  std::uint64_t usual_window = 0;  // where a file does not say one, and llama.cpp asks; 0: none
+  bool told_windows =
+      false;  // transformers has no such period: a configuration that is read says which layers have windows
+  std::uint64_t unturned_period = 0;  // every so many-th layer does not rotate, whatever the file says; 0: all do
+  bool needs_output = false;          // the file has an output matrix, although it is the embedding
+  // The configuration says by which number attention is scaled. llama.cpp takes the head's length, or, of models of so
+  // many layers, hidden_size / num_attention_heads. 0: the configuration does not say.
   std::uint64_t wide_scale_layers = 0;
 };
 

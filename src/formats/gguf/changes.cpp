@@ -22,24 +22,31 @@ Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrderOf to
   const ErrorKind kind = to == RowOrderOf::transformers ? ErrorKind::invalid_file : ErrorKind::unsupported;
   const std::uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
   const std::uint64_t count = change == Change::queries ? heads.queries : heads.keys;
-  if (count == 0) throw Error(kind, fmt::format("tensor {}: the configuration does not say how many heads its rows are", tensor.name));
+  if (count == 0)
+    throw Error(kind,
+                fmt::format("tensor {}: the configuration does not say how many heads its rows are", tensor.name));
   const auto head_rows = rows_of_head(rows, count);
-  if (!head_rows) throw Error(kind, fmt::format("tensor {}: its {} rows are not {} heads of an even number of rows", tensor.name, rows, count));
+  if (!head_rows)
+    throw Error(kind, fmt::format("tensor {}: its {} rows are not {} heads of an even number of rows", tensor.name,
+                                  rows, count));
   const std::uint64_t row_bytes = data.blob->size() / rows;
   data.blob = reorder_rows(std::move(data.blob), row_bytes, *head_rows, to);
   return tensor;
 }
 
-Tensor with_one(const Tensor& tensor, One one) { return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one)); }
+Tensor with_one(const Tensor& tensor, One one) {
+  return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one));
+}
 
 // Which transposed() takes, and gives a matrix of numbers or of blocks of rows.
 bool has_stored_columns(const Tensor& tensor) {
-  return tensor.layout == Layout::dense || (tensor.layout.blocks() != nullptr && tensor.layout.blocks_along() == BlocksAlong::columns);
+  return tensor.layout == Layout::dense ||
+         (tensor.layout.blocks() != nullptr && tensor.layout.blocks_along() == BlocksAlong::columns);
 }
 
 }  // namespace
 
-std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads) {
+std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& heads) {
   switch (change) {
     case Change::none:
     case Change::stacked: return tensor;
@@ -49,20 +56,22 @@ std::optional<Tensor> undone(Tensor tensor, Change change, const Heads& heads) {
       if (!has_float_elements(tensor)) return std::nullopt;
       return with_one(tensor, One::taken_away);
     case Change::transposed:
-      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && tensor.layout.blocks() == nullptr)) return std::nullopt;
+      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && tensor.layout.blocks() == nullptr))
+        return std::nullopt;
       return transposed(std::move(tensor));
   }
   return std::nullopt;
 }
 
-Tensor done(Tensor tensor, Change change, const Heads& heads) {
+Tensor to_gguf(Tensor tensor, Change change, const Heads& heads) {
   switch (change) {
     case Change::none:
     case Change::stacked: break;
     case Change::queries:
     case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::llama_cpp);
     case Change::plus_one:
-      if (!has_float_elements(tensor)) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
+      if (!has_float_elements(tensor))
+        throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
       return with_one(tensor, One::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));

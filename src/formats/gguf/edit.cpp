@@ -76,7 +76,8 @@ template <typename Number>
 Number number_from(const std::string& key, const std::string& text, std::string_view type) {
   Number number{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || stop != text.data() + text.size()) refuse(fmt::format("{} is {}, and \"{}\" is no such number", key, type, text));
+  if (error != std::errc() || stop != text.data() + text.size())
+    refuse(fmt::format("{} is {}, and \"{}\" is no such number", key, type, text));
   return number;
 }
 
@@ -103,7 +104,8 @@ std::string encoded(const std::string& key, ValueType type, const std::string& t
     case ValueType::f32: append(out, number_from<float>(key, text, "f32")); break;
     case ValueType::f64: append(out, number_from<double>(key, text, "f64")); break;
     case ValueType::boolean:
-      if (text != "true" && text != "false") refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
+      if (text != "true" && text != "false")
+        refuse(fmt::format("{} is a boolean, and \"{}\" is neither true nor false", key, text));
       out.u8(text == "true" ? 1 : 0);
       break;
     case ValueType::text: KeyValues::append_text(out, text); break;
@@ -119,7 +121,9 @@ ValueType type_of_new(const std::string& key, const std::vector<Entry>& entries)
   if (dot == std::string::npos) return ValueType::text;
   // Each architecture has this one.
   const std::string blocks = key.substr(0, dot) + ".block_count";
-  return std::ranges::find(entries, blocks, &Entry::key) == entries.end() ? ValueType::text : hyperparameter_type(std::string_view(key).substr(dot + 1));
+  return std::ranges::find(entries, blocks, &Entry::key) == entries.end()
+             ? ValueType::text
+             : hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
 void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
@@ -127,15 +131,18 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   std::set<std::string_view> seen;
   const auto require_editable = [&](const std::string& key) {
     if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
-    if (key == kAlignmentKey || key.starts_with("split.")) refuse(fmt::format("{} says where the tensors are; converting changes it", key));
+    if (key == kAlignmentKey || key.starts_with("split."))
+      refuse(fmt::format("{} says where the tensors are; converting changes it", key));
   };
   for (const std::string& key : changes.erase) {
     require_editable(key);
-    if (std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) == 0) refuse(fmt::format("there is no attribute \"{}\"", key));
+    if (std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) == 0)
+      refuse(fmt::format("there is no attribute \"{}\"", key));
   }
   for (const auto& [key, text] : changes.set) {
     require_editable(key);
-    if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key)) refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
+    if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key))
+      refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
     const auto found = std::ranges::find(entries, key, &Entry::key);
     if (found == entries.end()) {
       const ValueType type = type_of_new(key, entries);
@@ -146,11 +153,15 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   }
 }
 
-// The file as it would be: another header before the data, which begin at `old_data` in the file. Requires: the header outlives this.
+// The file as it would be: another header before the data, which begin at `old_data` in the file. Requires: the header
+// outlives this.
 class Edited final : public Source {
  public:
   Edited(SourcePtr file, std::span<const std::byte> header, std::uint64_t old_data)
-      : Source(file->name(), header.size() + (file->size() - old_data)), file_(std::move(file)), header_(header), old_data_(old_data) {}
+      : Source(file->name(), header.size() + (file->size() - old_data)),
+        file_(std::move(file)),
+        header_(header),
+        old_data_(old_data) {}
 
   bool mapped() const override { return false; }
   std::span<const std::byte> bytes() const override { return {}; }
@@ -170,8 +181,9 @@ class Edited final : public Source {
   std::uint64_t old_data_;
 };
 
-// The model with that header, tensors and all: what their shapes must be follows from metadata. Of a split file, whose parts may have other names where they
-// are, the metadata alone. Throws bad_argument where the file could not be opened. Requires: the header goes as far as the data.
+// The model with that header, tensors and all: what their shapes must be follows from metadata. Of a split file, whose
+// parts may have other names where they are, the metadata alone. Throws bad_argument where the file could not be
+// opened. Requires: the header goes as far as the data.
 Model read_edited(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, bool split) {
   const auto edited = std::make_shared<Edited>(input.source, header, old_data);
   try {
@@ -180,26 +192,34 @@ Model read_edited(std::span<const std::byte> header, const Input& input, std::ui
     HeaderReader reader(range);
     Metadata metadata(reader);
     Model model;
-    metadata.give_to(model, {}, input.path.string());
+    metadata.move_into(model, {}, input.path.string());
     return model;
   } catch (const Error& error) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
+    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()),
+                input.path.string());
   }
 }
 
-// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not. `edited`: the model with the header.
-void require_seen(const Model& edited, std::span<const std::byte> header, const Input& input, const AttributeChanges& changes) {
+// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not.
+// `edited`: the model with the header.
+void require_seen(const Model& edited, std::span<const std::byte> header, const Input& input,
+                  const AttributeChanges& changes) {
   const auto of_architecture = [](const std::string& key) {
-    return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") && !key.starts_with("poise.");
+    return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
+           !key.starts_with("poise.");
   };
-  const bool changed = std::ranges::any_of(changes.erase, of_architecture) ||
-                       std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); });
-  std::vector<std::byte> old_header(static_cast<std::size_t>(std::min<std::uint64_t>(header.size(), input.source->size())));
+  const bool changed =
+      std::ranges::any_of(changes.erase, of_architecture) ||
+      std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); });
+  std::vector<std::byte> old_header(
+      static_cast<std::size_t>(std::min<std::uint64_t>(header.size(), input.source->size())));
   input.source->read(0, old_header);
   if (!changed || std::ranges::equal(old_header, header)) return;
   const Model before = read(input, {});
   if (!(edited.config_json == before.config_json) || !(edited.attributes == before.attributes)) return;
-  refuse(fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; delete it in the same edit", kConfigKey));
+  refuse(fmt::format(
+      "{} says the same and counts for Poise, so that only llama.cpp would see the change; delete it in the same edit",
+      kConfigKey));
 }
 
 void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
@@ -225,7 +245,9 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   const Source& source = *input.source;
   Header header = read_header(source);
   if (header.version == 1 || header.big_endian) {
-    throw Error(ErrorKind::unsupported, "only little-endian files of version 2 and 3 are edited; converting writes version 3", input.path.string());
+    throw Error(ErrorKind::unsupported,
+                "only little-endian files of version 2 and 3 are edited; converting writes version 3",
+                input.path.string());
   }
   apply(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
@@ -243,7 +265,8 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   }
   copy(source, header.metadata_end, header.end, out);
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
-  if (header.tensors > 0) out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
+  if (header.tensors > 0)
+    out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
   const Model edited = read_edited(out.bytes(), input, data, header.split);
   if (!header.split && has_config) require_seen(edited, out.bytes(), input, changes);
   if (out.size() == data) return replace_beginning(input, out.bytes());

@@ -34,7 +34,8 @@ std::optional<std::string> Entries::take_text(std::string_view key) {
 std::optional<std::int64_t> Entries::take_number(std::string_view key) {
   const Value* value = find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  if (number == nullptr || *number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) return std::nullopt;
+  if (number == nullptr || *number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
+    return std::nullopt;
   const auto result = static_cast<std::int64_t>(*number);
   take(key);
   return result;

@@ -8,7 +8,8 @@
 
 namespace poise::gguf {
 
-// The name of a number: that of Poise's recipe where there is one ("q4_k_m"), "llama_ftype 43" for one that Poise does not know.
+// The name of a number: that of Poise's recipe where there is one ("q4_k_m"), "llama_ftype 43" for one that Poise does
+// not know.
 std::string file_type_name(std::uint32_t number);
 
 // A matrix of a file: its name there, and its type by number.
@@ -18,7 +19,8 @@ struct TypedMatrix {
   std::uint64_t elements;
 };
 
-// The number of the recipe that the model says it was made by; what the matrices look like where it says none, or one without a number.
+// The number of the recipe that the model says it was made by; what the matrices look like where it says none, or one
+// without a number.
 std::uint32_t file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe);
 
 }  // namespace poise::gguf

@@ -32,7 +32,8 @@ std::vector<Finding> audit(const Input&, const Model& model) {
 const Format kGguf = {
     .info = {"gguf", "GGUF, the files of llama.cpp", ".gguf"},
     .extensions = {},
-    .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = gguf::kLeastAlignment}, .shard_size = true},
+    .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = gguf::kLeastAlignment},
+                .shard_size = true},
     .holds_bf16 = true,
     .layouts = {.blocks = true},
     .ties_by_absence = true,

@@ -25,7 +25,8 @@ constexpr std::string_view kContext = "gguf";
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 bool is_integer(ValueType type) {
-  return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean && kValueBytes[static_cast<std::size_t>(type)] != 0;
+  return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean &&
+         kValueBytes[static_cast<std::size_t>(type)] != 0;
 }
 bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
 
@@ -37,7 +38,8 @@ Value text_value(std::string_view text) {
 
 }  // namespace
 
-HeaderReader::HeaderReader(const ByteRange& range) : in_(range, std::string(kContext)), budget_(std::min(range.size(), kMostValueText)) {
+HeaderReader::HeaderReader(const ByteRange& range)
+    : in_(range, std::string(kContext)), budget_(std::min(range.size(), kMostValueText)) {
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
   version_ = in_.u32("version");
@@ -49,7 +51,8 @@ HeaderReader::HeaderReader(const ByteRange& range) : in_(range, std::string(kCon
     version_ = in_.u32("version");
   }
   if (version_ == 0 || version_ > kLastVersion) {
-    throw Error(ErrorKind::unsupported, fmt::format("gguf: version {}: 1 to {} are known", version_, kLastVersion), in_.path(), at);
+    throw Error(ErrorKind::unsupported, fmt::format("gguf: version {}: 1 to {} are known", version_, kLastVersion),
+                in_.path(), at);
   }
   constexpr std::uint64_t kLeastTensor = 4 + 4 + 4 + 8;  // name, dimensions, type, offset
   constexpr std::uint64_t kLeastEntry = 4 + 4 + 1;       // key, type, value
@@ -57,9 +60,13 @@ HeaderReader::HeaderReader(const ByteRange& range) : in_(range, std::string(kCon
   tensor_count_ = length("tensor count");
   const std::uint64_t metadata_at = in_.position();
   metadata_count_ = length("metadata count");
-  const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most, std::uint64_t offset) {
-    if (count > in_.remaining() / least) in_.fail(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
-    if (count > most) throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {}, at most {} are allowed", field, count, most), in_.path(), offset);
+  const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most,
+                           std::uint64_t offset) {
+    if (count > in_.remaining() / least)
+      in_.fail(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
+    if (count > most)
+      throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {}, at most {} are allowed", field, count, most),
+                  in_.path(), offset);
   };
   require("tensor count", tensor_count_, kLeastTensor, kMaxTensors, tensors_at);
   require("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
@@ -71,7 +78,10 @@ std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
   const std::uint64_t at = in_.position();
   const std::uint64_t count = length(field);
   if (count > in_.remaining() / least)
-    in_.fail(field, fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least, in_.remaining()), at);
+    in_.fail(field,
+             fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least,
+                         in_.remaining()),
+             at);
   return count;
 }
 
@@ -83,7 +93,8 @@ std::string_view HeaderReader::text(std::string_view field) {
 ValueType HeaderReader::value_type(std::string_view field) {
   const std::uint64_t at = in_.position();
   const std::uint32_t type = in_.u32(field);
-  if (type >= kValueBytes.size()) in_.fail(field, fmt::format("expected 0 to {}, found {}", kValueBytes.size() - 1, type), at);
+  if (type >= kValueBytes.size())
+    in_.fail(field, fmt::format("expected 0 to {}, found {}", kValueBytes.size() - 1, type), at);
   return static_cast<ValueType>(type);
 }
 
@@ -100,7 +111,8 @@ void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue
   for (std::uint64_t i = 0; i < metadata_count_; ++i) {
     const std::uint64_t at = in_.position();
     const std::string_view found = text("key");
-    if (found.empty() || found.size() > kMaxKeyBytes) in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
+    if (found.empty() || found.size() > kMaxKeyBytes)
+      in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
     if (!is_utf8(found)) in_.fail("key", "it is no UTF-8", at);
     const std::string& key = keys.emplace_back(found);
     if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" comes twice", key), at);
@@ -163,12 +175,15 @@ double HeaderReader::number(ValueType type) {
 
 Value HeaderReader::tree(ValueType type, std::size_t depth) {
   const std::uint64_t at = in_.position();
-  if (!budget_.take_value()) throw Error(ErrorKind::unsupported, "gguf: the metadata's values take more memory than a model's may", in_.path(), at);
+  if (!budget_.take_value())
+    throw Error(ErrorKind::unsupported, "gguf: the metadata's values take more memory than a model's may", in_.path(),
+                at);
   switch (type) {
     case ValueType::text: {
       const std::string_view found = text("text");
       if (!budget_.take_text(found.size()))
-        throw Error(ErrorKind::unsupported, "gguf: the metadata's texts take more memory than a model's may", in_.path(), at);
+        throw Error(ErrorKind::unsupported, "gguf: the metadata's texts take more memory than a model's may",
+                    in_.path(), at);
       return text_value(found);
     }
     case ValueType::array: {
@@ -203,7 +218,9 @@ void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
     tensor.name = name;
     const std::uint64_t dimensions_at = in_.position();
     const std::uint32_t dimensions = in_.u32("dimensions");
-    if (dimensions > kMaxDimensions) in_.fail("dimensions", fmt::format("{} of them, at most {} are allowed", dimensions, kMaxDimensions), dimensions_at);
+    if (dimensions > kMaxDimensions)
+      in_.fail("dimensions", fmt::format("{} of them, at most {} are allowed", dimensions, kMaxDimensions),
+               dimensions_at);
     for (std::uint32_t d = 0; d < dimensions; ++d) tensor.shape.push_back(length("dimension"));
     std::reverse(tensor.shape.begin(), tensor.shape.end());
     tensor.type = in_.u32("type");

@@ -1,9 +1,11 @@
 // The header of a GGUF file, read from front to back: metadata, then what it says of each tensor.
 //
-//   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... | padding | data
+//   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... |
+//     padding | data
 //
-// Versions 2 and 3 hold counts and lengths in 64 bits, version 1 in 32. All numbers are little-endian, or all big-endian: the version tells, which is
-// small. Source: the GGUF specification of ggml, and ggml's own reader where that says nothing.
+// Versions 2 and 3 hold counts and lengths in 64 bits, version 1 in 32. All numbers are little-endian, or all
+// big-endian: the version tells, which is small. Source: the GGUF specification of ggml, and ggml's own reader where
+// that says nothing.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,8 @@ enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean,
 
 class HeaderReader;
 
-// A value, while its header is read. Callers ask it once, for the kind that it must have; one that they do not ask is passed over.
+// A value, while its header is read. Callers ask it once, for the kind that it must have; one that they do not ask is
+// passed over.
 class MetadataValue {
  public:
   // Where its type is in the file.
@@ -43,7 +46,8 @@ class MetadataValue {
   // Nothing where the value is of another kind. Text is valid until the next call on the reader.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();  // of any integer type
-  std::optional<double> number();                   // of any type but text and arrays; float32 as the double of the same shortest spelling
+  std::optional<double>
+  number();  // of any type but text and arrays; float32 as the double of the same shortest spelling
   // Calls for each item of an array of such things; false for another kind.
   bool texts(FunctionRef<void(std::string_view text)> take);
   bool numbers(FunctionRef<void(double number)> take);
@@ -73,21 +77,24 @@ struct TensorInfo {
 
 class HeaderReader {
  public:
-  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the range outlives this.
+  // Throws invalid_file for another magic number, and unsupported for another version. Requires: the range outlives
+  // this.
   explicit HeaderReader(const ByteRange& range);
 
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
-  // Reads all metadata, then all tensors; each is called once, in this order. Throws invalid_file where the file breaks a rule: keys and names come
-  // once, counts fit the bytes that are left, arrays nest no deeper than kMaxNesting.
+  // Reads all metadata, then all tensors; each is called once, in this order. Throws invalid_file where the file breaks
+  // a rule: keys and names come once, counts fit the bytes that are left, arrays nest no deeper than kMaxNesting.
   void metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take);
   void tensors(FunctionRef<void(TensorInfo tensor)> take);
 
   // Where the header ends. Requires: all of it has been read.
   std::uint64_t end() const { return in_.position(); }
 
-  [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const { in_.fail(what, problem, offset); }
+  [[noreturn]] void fail(std::string_view what, std::string_view problem, std::uint64_t offset) const {
+    in_.fail(what, problem, offset);
+  }
 
  private:
   friend class MetadataValue;

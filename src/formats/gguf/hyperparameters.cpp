@@ -18,7 +18,8 @@ constexpr std::string_view kCausal = "attention.causal";
 constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
-constexpr std::string_view kPlainFactor = "attn_factor";      // in rope_scaling: that key, where it is no part of what a type computes
+constexpr std::string_view kPlainFactor =
+    "attn_factor";  // in rope_scaling: that key, where it is no part of what a type computes
 constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
 constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 constexpr std::string_view kRotating = "rope.dimension_count";
@@ -38,7 +39,8 @@ constexpr std::array kScalingKeys = std::to_array<KeyRow>({
 });
 
 // llama.cpp loads no file without them.
-constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count", "feed_forward_length", "attention.head_count"};
+constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
+                                                       "feed_forward_length", "attention.head_count"};
 
 std::vector<KeyRow> rows_of(const Architecture& architecture) {
   std::vector<KeyRow> rows(architecture.keys.begin(), architecture.keys.end());
@@ -76,7 +78,8 @@ bool fits(const Value& value, KeyRow::Kind kind) {
 // Reads a configuration from entries.
 class Reader {
  public:
-  Reader(Entries& entries, const Architecture& architecture, const Model& model) : entries_(entries), architecture_(architecture), model_(model) {}
+  Reader(Entries& entries, const Architecture& architecture, const Model& model)
+      : entries_(entries), architecture_(architecture), model_(model) {}
 
   Attributes read(const RopeFactors& factors) {
     map_.set("model_type", architecture_.model_type);
@@ -88,14 +91,18 @@ class Reader {
       const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
       if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
     }
-    // Where llama.cpp asks for a window, absence means its own default; transformers has others. 0 is none, which is null there.
-    if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0) map_.set("sliding_window", architecture_.usual_window);
-    if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0)) map_.set("sliding_window", Value());
+    // Where llama.cpp asks for a window, absence means its own default; transformers has others. 0 is none, which is
+    // null there.
+    if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0)
+      map_.set("sliding_window", architecture_.usual_window);
+    if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0))
+      map_.set("sliding_window", Value());
     for (const FixedKey& fixed : architecture_.fixed) {
       if (fixed.told) map_.set(std::string(fixed.config), as_value(fixed));
     }
-    for (const Sign& sign : architecture_.signs) {
-      if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr) map_.set(std::string(sign.config), true);
+    for (const ImpliedFlag& sign : architecture_.implied_flags) {
+      if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr)
+        map_.set(std::string(sign.config), true);
     }
     if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
       map_.set("is_causal", false);
@@ -162,10 +169,12 @@ class Reader {
   void read_scaling(const RopeFactors& factors) {
     const Value* type = entries_.find(key("rope.scaling.type"));
     // llama.cpp takes a factor without a type for that of linear scaling, and 0 for none.
-    const double factor = number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
+    const double factor =
+        number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
-    if (name != "none") entries_.take(key("rope.scaling.type"));  // that one says not to take a factor that is beside it
+    if (name != "none")
+      entries_.take(key("rope.scaling.type"));  // that one says not to take a factor that is beside it
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = longrope(factors);
@@ -181,7 +190,8 @@ class Reader {
       if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
-      scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta), integer(map_.find("max_position_embeddings")));
+      scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
+                           integer(map_.find("max_position_embeddings")));
     }
     // llama.cpp multiplies by it whatever the type is. transformers has no such key, and a model with one is not run.
     const auto attention = number(entries_.find(key(kAttentionFactor)));
@@ -202,15 +212,20 @@ class Reader {
   }
 
   Attributes longrope(const RopeFactors& factors) {
-    Attributes scaling{{"rope_type", "longrope"}, {"long_factor", list_of(factors.long_contexts)}, {"short_factor", list_of(factors.short_contexts)}};
+    Attributes scaling{{"rope_type", "longrope"},
+                       {"long_factor", list_of(factors.long_contexts)},
+                       {"short_factor", list_of(factors.short_contexts)}};
     if (auto length = take({kOriginalLength, {}})) scaling.set("original_max_position_embeddings", std::move(*length));
     const Value* beside = map_.find("original_max_position_embeddings");
-    const std::uint64_t original = integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
+    const std::uint64_t original =
+        integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
     // llama.cpp takes a factor that is not said for 1.
     const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1.0;
-    const double computed =
-        original == 0 ? 1.0 : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))), static_cast<double>(original));
+    const double computed = original == 0
+                                ? 1.0
+                                : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))),
+                                                     static_cast<double>(original));
     if (std::abs(factor - computed) > kClose) scaling.set("attention_factor", factor);
     return scaling;
   }
@@ -238,7 +253,8 @@ class Writer {
   Hyperparameters write() {
     for (const KeyRow& row : rows_of(architecture_)) write_row(row);
     for (const std::string_view required : kRequired) {
-      if (written(required) == nullptr) differ(fmt::format("llama.cpp will not load the file: the configuration does not say its {}", required));
+      if (written(required) == nullptr)
+        differ(fmt::format("llama.cpp will not load the file: the configuration does not say its {}", required));
     }
     result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
@@ -252,13 +268,16 @@ class Writer {
   }
 
  private:
-  void add(std::string_view gguf, Value value) { result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value)); }
+  void add(std::string_view gguf, Value value) {
+    result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
+  }
   // As the float32 number that llama.cpp wants.
   void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
   void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
   const Value* written(std::string_view gguf) const {
-    const auto found = std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
+    const auto found =
+        std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
     return found == result_.entries.end() ? nullptr : &found->second;
   }
 
@@ -308,9 +327,11 @@ class Writer {
     if (architecture_.wide_scale_layers == 0) return;
     const double scalar = number(find("query_pre_attn_scalar")).value_or(kUsualScalar);
     const bool wide = integer(written("block_count")) == architecture_.wide_scale_layers;
-    const std::uint64_t theirs = wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
-    if (scalar != static_cast<double>(theirs)) {
-      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}", theirs, scalar));
+    const std::uint64_t llama_cpp_scale =
+        wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
+    if (scalar != static_cast<double>(llama_cpp_scale)) {
+      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}",
+                         llama_cpp_scale, scalar));
     }
   }
 
@@ -324,7 +345,8 @@ class Writer {
       for (const Value& type : *list) slides.push_back(type == Value(kSliding));
       return slides;
     }
-    const Value* key = find("sliding_window_pattern") != nullptr ? find("sliding_window_pattern") : find("_sliding_window_pattern");
+    const Value* key =
+        find("sliding_window_pattern") != nullptr ? find("sliding_window_pattern") : find("_sliding_window_pattern");
     const std::uint64_t period = integer(key);
     if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
     for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
@@ -335,7 +357,8 @@ class Writer {
     const std::uint64_t usual = architecture_.window_period;
     const std::uint64_t window = integer(written(kSlidingWindow));
     if (usual == 0 && window > 0 && window < integer(written("context_length"))) {
-      differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name, window));
+      differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name,
+                         window));
     }
     const auto slides = usual == 0 || integer(written(kSlidingWindow)) == 0 ? std::nullopt : windows();
     if (!slides) return;
@@ -365,7 +388,9 @@ class Writer {
     } else if (const Value* interval = find("no_rope_layer_interval")) {
       same = *interval == Value(period);
     }
-    if (!same) differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others", period, architecture_.name));
+    if (!same)
+      differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others",
+                         period, architecture_.name));
   }
 
   // It reads them of other architectures alone.
@@ -373,21 +398,27 @@ class Writer {
     const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
     if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
-    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}", kYarnBetaFast, kYarnBetaSlow, fast, slow));
+    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}",
+                       kYarnBetaFast, kYarnBetaSlow, fast, slow));
   }
 
   void write_scaling() {
     if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
-      differ(fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does", architecture_.name));
+      differ(
+          fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does",
+                      architecture_.name));
     }
     write_scaling_of_type();
-    if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor); plain != nullptr && written(kAttentionFactor) == nullptr) {
+    if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor);
+        plain != nullptr && written(kAttentionFactor) == nullptr) {
       write_value({kAttentionFactor, {}, KeyRow::Kind::number}, plain);
     }
   }
 
   void write_scaling_of_type() {
-    const std::string* type = rope_ == nullptr ? nullptr : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
+    const std::string* type =
+        rope_ == nullptr ? nullptr
+                         : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
       differ("llama.cpp rounds the bounds between which yarn blends frequencies, rope_scaling's truncate is false");
@@ -401,7 +432,8 @@ class Writer {
       if (*type == "yarn") write_yarn_attention();
     } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
       result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
-      if (result_.factors.every.empty()) differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
+      if (result_.factors.every.empty())
+        differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
     } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
       write_longrope();
     } else {
@@ -409,7 +441,8 @@ class Writer {
     }
   }
 
-  // llama.cpp does not ask for attention_factor and mscale, and multiplies what yarn makes of its factor by a number of its own.
+  // llama.cpp does not ask for attention_factor and mscale, and multiplies what yarn makes of its factor by a number of
+  // its own.
   void write_yarn_attention() {
     const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);
@@ -425,26 +458,36 @@ class Writer {
   void write_longrope() {
     result_.factors.long_contexts = floats_in(rope_->find("long_factor"));
     result_.factors.short_contexts = floats_in(rope_->find("short_factor"));
-    const auto is_whole = [&](const std::vector<float>& factors) { return factors.size() * 2 == rotating_ && !factors.empty(); };
+    const auto is_whole = [&](const std::vector<float>& factors) {
+      return factors.size() * 2 == rotating_ && !factors.empty();
+    };
     if (!is_whole(result_.factors.long_contexts) || !is_whole(result_.factors.short_contexts)) {
       result_.factors = {};
-      return differ(fmt::format("llama.cpp will not scale positions: longrope has no two lists of {} factors", rotating_ / 2));
+      return differ(
+          fmt::format("llama.cpp will not scale positions: longrope has no two lists of {} factors", rotating_ / 2));
     }
     add("rope.scaling.type", "longrope");
-    if (written(kOriginalLength) == nullptr) write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
+    if (written(kOriginalLength) == nullptr)
+      write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
     const auto original = integer(written(kOriginalLength));
     const auto said = number(rope_->find("attention_factor"));
     if (!said && original == 0) return;
-    add_number(kAttentionFactor, said ? *said : longrope_attention(static_cast<double>(integer(written("context_length"))), static_cast<double>(original)));
+    add_number(kAttentionFactor, said ? *said
+                                      : longrope_attention(static_cast<double>(integer(written("context_length"))),
+                                                           static_cast<double>(original)));
   }
 
   void compare_fixed() {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find(fixed.config);
       if (value == nullptr && fixed.told)
-        differ(fmt::format("llama.cpp computes as if {} were {}, by default it is not", fixed.config, to_json(as_value(fixed))));
-      if (value == nullptr || *value == as_value(fixed) || (*value == Value("swish") && as_value(fixed) == Value("silu"))) continue;
-      differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)), to_json(*value)));
+        differ(fmt::format("llama.cpp computes as if {} were {}, by default it is not", fixed.config,
+                           to_json(as_value(fixed))));
+      if (value == nullptr || *value == as_value(fixed) ||
+          (*value == Value("swish") && as_value(fixed) == Value("silu")))
+        continue;
+      differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)),
+                         to_json(*value)));
     }
   }
 
@@ -468,10 +511,13 @@ Heads heads_in(const Entries& entries, const Architecture& architecture) {
   return {queries, keys != 0 ? keys : queries};
 }
 
-Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model, const RopeFactors& factors) {
+Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
+                     const RopeFactors& factors) {
   return Reader(entries, architecture, model).read(factors);
 }
 
-Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture) { return Writer(model, architecture).write(); }
+Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture) {
+  return Writer(model, architecture).write();
+}
 
 }  // namespace poise::gguf

@@ -19,8 +19,10 @@ const Architecture* architecture_in(const Entries& entries, std::string_view nam
 
 Heads heads_in(const Entries& entries, const Architecture& architecture);
 
-// Takes the entries that are keys of config.json. `model` has the file's tensors, by their canonical names, and `factors` those that are no tensors.
-Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model, const RopeFactors& factors);
+// Takes the entries that are keys of config.json. `model` has the file's tensors, by their canonical names, and
+// `factors` those that are no tensors.
+Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
+                     const RopeFactors& factors);
 
 // The way back: what a model's configuration is in GGUF.
 struct Hyperparameters {

@@ -27,7 +27,9 @@ constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
 
 std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
-  if (!has_float_elements(tensor)) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name), path);
+  if (!has_float_elements(tensor))
+    throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: expected floating-point numbers", tensor.name),
+                path);
   const std::vector<std::byte> bytes = read_all(*dense_blob(tensor, DType::f32));
   std::vector<float> numbers(bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), bytes.data(), bytes.size());
@@ -48,15 +50,16 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
 }
 
 void ImportanceMatrix::tell(std::string_view dataset, std::uint64_t chunks) {
-  told_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
-  if (!dataset.empty() && is_utf8(dataset)) told_.set("quantize.imatrix.dataset", std::string(dataset));
-  told_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
-  if (chunks > 0) told_.set("quantize.imatrix.chunks_count", chunks);
+  provenance_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
+  if (!dataset.empty() && is_utf8(dataset)) provenance_.set("quantize.imatrix.dataset", std::string(dataset));
+  provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
+  if (chunks > 0) provenance_.set("quantize.imatrix.chunks_count", chunks);
 }
 
 void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
   for (const float weight : weights) {
-    if (!std::isfinite(weight) || weight < 0) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is no weight", name, weight), path_);
+    if (!std::isfinite(weight) || weight < 0)
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is no weight", name, weight), path_);
   }
   weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
 }
@@ -67,15 +70,18 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
     if (!tensor.name.ends_with(kSums)) continue;
     std::string name(tensor.name.substr(0, tensor.name.size() - kSums.size()));
     const Tensor* counts = model.find(name + std::string(kCounts));
-    if (counts == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
+    if (counts == nullptr)
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
     std::vector<float> sums = floats_of(tensor, path_);
     const std::vector<float> numbers = floats_of(*counts, path_);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
-      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);
     }
     // What was never seen weighs the same everywhere.
     const std::size_t columns = sums.size() / numbers.size();
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
     add(std::move(name), std::move(sums));
   }
   const Value* datasets = model.attributes.find(kDatasets);
@@ -93,7 +99,8 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
   const auto length = [&](std::string_view field, std::uint64_t least_bytes) {
     const std::uint64_t at = in.position();
     const std::int32_t found = in.i32(field);
-    if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes) in.fail(field, fmt::format("{} do not fit the file", found), at);
+    if (found < 0 || static_cast<std::uint64_t>(found) > in.remaining() / least_bytes)
+      in.fail(field, fmt::format("{} do not fit the file", found), at);
     return static_cast<std::uint64_t>(found);
   };
   const std::uint64_t entries = length("entries", 12);
@@ -106,11 +113,13 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
     add(std::move(name), std::move(weights));
   }
   const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
-  const std::string_view dataset = in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
+  const std::string_view dataset =
+      in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
   tell(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
-std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor, std::string_view model_type, std::size_t columns,
+std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor,
+                                                                    std::string_view model_type, std::size_t columns,
                                                                     std::size_t matrices) const {
   const Architecture* architecture = architecture_of(model_type);
   const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
@@ -123,7 +132,10 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_
     return std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(columns));
   }
   if (all->size() != columns && (columns == 0 || all->size() % columns != 0 || all->size() / columns != matrices)) {
-    throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, all->size(), tensor, columns), path_);
+    throw Error(
+        ErrorKind::invalid_file,
+        fmt::format("imatrix: {}: {} weights, tensor {} has {} columns", found->first, all->size(), tensor, columns),
+        path_);
   }
   return all;
 }

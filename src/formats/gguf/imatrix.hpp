@@ -1,7 +1,9 @@
-// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measured it.
+// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measured
+// it.
 //
-// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; of each i32 length, name,
-// i32 calls, i32 values, f32 values; then, in newer ones, i32 chunks, i32 length, data set. Source: llama.cpp's tools/imatrix, v0.5.0.
+// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; of
+// each i32 length, name, i32 calls, i32 values, f32 values; then, in newer ones, i32 chunks, i32 length, data set.
+// Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
 #include <filesystem>
@@ -17,15 +19,18 @@ namespace poise::gguf {
 
 class ImportanceMatrix {
  public:
-  // Throws not_found, io, and invalid_file for a file of neither format, or with numbers that are not finite or negative.
+  // Throws not_found, io, and invalid_file for a file of neither format, or with numbers that are not finite or
+  // negative.
   explicit ImportanceMatrix(const std::filesystem::path& path);
 
-  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws invalid_file where they are neither
-  // `columns` nor that many for each of `matrices`, which a tensor has stacked.
-  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type, std::size_t columns, std::size_t matrices = 1) const;
+  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws
+  // invalid_file where they are neither `columns` nor that many for each of `matrices`, which a tensor has stacked.
+  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
+                                                    std::size_t columns, std::size_t matrices = 1) const;
 
-  // What llama-quantize writes of it into the files that it makes: "quantize.imatrix.file" without its directories, "dataset", "entries_count", "chunks_count".
-  const Attributes& told() const { return told_; }
+  // What llama-quantize writes of it into the files that it makes: "quantize.imatrix.file" without its directories,
+  // "dataset", "entries_count", "chunks_count".
+  const Attributes& provenance() const { return provenance_; }
 
  private:
   void read_gguf(const std::filesystem::path& path);
@@ -35,7 +40,7 @@ class ImportanceMatrix {
   void tell(std::string_view dataset, std::uint64_t chunks);
 
   std::string path_;
-  Attributes told_;
+  Attributes provenance_;
   std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by the names of GGUF
 };
 

@@ -1,5 +1,5 @@
-// Which types llama.cpp wants the keys of its own metadata to have, for those that a file gets anew. Source: src/llama-arch.cpp and src/llama-model.cpp of
-// llama.cpp v0.5.0, which loads no file where a key has another one.
+// Which types llama.cpp wants the keys of its own metadata to have, for those that a file gets anew. Source:
+// src/llama-arch.cpp and src/llama-model.cpp of llama.cpp v0.5.0, which loads no file where a key has another one.
 #pragma once
 
 #include <string_view>

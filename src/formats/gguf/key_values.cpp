@@ -26,14 +26,17 @@ bool is_f32(double number) {
 
 ValueType type_of(const Value& value) {
   if (const auto* number = value.get_if<std::uint64_t>()) return *number <= kMaxU32 ? ValueType::u32 : ValueType::u64;
-  if (const auto* number = value.get_if<std::int64_t>()) return *number >= std::numeric_limits<std::int32_t>::min() ? ValueType::i32 : ValueType::i64;
+  if (const auto* number = value.get_if<std::int64_t>())
+    return *number >= std::numeric_limits<std::int32_t>::min() ? ValueType::i32 : ValueType::i64;
   if (const auto* number = value.get_if<double>()) return is_f32(*number) ? ValueType::f32 : ValueType::f64;
   if (value.get_if<bool>() != nullptr) return ValueType::boolean;
   if (value.get_if<Value::Array>() != nullptr) return ValueType::array;
   return ValueType::text;
 }
 
-bool is_integer(ValueType type) { return type == ValueType::u32 || type == ValueType::u64 || type == ValueType::i32 || type == ValueType::i64; }
+bool is_integer(ValueType type) {
+  return type == ValueType::u32 || type == ValueType::u64 || type == ValueType::i32 || type == ValueType::i64;
+}
 
 // The one type for all items; nothing where there is none.
 std::optional<ValueType> common_type(const Value::Array& items) {
@@ -45,7 +48,8 @@ std::optional<ValueType> common_type(const Value::Array& items) {
     const ValueType type = type_of(item);
     const auto* number = item.get_if<std::uint64_t>();
     negative = negative || item.get_if<std::int64_t>() != nullptr;
-    wide = wide || type == ValueType::u64 || type == ValueType::i64 || (number != nullptr && *number > static_cast<std::uint64_t>(kMaxI32));
+    wide = wide || type == ValueType::u64 || type == ValueType::i64 ||
+           (number != nullptr && *number > static_cast<std::uint64_t>(kMaxI32));
     if (type == common || (is_integer(type) && is_integer(common))) continue;
     if ((type == ValueType::f64 && common == ValueType::f32) || (type == ValueType::f32 && common == ValueType::f64)) {
       common = ValueType::f64;
@@ -71,7 +75,8 @@ std::uint64_t bits_of(const Value& value) {
 
 std::string text_of(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return *text;
-  if (const auto* bytes = value.get_if<Value::Bytes>()) return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+  if (const auto* bytes = value.get_if<Value::Bytes>())
+    return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
   return to_json(value);
 }
 
@@ -93,7 +98,8 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
 }
 
 // By their numbers; integers as Poise calls their types. Arrays are written as their items' in brackets.
-constexpr std::array<std::string_view, 13> kTypeNames = {"u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "", "u64", "i64", "f64"};
+constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
+                                                         "bool", "text", "",    "u64", "i64", "f64"};
 
 std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
@@ -157,7 +163,8 @@ void KeyValues::u16(std::string_view key, std::uint16_t value) {
 }
 
 void KeyValues::u32(std::string_view key, std::uint64_t value) {
-  if (value > kMaxU32) throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
+  if (value > kMaxU32)
+    throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {} has more than 32 bits", key, value));
   begin(key, ValueType::u32);
   out_.u32(static_cast<std::uint32_t>(value));
 }

@@ -42,8 +42,8 @@ class KeyValues {
   // As the type, where the value is one; else as usual_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // The narrowest type that Poise reads back as the same: integers are u32, u64, i32 or i64, numbers f32 or f64, maps JSON text. Items of an array have one
-  // type, or it is JSON text, too.
+  // The narrowest type that Poise reads back as the same: integers are u32, u64, i32 or i64, numbers f32 or f64, maps
+  // JSON text. Items of an array have one type, or it is JSON text, too.
   static EntryType usual_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }

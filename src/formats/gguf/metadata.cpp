@@ -25,7 +25,9 @@ constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
 
-bool is_split_key(std::string_view key) { return key == "split.no" || key == "split.count" || key == "split.tensors.count"; }
+bool is_split_key(std::string_view key) {
+  return key == "split.no" || key == "split.count" || key == "split.tensors.count";
+}
 
 }  // namespace
 
@@ -74,8 +76,8 @@ void Metadata::take_one_for_all_layers(const std::string& architecture) {
 
 // An adapter has the architecture of its model and nothing of its hyperparameters.
 bool Metadata::has_hyperparameters() const {
-  return architecture_ != nullptr &&
-         (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr || find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
+  return architecture_ != nullptr && (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
+                                      find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
 }
 
 void Metadata::take_card(Card& card) {
@@ -95,11 +97,12 @@ std::optional<Attributes> Metadata::take_rest(const std::string& path) {
   const auto text = take_text(kConfigKey);
   if (!text) return std::nullopt;
   Value json = parse_json(*text, path);
-  if (json.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("gguf: {}: expected a JSON object", kConfigKey), path);
+  if (json.get_if<Attributes>() == nullptr)
+    throw Error(ErrorKind::invalid_file, fmt::format("gguf: {}: expected a JSON object", kConfigKey), path);
   return std::move(json).take<Attributes>();
 }
 
-void Metadata::give_to(Model& model, const RopeFactors& factors, const std::string& path) {
+void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   take_card(model.card);
   const std::optional<Attributes> rest = take_rest(path);
   if (has_hyperparameters()) {

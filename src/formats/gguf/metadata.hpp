@@ -20,7 +20,8 @@ namespace poise::gguf {
 
 class Tokens;
 
-// Configuration that GGUF has no key for, as JSON text: keys of config.json. All of them where llama.cpp has no name for the architecture.
+// Configuration that GGUF has no key for, as JSON text: keys of config.json. All of them where llama.cpp has no name
+// for the architecture.
 inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // of the vocabulary, in tokens
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
@@ -35,7 +36,8 @@ struct Split {
 
 class Metadata {
  public:
-  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an alignment or a split that cannot be.
+  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an alignment or a split that
+  // cannot be.
   explicit Metadata(HeaderReader& header);
 
   std::uint64_t alignment() const { return alignment_; }
@@ -51,7 +53,7 @@ class Metadata {
   const Entries& entries() const { return entries_; }
 
   // Gives the model, which has the tensors, card, configuration and vocabulary, and what is left as attributes.
-  void give_to(Model& model, const RopeFactors& factors, const std::string& path);
+  void move_into(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
   // What a file that Poise wrote says beside GGUF's own keys.

@@ -28,7 +28,8 @@ class PlusOne final : public Blob {
     while (!out.empty()) {
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
       const auto bytes = std::min(out.size(), buffer.size() - skipped);
-      const auto floats = std::span(buffer).first((skipped + bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float));
+      const auto floats =
+          std::span(buffer).first((skipped + bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float));
       floats_->read(offset - skipped, floats);
       for (std::size_t i = 0; i < floats.size(); i += sizeof(float)) {
         store_le(floats.data() + i, load_le<float>(floats.data() + i) + (one_ == One::added ? 1.0F : -1.0F));
@@ -50,7 +51,8 @@ class PlusOne final : public Blob {
 }  // namespace
 
 HeldBlob plus_one(HeldBlob floats, One one) {
-  if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->one() != one) return before->original();
+  if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->one() != one)
+    return before->original();
   return BlobPtr(std::make_shared<PlusOne>(std::move(floats), one));
 }
 

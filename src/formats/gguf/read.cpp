@@ -58,8 +58,10 @@ File read_file(SourcePtr source) {
 }
 
 void require_edited(const std::filesystem::path& path) {
-  if (!is_half_replaced(path)) return;
-  throw Error(ErrorKind::invalid_file, "gguf: an edit of this file was interrupted: its header is half old, half new. The next edit brings the old one back",
+  if (!is_interrupted(path)) return;
+  throw Error(ErrorKind::invalid_file,
+              "gguf: an edit of this file was interrupted: its header is half old, half new. The next edit brings the "
+              "old one back",
               path.string());
 }
 
@@ -93,7 +95,8 @@ class TensorAdder {
 
  private:
   [[noreturn]] void fail(const TensorInfo& info, std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("gguf: tensor {}: {}", info.name, problem), file_->source->name(), info.position);
+    throw Error(ErrorKind::invalid_file, fmt::format("gguf: tensor {}: {}", info.name, problem), file_->source->name(),
+                info.position);
   }
 
   // Nothing for a type that is not known.
@@ -105,7 +108,8 @@ class TensorAdder {
       bytes = packed_bytes(*dtype, *elements);
     } else if (const BlockType* type = block_type_numbered(info.type)) {
       const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back();
-      if (row % type->elements != 0) fail(info, fmt::format("rows of {} elements are no whole blocks of {} ({})", row, type->elements, type->name));
+      if (row % type->elements != 0)
+        fail(info, fmt::format("rows of {} elements are no whole blocks of {} ({})", row, type->elements, type->name));
       bytes = checked_mul(*elements / type->elements, type->bytes);
     } else {
       require_place(info, 0);
@@ -121,21 +125,24 @@ class TensorAdder {
     if (info.offset % alignment != 0) fail(info, fmt::format("offset {} is no multiple of {}", info.offset, alignment));
     if (info.offset > file_->data_bytes || bytes > file_->data_bytes - info.offset) {
       const std::uint64_t needed = saturating_add(file_->data_begin, saturating_add(info.offset, bytes));
-      fail(info, fmt::format("{} bytes at offset {} reach beyond the data, which have {}: the file needs at least {} bytes, has {}", bytes, info.offset,
-                             file_->data_bytes, needed, file_->source->size()));
+      fail(info,
+           fmt::format(
+               "{} bytes at offset {} reach beyond the data, which have {}: the file needs at least {} bytes, has {}",
+               bytes, info.offset, file_->data_bytes, needed, file_->source->size()));
     }
   }
 
   void require_disjoint(const std::vector<std::optional<std::uint64_t>>& sizes) const {
     std::vector<Extent> extents;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i].value_or(0) > 0) extents.push_back({file_->tensors[i].offset, *sizes[i], static_cast<std::uint32_t>(i)});
+      if (sizes[i].value_or(0) > 0)
+        extents.push_back({file_->tensors[i].offset, *sizes[i], static_cast<std::uint32_t>(i)});
     }
     const auto overlap = find_overlap(std::move(extents));
     if (!overlap) return;
     const auto& [before, here] = *overlap;
-    fail(file_->tensors[here.tensor],
-         fmt::format("its {} bytes at offset {} overlap those of {}", here.length, here.begin, file_->tensors[before.tensor].name));
+    fail(file_->tensors[here.tensor], fmt::format("its {} bytes at offset {} overlap those of {}", here.length,
+                                                  here.begin, file_->tensors[before.tensor].name));
   }
 
   // All bytes up to the next tensor, for types whose sizes are not known.
@@ -146,13 +153,14 @@ class TensorAdder {
 
   void add(const TensorInfo& info, std::uint64_t bytes) {
     const auto known = architecture_ == nullptr ? std::nullopt : canonical_name(*architecture_, info.name);
-    if (known && known->change == Change::stacked && info.shape.size() == (known->name.ends_with(".bias") ? 2U : 3U) && is_interpreted(info)) {
+    if (known && known->change == Change::stacked && info.shape.size() == (known->name.ends_with(".bias") ? 2U : 3U) &&
+        is_interpreted(info)) {
       return add_experts(info, known->name, bytes);
     }
     Tensor stored = tensor(info, bytes);
     if (take_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
-      if (auto put_back = undone(stored, known->change, heads_)) {
+      if (auto put_back = to_canonical(stored, known->change, heads_)) {
         stored = std::move(*put_back);
         stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
       }
@@ -163,7 +171,8 @@ class TensorAdder {
   void add_experts(const TensorInfo& info, std::string_view name, std::uint64_t bytes) {
     const std::uint64_t experts = info.shape.front();
     if (experts > kMaxExperts) fail(info, fmt::format("{} experts, at most {} are read", experts, kMaxExperts));
-    if (experts == 0 || bytes / experts < kLeastExpertBytes) fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
+    if (experts == 0 || bytes / experts < kLeastExpertBytes)
+      fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
     TensorInfo one = info;
     one.shape = Shape(info.shape.begin() + 1, info.shape.end());
     for (std::uint64_t i = 0; i < experts; ++i) {
@@ -175,7 +184,8 @@ class TensorAdder {
 
   bool take_factors(const TensorInfo& info, const Tensor& stored) {
     const RopeFactorRow* row = rope_factor_row(info.name);
-    if (row == nullptr || architecture_ == nullptr || !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))
+    if (row == nullptr || architecture_ == nullptr ||
+        !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))
       return false;
     if (info.shape.size() != 1 || stored.elements() > kMaxRopeFactors || !has_float_elements(stored)) return false;
     std::vector<float> factors = values(stored);
@@ -190,7 +200,9 @@ class TensorAdder {
   }
 
   // Else it is listed and carried, and keeps its name and order.
-  bool is_interpreted(const TensorInfo& info) const { return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr; }
+  bool is_interpreted(const TensorInfo& info) const {
+    return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr;
+  }
 
   // As the file has it.
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
@@ -211,7 +223,8 @@ class TensorAdder {
   static std::string type_name(const TensorInfo& info, const BlockType* type) {
     if (type != nullptr) return fmt::format("gguf.{}.big_endian/1", type->name);
     const auto* removed = std::ranges::find(kRemovedTypes, info.type, &RemovedType::number);
-    return removed != kRemovedTypes.end() ? fmt::format("gguf.{}.removed/1", removed->name) : fmt::format("gguf.type_{}/1", info.type);
+    return removed != kRemovedTypes.end() ? fmt::format("gguf.{}.removed/1", removed->name)
+                                          : fmt::format("gguf.type_{}/1", info.type);
   }
 
   const Architecture* architecture_;
@@ -232,10 +245,11 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   const std::string name = input.path.filename().string();
   const auto prefix = split_prefix(name, split.number, split.count);
   if (!prefix) {
-    throw Error(ErrorKind::invalid_file,
-                fmt::format("gguf: this is part {} of {}, and the other parts cannot be found: its name does not end in {}", split.number + 1, split.count,
-                            split_name("", split.number, split.count)),
-                input.path.string());
+    throw Error(
+        ErrorKind::invalid_file,
+        fmt::format("gguf: this is part {} of {}, and the other parts cannot be found: its name does not end in {}",
+                    split.number + 1, split.count, split_name("", split.number, split.count)),
+        input.path.string());
   }
   std::vector<File> all;
   for (std::uint64_t number = 0; number < split.count; ++number) {
@@ -246,17 +260,19 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     const auto path = input.path.parent_path() / split_name(*prefix, number, split.count);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) {
-      throw Error(ErrorKind::not_found, fmt::format("gguf: this is part {} of {}; {} is not there", split.number + 1, split.count, path.filename().string()),
+      throw Error(ErrorKind::not_found,
+                  fmt::format("gguf: this is part {} of {}; {} is not there", split.number + 1, split.count,
+                              path.filename().string()),
                   input.path.string());
     }
     require_edited(path);
     File& file = all.emplace_back(read_file(Source::open(path, options.io)));
     const Split& other = file.metadata->split();
     if (other.count != split.count || other.number != number) {
-      throw Error(
-          ErrorKind::invalid_file,
-          fmt::format("gguf: it says that it is part {} of {}, its name that it is part {} of {}", other.number + 1, other.count, number + 1, split.count),
-          path.string());
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("gguf: it says that it is part {} of {}, its name that it is part {} of {}",
+                              other.number + 1, other.count, number + 1, split.count),
+                  path.string());
     }
   }
   std::uint64_t tensors = 0;
@@ -264,7 +280,9 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   for (const File& file : all) {
     const std::uint64_t promised = file.metadata->split().tensors;
     if (promised == 0 || promised == tensors) continue;
-    throw Error(ErrorKind::invalid_file, fmt::format("gguf: split.tensors.count: {} tensors, the parts hold {}", promised, tensors), file.source->name());
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("gguf: split.tensors.count: {} tensors, the parts hold {}", promised, tensors),
+                file.source->name());
   }
   return all;
 }
@@ -292,7 +310,7 @@ Model read(const Input& input, const ReadOptions& options) {
     model.origin.files.push_back(file.source == input.source ? input.path : std::filesystem::path(file.source->name()));
     adder.add_all(file);
   }
-  metadata.give_to(model, adder.factors(), input.path.string());
+  metadata.move_into(model, adder.factors(), input.path.string());
   return model;
 }
 

@@ -43,7 +43,9 @@ std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::
   const auto low = number(scaling.find("low_freq_factor"));
   const auto high = number(scaling.find("high_freq_factor"));
   const auto original = number(scaling.find("original_max_position_embeddings"));
-  if (!factor || !low || !high || !original || *factor <= 0 || *low <= 0 || *high <= *low || *original <= 0 || theta <= 0) return {};
+  if (!factor || !low || !high || !original || *factor <= 0 || *low <= 0 || *high <= *low || *original <= 0 ||
+      theta <= 0)
+    return {};
   std::vector<float> factors;
   for (std::uint64_t i = 0; i + 1 < rotating; i += 2) {
     const double wave = 2 * std::numbers::pi * std::pow(theta, static_cast<double>(i) / static_cast<double>(rotating));

@@ -1,5 +1,5 @@
-// Factors of rotary embeddings: llama.cpp divides each frequency by one, and has them as tensors. transformers computes them from `rope_scaling`, of
-// kind llama3, or has them there as lists, of kind longrope.
+// Factors of rotary embeddings: llama.cpp divides each frequency by one, and has them as tensors. transformers computes
+// them from `rope_scaling`, of kind llama3, or has them there as lists, of kind longrope.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,12 @@ struct RopeFactorRow {
 const RopeFactorRow* rope_factor_row(std::string_view gguf);
 std::span<const RopeFactorRow> rope_factor_rows();
 
-// What rope_scaling of the kind llama3 makes of the frequencies theta^(-2 i / rotating); empty where its numbers make none.
+// What rope_scaling of the kind llama3 makes of the frequencies theta^(-2 i / rotating); empty where its numbers make
+// none.
 std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
-// rope_scaling that says the same as rope_freqs.weight: that of Llama 3.1 to 3.3 where that is what it is, else a longrope with one list for all
-// contexts. Nothing for factors of 1.
+// rope_scaling that says the same as rope_freqs.weight: that of Llama 3.1 to 3.3 where that is what it is, else a
+// longrope with one list for all contexts. Nothing for factors of 1.
 std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
 
 // By how much longrope scales attention for a model of so many positions, made from one of so many.

@@ -16,7 +16,9 @@ class ReorderedRows final : public Blob {
 
   std::optional<Stored> stored() const override {
     auto stored = rows_->stored();
-    if (stored) stored->encoding += to_ == RowOrderOf::transformers ? ", rows in the order of llama.cpp" : ", rows in the order of transformers";
+    if (stored)
+      stored->encoding +=
+          to_ == RowOrderOf::transformers ? ", rows in the order of llama.cpp" : ", rows in the order of transformers";
     return stored;
   }
 
@@ -58,7 +60,8 @@ std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t head
 }
 
 HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrderOf to) {
-  if (const auto* before = dynamic_cast<const ReorderedRows*>(blob.get()); before != nullptr && before->is_inverse_of(row_bytes, head_rows, to)) {
+  if (const auto* before = dynamic_cast<const ReorderedRows*>(blob.get());
+      before != nullptr && before->is_inverse_of(row_bytes, head_rows, to)) {
     return before->original();
   }
   return BlobPtr(std::make_shared<ReorderedRows>(std::move(blob), row_bytes, head_rows, to));

@@ -15,7 +15,8 @@ enum class RowOrderOf : std::uint8_t { llama_cpp, transformers };
 // Rows of one head; nothing where the rows are not that many heads of an even number of rows.
 std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads);
 
-// The same rows in the order `to`, given in the other one. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
+// The same rows in the order `to`, given in the other one. Requires: the blob is whole heads of `head_rows` rows of
+// `row_bytes`; head_rows is even.
 HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrderOf to);
 
 }  // namespace poise::gguf

@@ -43,6 +43,8 @@ class SwappedBlocks final : public Blob {
 
 }  // namespace
 
-HeldBlob make_swapped_blocks(HeldBlob blob, const BlockType& type) { return BlobPtr(std::make_shared<SwappedBlocks>(std::move(blob), type)); }
+HeldBlob make_swapped_blocks(HeldBlob blob, const BlockType& type) {
+  return BlobPtr(std::make_shared<SwappedBlocks>(std::move(blob), type));
+}
 
 }  // namespace poise::gguf

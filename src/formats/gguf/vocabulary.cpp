@@ -30,7 +30,8 @@ std::string name_in(const Value* value) {
 // 0 is undefined.
 TokenType type_of(std::int32_t number) {
   if (number == 0) return TokenType::unused;
-  return number < 0 ? TokenType::normal : numbered_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
+  return number < 0 ? TokenType::normal
+                    : numbered_token_type(static_cast<std::uint64_t>(number)).value_or(TokenType::normal);
 }
 
 [[noreturn]] void fail(std::string_view what, std::string_view problem, const std::string& path) {
@@ -47,7 +48,11 @@ bool has_token(const Value* value, std::size_t count) {
 void warn_of_ids(const Metadata& metadata, std::size_t count, std::vector<Finding>& warnings, const std::string& path) {
   for (const auto& [key, value] : metadata.entries().rest()) {
     if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count)) continue;
-    warnings.push_back({Severity::warning, fmt::format("gguf: metadata: {} is {}, there are {} tokens: it is not used", key, to_json(value), count), path, {}});
+    warnings.push_back(
+        {Severity::warning,
+         fmt::format("gguf: metadata: {} is {}, there are {} tokens: it is not used", key, to_json(value), count),
+         path,
+         {}});
   }
 }
 
@@ -63,7 +68,9 @@ void write_chat_template(const Value& chat_template, KeyValues& out) {
     const auto* map = item.get_if<Attributes>();
     const Value* name = map == nullptr ? nullptr : map->find("name");
     const Value* text = map == nullptr ? nullptr : map->find("template");
-    if (name == nullptr || name->get_if<std::string>() == nullptr || text == nullptr || text->get_if<std::string>() == nullptr) continue;
+    if (name == nullptr || name->get_if<std::string>() == nullptr || text == nullptr ||
+        text->get_if<std::string>() == nullptr)
+      continue;
     const std::string key(kChatTemplate);
     write(*name == Value("default") ? key : key + "." + *name->get_if<std::string>(), *text->get_if<std::string>());
   }
@@ -71,7 +78,9 @@ void write_chat_template(const Value& chat_template, KeyValues& out) {
 
 }  // namespace
 
-TokenType read_type(const Vocabulary& vocabulary, std::size_t id) { return special_type(type_of(token_type_number(vocabulary.type(id))), vocabulary, id); }
+TokenType read_type(const Vocabulary& vocabulary, std::size_t id) {
+  return special_type(type_of(token_type_number(vocabulary.type(id))), vocabulary, id);
+}
 
 bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& header) {
   if (!key.starts_with(kTokenizer)) return false;
@@ -79,38 +88,50 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
   const auto require = [&](bool is_so, std::uint64_t most, std::string_view kind) {
     if (!is_so) header.fail(key, fmt::format("expected an array of {}", kind), value.position());
     if (value.count() > most)
-      throw Error(ErrorKind::unsupported, fmt::format("gguf: metadata: {}: {} of them, at most {} are allowed", key, value.count(), most));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("gguf: metadata: {}: {} of them, at most {} are allowed", key, value.count(), most));
   };
   if (name == "tokens" || name == "merges") {
     std::optional<Texts>& texts = name == "tokens" ? tokens_ : merges_;
-    require(value.type() == ValueType::array && value.item_type() == ValueType::text, name == "tokens" ? kMaxTokens : kMaxMerges, "texts");
+    require(value.type() == ValueType::array && value.item_type() == ValueType::text,
+            name == "tokens" ? kMaxTokens : kMaxMerges, "texts");
     texts.emplace();
     value.texts([&](std::string_view text) {
-      if (text.size() > std::numeric_limits<std::uint32_t>::max() - texts->arena.size()) header.fail(key, "more than 4 GiB of text", value.position());
+      if (text.size() > std::numeric_limits<std::uint32_t>::max() - texts->arena.size())
+        header.fail(key, "more than 4 GiB of text", value.position());
       texts->arena += text;
       texts->ends.push_back(static_cast<std::uint32_t>(texts->arena.size()));
     });
   } else if (name == "scores") {
     // Some of llama.cpp's own tools write whole numbers.
-    require(value.type() == ValueType::array && (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32), kMaxTokens, "f32");
+    require(value.type() == ValueType::array &&
+                (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
+            kMaxTokens, "f32");
     scores_.emplace();
     value.numbers([&](double number) { scores_->push_back(static_cast<float>(number)); });
   } else if (name == "token_type") {
-    require(value.type() == ValueType::array && (value.item_type() == ValueType::i32 || value.item_type() == ValueType::u32), kMaxTokens, "i32");
+    require(value.type() == ValueType::array &&
+                (value.item_type() == ValueType::i32 || value.item_type() == ValueType::u32),
+            kMaxTokens, "i32");
     types_.emplace();
-    value.numbers([&](double number) { types_->push_back(number > 1000 || number < 0 ? -1 : static_cast<std::int32_t>(number)); });
+    value.numbers([&](double number) {
+      types_->push_back(number > 1000 || number < 0 ? -1 : static_cast<std::int32_t>(number));
+    });
   } else {
     return false;
   }
   return true;
 }
 
-std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path) {
+std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings,
+                                             const std::string& path) {
   if (!tokens_) return std::nullopt;
   warn_of_ids(metadata, tokens_->size(), warnings, path);
   const std::size_t count = tokens_->size();
-  if (scores_ && scores_->size() != count) fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), count), path);
-  if (types_ && types_->size() != count) fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), count), path);
+  if (scores_ && scores_->size() != count)
+    fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), count), path);
+  if (types_ && types_->size() != count)
+    fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), count), path);
   const Value* model = metadata.find(std::string(kTokenizer) + "model");
   if (model == nullptr || *model != Value("llama")) return std::nullopt;
   metadata.take(std::string(kTokenizer) + "model");
@@ -150,7 +171,8 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   // Of a token that the file does not name nothing is known here; what it says of it stays an attribute.
   const auto take_around = [&](std::string_view name, std::int32_t id, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
-    return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual : take_flag(name, usual);
+    return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual
+                                                                                         : take_flag(name, usual);
   };
   const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
   set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
@@ -188,7 +210,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   if (!out.has(prefix + "pre")) out.text(prefix + "pre", form.pre);
   ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
   for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
-  for (std::uint64_t i = 0; i < padding; ++i) KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
+  for (std::uint64_t i = 0; i < padding; ++i)
+    KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
   if (!form.scores.empty()) {
     ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
     for (const float score : form.scores) scores.f32(score);
@@ -216,7 +239,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   write_flag("add_space_prefix", form.add_space_prefix);
   write_flag("remove_extra_whitespaces", form.remove_extra_whitespaces);
   write_flag("normalizer.lowercase", form.lowercase);
-  if (const std::string& rules = form.precompiled_charsmap; !rules.empty() && !out.has(prefix + "precompiled_charsmap")) {
+  if (const std::string& rules = form.precompiled_charsmap;
+      !rules.empty() && !out.has(prefix + "precompiled_charsmap")) {
     out.array(prefix + "precompiled_charsmap", ValueType::u8, rules.size()).text(rules);
   }
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
@@ -234,13 +258,17 @@ std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embe
   if (!form.tokenizer) return losses;
   if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
   bool same = true;
-  for (std::size_t id = 0; id < vocabulary.size() && same; ++id) same = read_type(vocabulary, id) == vocabulary.type(id);
+  for (std::size_t id = 0; id < vocabulary.size() && same; ++id)
+    same = read_type(vocabulary, id) == vocabulary.type(id);
   if (!same && vocabulary.kind != VocabularyKind::pipeline) {
-    losses.emplace_back("gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take theirs");
+    losses.emplace_back(
+        "gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take "
+        "theirs");
   }
   if (embeddings > vocabulary.size()) {
     losses.push_back(
-        fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding", embeddings - vocabulary.size()));
+        fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding",
+                    embeddings - vocabulary.size()));
   }
   return losses;
 }

@@ -56,7 +56,8 @@ std::uint32_t type_number(const Tensor& tensor) {
 const Architecture* architecture_for(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
-  const bool turns_rows = std::ranges::find(architecture->layer, Change::queries, &NameRow::change) != architecture->layer.end();
+  const bool turns_rows =
+      std::ranges::find(architecture->layer, Change::queries, &NameRow::change) != architecture->layer.end();
   return turns_rows && hyperparameters_of(model, *architecture).heads.queries == 0 ? nullptr : architecture;
 }
 
@@ -69,26 +70,31 @@ class Preparer {
   const Architecture* architecture() const { return architecture_; }
   const Hyperparameters& hyperparameters() const { return hyperparameters_; }
 
-  std::optional<TensorName> known(const Tensor& tensor) const { return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name); }
+  std::optional<TensorName> known(const Tensor& tensor) const {
+    return architecture_ == nullptr ? std::nullopt : gguf_name(*architecture_, tensor.name);
+  }
 
   Stored prepare(const Tensor& tensor) const {
     const auto name = known(tensor);
     (void)type_number(tensor);
-    Tensor changed = name ? done(tensor, name->change, hyperparameters_.heads) : tensor;
+    Tensor changed = name ? to_gguf(tensor, name->change, hyperparameters_.heads) : tensor;
     // llama.cpp computes with norms and biases in float32.
     const bool is_single = changed.shape.size() < 2 || changed.name.ends_with(".bias");
-    if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) && element_type(changed) != DType::f64) {
+    if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) &&
+        element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
-    if (changed.layout.blocks_along() == BlocksAlong::columns) refuse_tensor("gguf", tensor, "its blocks run along columns");
-    Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed), changed.require("data").blob};
+    if (changed.layout.blocks_along() == BlocksAlong::columns)
+      refuse_tensor("gguf", tensor, "its blocks run along columns");
+    Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed),
+                  changed.require("data").blob};
     if (stored.name.size() > kMaxWrittenName) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf cannot hold {}: the name has {} bytes, llama.cpp takes {}", tensor.name, stored.name.size(), kMaxWrittenName));
+      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the name has {} bytes, llama.cpp takes {}",
+                                                      tensor.name, stored.name.size(), kMaxWrittenName));
     }
     if (tensor.shape.size() > kMaxDimensions) {
-      throw Error(ErrorKind::unsupported,
-                  fmt::format("gguf cannot hold {}: {} dimensions, at most {} are allowed", tensor.name, tensor.shape.size(), kMaxDimensions));
+      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: {} dimensions, at most {} are allowed",
+                                                      tensor.name, tensor.shape.size(), kMaxDimensions));
     }
     return stored;
   }
@@ -106,9 +112,13 @@ Stored stacked(Experts experts) {
   Stored result{first.name, {experts.size()}, first.type, first.blob};
   std::vector<BlobPtr> blobs;
   for (auto& [number, one] : experts) {
-    if (number != blobs.size()) throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expert {} is not there", one.name, blobs.size()));
+    if (number != blobs.size())
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("gguf cannot hold {}: expert {} is not there", one.name, blobs.size()));
     if (one.type != first.type || !(one.shape == first.shape)) {
-      throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: expert {} has another type or shape than expert 0", one.name, number));
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("gguf cannot hold {}: expert {} has another type or shape than expert 0", one.name, number));
     }
     blobs.emplace_back(one.blob);
   }
@@ -128,7 +138,8 @@ Stored factors_tensor(std::string_view name, const std::vector<float>& factors) 
 std::uint32_t file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
   std::vector<TypedMatrix> matrices;
   for (const Stored& tensor : tensors) {
-    if (tensor.shape.size() >= 2) matrices.push_back({tensor.name, tensor.type, element_count(tensor.shape).value_or(0)});
+    if (tensor.shape.size() >= 2)
+      matrices.push_back({tensor.name, tensor.type, element_count(tensor.shape).value_or(0)});
   }
   return file_type_of(matrices, recipe);
 }
@@ -143,13 +154,16 @@ struct Part {
 
 class File final : public PreparedFile {
  public:
-  File(const Model& model, const WriteOptions& options) : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
+  File(const Model& model, const WriteOptions& options)
+      : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
     if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}", kLeastAlignment, kMaxAlignment, alignment_));
+                  fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}",
+                              kLeastAlignment, kMaxAlignment, alignment_));
     }
     add_tensors(model, preparer_);
-    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(), file_type(tensors_, model.origin.recipe));
+    metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(),
+                            file_type(tensors_, model.origin.recipe));
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
@@ -168,7 +182,8 @@ class File final : public PreparedFile {
     for (const auto& [key, value] : preparer_.hyperparameters().entries) {
       const auto* count = key == experts ? value.get_if<std::uint64_t>() : nullptr;
       if (count != nullptr && least_experts_ < *count)
-        losses.push_back(fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
+        losses.push_back(
+            fmt::format("llama.cpp will not load the file: a layer has {} of {} experts", least_experts_, *count));
     }
     // Names from a file of llama.cpp are llama.cpp's.
     if (model_.origin.format.starts_with("gguf")) return losses;
@@ -177,10 +192,13 @@ class File final : public PreparedFile {
       // Names that begin so are llama.cpp's own.
       if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
     }
-    if (!strangers.empty()) losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
-    if (preparer_.architecture()->needs_output && std::ranges::find(tensors_, kOutput, &Stored::name) == tensors_.end()) {
+    if (!strangers.empty())
+      losses.push_back(fmt::format("llama.cpp will not load the file: it has no name for {}", listed(strangers)));
+    if (preparer_.architecture()->needs_output &&
+        std::ranges::find(tensors_, kOutput, &Stored::name) == tensors_.end()) {
       losses.push_back(
-          fmt::format("llama.cpp will not load the file: it asks {} models for {}, here it is the embedding", preparer_.architecture()->name, kOutput));
+          fmt::format("llama.cpp will not load the file: it asks {} models for {}, here it is the embedding",
+                      preparer_.architecture()->name, kOutput));
     }
     return losses;
   }
@@ -256,7 +274,9 @@ class File final : public PreparedFile {
       parts_.back().last = i + 1;
       parts_.back().data_bytes = saturating_add(parts_.back().data_bytes, bytes);
     }
-    if (parts_.size() > kMaxSplits) throw Error(ErrorKind::unsupported, fmt::format("gguf: more than {} files; a larger shard size makes fewer", kMaxSplits));
+    if (parts_.size() > kMaxSplits)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("gguf: more than {} files; a larger shard size makes fewer", kMaxSplits));
   }
 
   void make_header(std::size_t index) {
@@ -305,6 +325,8 @@ bool transposes(const Model& model, std::string_view tensor) {
   return name && name->change == Change::transposed && architecture_for(model) != nullptr;
 }
 
-std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) { return std::make_unique<File>(model, options); }
+std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
+  return std::make_unique<File>(model, options);
+}
 
 }  // namespace poise::gguf

@@ -55,7 +55,8 @@ std::optional<Config> hyperparameters_in(const Attributes& map, std::string mode
   }
 }
 
-// Does a model of that configuration compute as this one does? True where one of them describes no model, or none that Poise runs.
+// Does a model of that configuration compute as this one does? True where one of them describes no model, or none that
+// Poise runs.
 bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {
@@ -74,7 +75,8 @@ bool is_same_computation(const Attributes& map, const Model& model) {
 }
 
 // The keys of config.json that a reader of the entries would not find again.
-Attributes keys_beside_entries(const Model& model, const Architecture& architecture, const Hyperparameters& hyperparameters) {
+Attributes keys_beside_entries(const Model& model, const Architecture& architecture,
+                               const Hyperparameters& hyperparameters) {
   Entries entries;
   for (const auto& [key, value] : hyperparameters.entries) entries.add(key, value);
   Attributes said = config_in(entries, *architecture_in(entries, architecture.name), model, hyperparameters.factors);
@@ -125,28 +127,37 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   if (architecture == nullptr && !model.origin.format.starts_with("gguf")) {
     const bool known = architecture_of(model.card.model_type) != nullptr;
     losses.push_back(known || model.card.model_type.empty()
-                         ? fmt::format("llama.cpp will not run the file: {}", known ? "the model has no configuration" : "the model does not say what it is")
-                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}", model.card.model_type));
+                         ? fmt::format("llama.cpp will not run the file: {}",
+                                       known ? "the model has no configuration" : "the model does not say what it is")
+                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}",
+                                       model.card.model_type));
   }
   const bool has_tokens = model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
-  if (architecture != nullptr && !has_tokens) losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
+  if (architecture != nullptr && !has_tokens)
+    losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
-    const bool nested = value.get_if<Value::Array>() != nullptr && KeyValues::usual_type(value).type != ValueType::array;
-    if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr || value.get_if<std::nullptr_t>() != nullptr || nested)
+    const bool nested =
+        value.get_if<Value::Array>() != nullptr && KeyValues::usual_type(value).type != ValueType::array;
+    if (value.get_if<Attributes>() != nullptr || value.get_if<Value::Pairs>() != nullptr ||
+        value.get_if<std::nullptr_t>() != nullptr || nested)
       maps.push_back(key);
   }
-  if (!maps.empty()) losses.push_back(fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
+  if (!maps.empty())
+    losses.push_back(
+        fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
   return losses;
 }
 
 // Formats of texts keep a number as its JSON. Nothing: the text is no number, boolean or list of these.
 std::optional<Value> number_in(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
-  if (text.empty() || text.size() > kLongest || std::string_view("0123456789-tf[").find(text.front()) == std::string_view::npos) return std::nullopt;
+  if (text.empty() || text.size() > kLongest ||
+      std::string_view("0123456789-tf[").find(text.front()) == std::string_view::npos)
+    return std::nullopt;
   const auto is_plain = [](const Value& value) {
-    return value.get_if<std::uint64_t>() != nullptr || value.get_if<std::int64_t>() != nullptr || value.get_if<double>() != nullptr ||
-           value.get_if<bool>() != nullptr;
+    return value.get_if<std::uint64_t>() != nullptr || value.get_if<std::int64_t>() != nullptr ||
+           value.get_if<double>() != nullptr || value.get_if<bool>() != nullptr;
   };
   try {
     Value value = parse_json(text, {});
@@ -157,8 +168,10 @@ std::optional<Value> number_in(const std::string& text) {
   return std::nullopt;
 }
 
-// As llama.cpp wants it: its own keys have numbers, which came as texts from other formats, and the rules of SentencePiece's normalizers are bytes.
-void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture, KeyValues& out) {
+// As llama.cpp wants it: its own keys have numbers, which came as texts from other formats, and the rules of
+// SentencePiece's normalizers are bytes.
+void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
+                     KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
   const auto byte_of = [](const Value& item) -> std::optional<std::uint8_t> {
     const auto* number = item.get_if<std::uint64_t>();
@@ -168,13 +181,15 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
     return std::nullopt;
   };
   const auto is_byte = [&](const Value& item) { return byte_of(item).has_value(); };
-  if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr && std::ranges::all_of(*items, is_byte)) {
+  if (key == fmt::format("{}precompiled_charsmap", kTokenizer) && items != nullptr &&
+      std::ranges::all_of(*items, is_byte)) {
     ByteWriter& bytes = out.array(key, ValueType::u8, items->size());
     for (const Value& item : *items) bytes.u8(*byte_of(item));
     return;
   }
   const auto* text = value.get_if<std::string>();
-  const bool own = key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
+  const bool own =
+      key.starts_with(kTokenizer) || (!architecture.empty() && key.starts_with(fmt::format("{}.", architecture)));
   if (text != nullptr && own && !model.origin.format.starts_with("gguf")) {
     if (const auto number = number_in(*text)) return out.value(key, *number);
   }
@@ -186,7 +201,8 @@ bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <
 
 }  // namespace
 
-WrittenMetadata metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type) {
+WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
+                            const Hyperparameters& hyperparameters, std::uint32_t file_type) {
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
@@ -209,7 +225,8 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   written.losses = hyperparameters.differences;
   if (model.vocabulary) {
     KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;
-    std::ranges::move(write_vocabulary(model, embedding_rows(model, architecture), to), std::back_inserter(written.losses));
+    std::ranges::move(write_vocabulary(model, embedding_rows(model, architecture), to),
+                      std::back_inserter(written.losses));
   }
   std::ranges::move(losses_beside_vocabulary(model, architecture), std::back_inserter(written.losses));
   return written;

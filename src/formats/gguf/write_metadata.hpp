@@ -19,6 +19,7 @@ struct WrittenMetadata {
 };
 
 // `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors.
-WrittenMetadata metadata_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters, std::uint32_t file_type);
+WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
+                            const Hyperparameters& hyperparameters, std::uint32_t file_type);
 
 }  // namespace poise::gguf

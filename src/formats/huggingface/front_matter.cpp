@@ -78,12 +78,15 @@ std::string block(const Lines& lines, std::size_t first, char between) {
 // The first item of "[a, b]", which may go on over lines.
 std::string first_of_flow(std::string_view text, const Lines& lines, std::size_t next) {
   std::string all(text.substr(1));
-  for (std::size_t i = next; i < lines.size() && trim(all.substr(0, all.find_first_of(",]"))).empty() && all.find(']') == std::string::npos; ++i) {
+  for (std::size_t i = next;
+       i < lines.size() && trim(all.substr(0, all.find_first_of(",]"))).empty() && all.find(']') == std::string::npos;
+       ++i) {
     all += ' ';
     all += trim(lines[i]);
   }
   const std::string_view item = trim(all);
-  return item.starts_with('"') || item.starts_with('\'') ? unquote(item) : scalar(item.substr(0, item.find_first_of(",]")));
+  return item.starts_with('"') || item.starts_with('\'') ? unquote(item)
+                                                         : scalar(item.substr(0, item.find_first_of(",]")));
 }
 
 // What comes after the colon on a line of this key; nothing for other lines.
@@ -109,7 +112,8 @@ std::string front_matter_value(std::string_view readme, std::string_view key) {
     const auto value = value_of(lines[i], key);
     if (!value) continue;
     if (value->starts_with('[')) return first_of_flow(*value, lines, i + 1);
-    if (value->starts_with('|') || value->starts_with('>')) return block(lines, i + 1, value->front() == '|' ? '\n' : ' ');
+    if (value->starts_with('|') || value->starts_with('>'))
+      return block(lines, i + 1, value->front() == '|' ? '\n' : ' ');
     if (const std::string text = scalar(*value); !text.empty()) return text;
     const std::string_view next = i + 1 < lines.size() ? trim(lines[i + 1]) : std::string_view();
     return next.starts_with("- ") ? scalar(next.substr(2)) : std::string();

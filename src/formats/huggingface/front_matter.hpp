@@ -6,8 +6,8 @@
 
 namespace poise {
 
-// The value of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of a block, or the first item of a list.
-// Empty when there is none, or null.
+// The value of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of a block,
+// or the first item of a list. Empty when there is none, or null.
 std::string front_matter_value(std::string_view readme, std::string_view key);
 
 }  // namespace poise

@@ -69,7 +69,8 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
 std::string why_no_weights(const fs::path& directory) {
   const std::vector<DirectoryEntry> entries = list_directory(directory);
   for (const OtherWeights& other : kOtherWeights) {
-    const auto found = std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(other.ending); });
+    const auto found =
+        std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(other.ending); });
     if (found != entries.end()) return fmt::format("; there is a {}{}", found->name, other.advice);
   }
   return {};
@@ -78,10 +79,13 @@ std::string why_no_weights(const fs::path& directory) {
 void require_model_directory(const fs::path& directory) {
   std::vector<std::string> missing;
   if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
-  if (!is_there(directory / kSingle) && !is_there(directory / kIndex)) missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
+  if (!is_there(directory / kSingle) && !is_there(directory / kIndex))
+    missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   if (missing.empty()) return;
   throw Error(ErrorKind::invalid_file,
-              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "), why_no_weights(directory)), directory.string());
+              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
+                          why_no_weights(directory)),
+              directory.string());
 }
 
 // Opens files of the directory and keeps account of them.
@@ -102,7 +106,8 @@ class Directory {
   std::string text(std::string_view name) {
     const SourcePtr source = open(name);
     if (source->size() > kMaxJsonFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()), source->name());
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
+                  source->name());
     return read_text(*source, source->size());
   }
 
@@ -123,7 +128,9 @@ class Directory {
     std::vector<std::string> numbers;
     Value value = parse_json(without_non_finite(text(name), numbers), source);
     if (!numbers.empty())
-      warnings.push_back({Severity::warning, fmt::format("{} is no JSON: null takes its place", fmt::join(numbers, ", ")), source, std::nullopt});
+      warnings.push_back({Severity::warning,
+                          fmt::format("{} is no JSON: null takes its place", fmt::join(numbers, ", ")), source,
+                          std::nullopt});
     if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
     return std::move(value).take<Attributes>();
   }
@@ -146,13 +153,19 @@ ShardMap read_index(Directory& directory, std::vector<Finding>& warnings) {
   const Value* value = root.find("weight_map");
   const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
-  if (map->size() > kMaxTensors) throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: more than {} tensors", kMaxTensors), path);
+  if (map->size() > kMaxTensors)
+    throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: more than {} tensors", kMaxTensors), path);
   ShardMap shards;
   for (const auto& [tensor, shard] : *map) {
     const auto* name = shard.get_if<std::string>();
-    if (name == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: expected a file name", tensor), path);
-    if (name->empty() || *name == "." || *name == ".." || name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
-      throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: \"{}\" is not a plain file name inside the directory", tensor, *name), path);
+    if (name == nullptr)
+      throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: expected a file name", tensor), path);
+    if (name->empty() || *name == "." || *name == ".." ||
+        name->find_first_of(std::string_view("/\\\0", 3)) != std::string::npos) {
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("index: weight_map: {}: \"{}\" is not a plain file name inside the directory", tensor, *name),
+          path);
     }
     shards[*name].insert(tensor);
   }
@@ -173,7 +186,9 @@ void require_shards(const Directory& directory, const ShardMap& shards) {
   }
   if (absent.empty()) return;
   if (more > 0) absent.push_back(fmt::format("and {} more", more));
-  throw Error(ErrorKind::not_found, fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")), (directory.path() / kIndex).string());
+  throw Error(ErrorKind::not_found,
+              fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")),
+              (directory.path() / kIndex).string());
 }
 
 class TensorCollector {
@@ -188,12 +203,14 @@ class TensorCollector {
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
       } else {
-        model_.warnings.push_back({Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+        model_.warnings.push_back(
+            {Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
       }
     });
     for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
-      if (!budget_.take_value() || !budget_.take_key(keys_.size())) throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
+      if (!budget_.take_value() || !budget_.take_key(keys_.size()))
+        throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
     }
     files_.emplace_back(path);
@@ -209,7 +226,8 @@ class TensorCollector {
   // Empty: it stays.
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
-    if (const ComputedTensor* computed = computed_tensor(*family_, tensor)) return fmt::format("it is computed from {}", computed->from);
+    if (const ComputedTensor* computed = computed_tensor(*family_, tensor))
+      return fmt::format("it is computed from {}", computed->from);
     const bool unused = model_.config->tie_word_embeddings && table_name(*family_, tensor) == family_->output;
     return std::string(unused ? kUnusedOutput : "");
   }
@@ -234,12 +252,15 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
   std::vector<std::string> faults;
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
-    collector.add(directory.open(shard), (directory.path() / shard).string(), [&](const std::string& name) { found.insert(name); });
+    collector.add(directory.open(shard), (directory.path() / shard).string(),
+                  [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
-      if (!found.contains(name)) add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
+      if (!found.contains(name))
+        add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
     }
     for (const std::string& name : found) {
-      if (!promised.contains(name)) add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
+      if (!promised.contains(name))
+        add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
   }
   throw_faults(faults, (directory.path() / kIndex).string());
@@ -251,29 +272,33 @@ void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
   const Family& family = family_of(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
-  if (embedding != nullptr && !embedding->shape.empty()) model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
+  if (embedding != nullptr && !embedding->shape.empty())
+    model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
 void read_vocabulary(Model& model, Directory& directory) {
   const std::vector<std::string> names = tokenizer_file_names();
-  const std::uint64_t rows = model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
+  const std::uint64_t rows =
+      model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
   auto found = read_tokenizer_files(
       directory.path(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
     for (const std::string& name : names) {
-      if (is_there(directory.path() / name)) throw Error(ErrorKind::invalid_file, "this is not a regular file", (directory.path() / name).string());
+      if (is_there(directory.path() / name))
+        throw Error(ErrorKind::invalid_file, "this is not a regular file", (directory.path() / name).string());
     }
-    model.warnings.push_back(
-        {Severity::warning, fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")), directory.path().string(), std::nullopt});
+    model.warnings.push_back({Severity::warning,
+                              fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
+                              directory.path().string(), std::nullopt});
     return;
   }
   model.vocabulary = std::move(found->vocabulary);
   if (const auto& texts = found->left_out; !texts.empty()) {
-    model.warnings.push_back(
-        {Severity::warning,
-         fmt::format("vocab_size is {}: {} tokens that tokenizer_config.json or added_tokens.json add after them are left out, the first is {}", rows,
-                     texts.size(), texts.front()),
-         directory.path().string(), std::nullopt});
+    model.warnings.push_back({Severity::warning,
+                              fmt::format("vocab_size is {}: {} tokens that tokenizer_config.json or added_tokens.json "
+                                          "add after them are left out, the first is {}",
+                                          rows, texts.size(), texts.front()),
+                              directory.path().string(), std::nullopt});
   }
   if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
@@ -287,7 +312,8 @@ Model read(const Input& input, const ReadOptions& options) {
   const std::vector<fs::path> weights = read_tensors(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
-  if (is_there(directory.path() / kGeneration)) model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
+  if (is_there(directory.path() / kGeneration))
+    model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
   const std::optional<Card> written = take_card_text(model);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
@@ -308,7 +334,7 @@ const Format kHuggingFace = {
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing
-    .why_kept = huggingface::why_kept,
+    .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,
 };

@@ -1,4 +1,5 @@
-// A Hugging Face model directory: config.json, safetensors (one file, or shards with an index), tokenizer.model, README.md.
+// A Hugging Face model directory: config.json, safetensors (one file, or shards with an index), tokenizer.model,
+// README.md.
 #pragma once
 
 #include "formats/format.hpp"

@@ -55,7 +55,8 @@ std::string weights_date(const std::vector<fs::path>& weights) {
   char* end = nullptr;
   const long long seconds = std::strtoll(epoch, &end, 10);
   if (*end != '\0' || seconds < 0 || seconds > kLastDay) {
-    throw Error(ErrorKind::bad_argument, fmt::format("SOURCE_DATE_EPOCH is \"{}\", expected seconds since 1970", epoch));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("SOURCE_DATE_EPOCH is \"{}\", expected seconds since 1970", epoch));
   }
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(seconds)));
 }
@@ -75,7 +76,8 @@ void hash_samples(Hasher& hasher, const Blob& blob) {
 
 }  // namespace
 
-Card read_card(const Attributes& config, const std::string& readme, const fs::path& directory, const std::vector<fs::path>& weights) {
+Card read_card(const Attributes& config, const std::string& readme, const fs::path& directory,
+               const std::vector<fs::path>& weights) {
   const auto known = [&](std::string_view key) {
     const std::string value = text_of(config, key);
     return value.empty() ? front_matter_value(readme, key) : value;
@@ -86,14 +88,16 @@ Card read_card(const Attributes& config, const std::string& readme, const fs::pa
   if (card.base_model.starts_with(kSite)) card.base_model.erase(0, kSite.size());
   if (card.base_model.empty()) card.base_model = directory_name(directory);
   const bool is_address = card.base_model.find("://") != std::string::npos;
-  if (const auto slash = card.base_model.find('/'); slash != std::string::npos && !is_address) card.author = card.base_model.substr(0, slash);
+  if (const auto slash = card.base_model.find('/'); slash != std::string::npos && !is_address)
+    card.author = card.base_model.substr(0, slash);
   card.created_at = card.last_modified = weights_date(weights);
   return card;
 }
 
 std::string content_uuid(const Model& model) {
   const auto hasher = make_sha256();
-  hash_text(*hasher, to_json(model.config ? config_to_attributes(*model.config, model.card.model_type) : model.config_json));
+  hash_text(*hasher,
+            to_json(model.config ? config_to_attributes(*model.config, model.card.model_type) : model.config_json));
   if (model.vocabulary) {
     for (std::size_t id = 0; id < model.vocabulary->size(); ++id) hash_text(*hasher, model.vocabulary->text(id));
   }
@@ -106,9 +110,10 @@ std::string content_uuid(const Model& model) {
   }
   std::string hex = hasher->finish().substr(0, 32);
   constexpr std::string_view kVariants = "89ab";
-  hex[12] = '8';                                                                // version 8: made by the application's own rule
+  hex[12] = '8';  // version 8: made by the application's own rule
   hex[16] = kVariants[static_cast<unsigned char>(hex[16]) % kVariants.size()];  // RFC 9562 variant
-  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4), hex.substr(20));
+  return fmt::format("{}-{}-{}-{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4), hex.substr(16, 4),
+                     hex.substr(20));
 }
 
 }  // namespace poise

@@ -11,10 +11,11 @@ namespace poise {
 
 // Names, license and dates from config.json, the README's front matter, the directory's name and the day on which the
 // newest of the weight files was modified, in UTC. SOURCE_DATE_EPOCH replaces that day.
-Card read_card(const Attributes& config, const std::string& readme, const std::filesystem::path& directory, const std::vector<std::filesystem::path>& weights);
+Card read_card(const Attributes& config, const std::string& readme, const std::filesystem::path& directory,
+               const std::vector<std::filesystem::path>& weights);
 
-// A version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names, shapes, types,
-// and the first and last 4 KiB of their bytes. The same model gives the same id, however its files are split.
+// A version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names, shapes,
+// types, and the first and last 4 KiB of their bytes. The same model gives the same id, however its files are split.
 std::string content_uuid(const Model& model);
 
 }  // namespace poise

@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kCardKey = "poise.card";
 constexpr std::size_t kMaxShards = 99999;  // names have five digits
 
-constexpr std::array kTorchNames =
-    std::to_array<std::pair<DType, std::string_view>>({{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
+constexpr std::array kTorchNames = std::to_array<std::pair<DType, std::string_view>>(
+    {{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
 // The class by which transformers loads a model; empty: none is known.
 std::string_view class_of(std::string_view model_type) {
@@ -71,7 +71,8 @@ Attributes config_of(const Model& model) {
     const Tensor* embedding = model.find(family_of(model).embedding);
     if (embedding != nullptr && !embedding->shape.empty()) config.set("vocab_size", embedding->shape[0]);
   }
-  if (const std::string_view name = class_of(model.card.model_type); !name.empty() && config.find("architectures") == nullptr) {
+  if (const std::string_view name = class_of(model.card.model_type);
+      !name.empty() && config.find("architectures") == nullptr) {
     config.set("architectures", Value::Array{name});
   }
   if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
@@ -97,10 +98,12 @@ Described described(const Model& model) {
   Described result;
   DescribedVocabulary found = described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
-  if (!found.problem.empty()) result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
+  if (!found.problem.empty())
+    result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
   const bool generation = !generation_config(model).empty();
   std::vector<Attributes::Entry> entries;
-  if (model.attributes.find("format") == nullptr) entries.emplace_back("format", "pt");  // without it transformers refuses the file
+  if (model.attributes.find("format") == nullptr)
+    entries.emplace_back("format", "pt");  // without it transformers refuses the file
   for (const auto& [key, value] : found.attributes) {
     if (!(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
   }
@@ -110,12 +113,14 @@ Described described(const Model& model) {
 
 // What a reader would refuse: a directory holds a whole model.
 void require_whole(const Model& model) {
-  if (model.config && model.size() == 0) throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
+  if (model.config && model.size() == 0)
+    throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
   if (find_family(model.card.model_type) == nullptr) return;
   const std::vector<std::string> faults = check_consistency(model);
   if (faults.empty()) return;
-  throw Error(ErrorKind::unsupported, fmt::format("a Hugging Face directory holds a whole model: {}{}", faults.front(),
-                                                  faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
+  throw Error(ErrorKind::unsupported,
+              fmt::format("a Hugging Face directory holds a whole model: {}{}", faults.front(),
+                          faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
 class Directory final : public PreparedFile {
@@ -149,7 +154,8 @@ class Directory final : public PreparedFile {
     if (class_of(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
                            ? std::string("transformers will not load the model: it does not say what it is")
-                           : fmt::format("transformers may not load the model: Poise does not know its class for a {}", model_.card.model_type));
+                           : fmt::format("transformers may not load the model: Poise does not know its class for a {}",
+                                         model_.card.model_type));
     }
     return losses;
   }
@@ -159,7 +165,8 @@ class Directory final : public PreparedFile {
     std::uint64_t total = 0;
     for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
     Meter meter(progress, total);
-    for (std::size_t i = 0; i < shards_.size(); ++i) shards_[i].write(output.sibling(shard_name(i, shards_.size())), meter);
+    for (std::size_t i = 0; i < shards_.size(); ++i)
+      shards_[i].write(output.sibling(shard_name(i, shards_.size())), meter);
   }
 
  private:
@@ -205,7 +212,8 @@ class Directory final : public PreparedFile {
       total = saturating_add(total, size);
     }
     if (shards.size() > kMaxShards) {
-      throw Error(ErrorKind::unsupported, fmt::format("more than {} files; a larger shard size makes fewer", kMaxShards));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("more than {} files; a larger shard size makes fewer", kMaxShards));
     }
     std::map<std::string, std::string> where;
     for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -215,7 +223,10 @@ class Directory final : public PreparedFile {
     if (shards.size() == 1) return;
     std::vector<Attributes::Entry> map;
     for (auto& [tensor, shard] : where) map.emplace_back(tensor, std::move(shard));
-    add(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}}, {"weight_map", Attributes::from_unique(std::move(map))}}, 2) + "\n");
+    add(kIndex, to_json(Attributes{{"metadata", Attributes{{"total_size", total}}},
+                                   {"weight_map", Attributes::from_unique(std::move(map))}},
+                        2) +
+                    "\n");
   }
 
   const Model& model_;
@@ -226,9 +237,11 @@ class Directory final : public PreparedFile {
 
 }  // namespace
 
-std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) { return std::make_unique<Directory>(model, options); }
+std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
+  return std::make_unique<Directory>(model, options);
+}
 
-std::string why_kept(const MemberNames& names) {
+std::string refusal_to_replace(const MemberNames& names) {
   constexpr std::array<std::string_view, 22> kKnown = {kConfig,
                                                        kGeneration,
                                                        kIndex,
@@ -256,7 +269,8 @@ std::string why_kept(const MemberNames& names) {
     if (!is_weights(name) && std::ranges::find(kKnown, name) == kKnown.end())
       return fmt::format("the directory holds {}, which is no file of a model that Poise knows", name);
   }
-  const bool is_model = std::ranges::any_of(names, [&](const std::string& name) { return is_weights(name) || name == kConfig || name == kIndex; });
+  const bool is_model = std::ranges::any_of(
+      names, [&](const std::string& name) { return is_weights(name) || name == kConfig || name == kIndex; });
   return is_model ? "" : fmt::format("the directory holds neither {} nor a safetensors file", kConfig);
 }
 

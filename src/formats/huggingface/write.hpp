@@ -11,6 +11,6 @@ namespace poise::huggingface {
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options);
 
 // Why a directory with files of these names is not to be replaced by a model; empty: it may be.
-std::string why_kept(const MemberNames& names);
+std::string refusal_to_replace(const MemberNames& names);
 
 }  // namespace poise::huggingface

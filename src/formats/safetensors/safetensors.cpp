@@ -1,7 +1,8 @@
 // The layout of a safetensors file:
 //
 //   u64            length N of the header
-//   N bytes        JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..], "data_offsets": [begin, end]}, ...}
+//   N bytes        JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..], "data_offsets": [begin,
+//                  end]}, ...}
 //   rest           the tensors' bytes; offsets count from here
 //
 // The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
@@ -52,12 +53,15 @@ class Names {
       pieces_.emplace_back().text.reserve(std::max(kPieceBytes, text.size()));
     }
     Piece& piece = pieces_.back();
-    const Name name{static_cast<std::uint32_t>(pieces_.size() - 1), static_cast<std::uint32_t>(piece.text.size()), static_cast<std::uint32_t>(text.size())};
+    const Name name{static_cast<std::uint32_t>(pieces_.size() - 1), static_cast<std::uint32_t>(piece.text.size()),
+                    static_cast<std::uint32_t>(text.size())};
     piece.text += text;
     ++piece.names;
     return name;
   }
-  std::string_view look_at(const Name& name) const { return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length); }
+  std::string_view look_at(const Name& name) const {
+    return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
+  }
   // Requires: each is taken once.
   std::string take(const Name& name) {
     std::string text(look_at(name));
@@ -210,11 +214,14 @@ class HeaderParser {
     const auto spelling = value.text();
     if (!spelling) fail(name, "dtype: expected text");
     const auto dtype = dtype_spelled(kSafetensorsSpellings, *spelling);
-    if (!dtype) throw Error(ErrorKind::unsupported, fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
+    if (!dtype)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
     return *dtype;
   }
 
-  Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most, std::string_view if_more) const {
+  Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
+                std::string_view if_more) const {
     Shape result;
     const bool is_array = value.items([&](JsonValue& item) {
       const auto number = item.unsigned_integer();
@@ -232,10 +239,12 @@ class HeaderParser {
     const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
     if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
     if (*bytes != end - entry.begin) {
-      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), to_string(entry.dtype), *bytes, end - entry.begin));
+      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape),
+                             to_string(entry.dtype), *bytes, end - entry.begin));
     }
     if (!fills_whole_bytes(entry.dtype, *elements)) {
-      fail(name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
+      fail(name,
+           fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
     }
   }
 
@@ -250,24 +259,29 @@ class HeaderParser {
 // Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
 void require_gapless(Entries& entries, const Names& names, std::uint64_t header_end, const Source& source) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem), source.name(), entry.position);
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem),
+                source.name(), entry.position);
   };
-  entries.stable_sort([](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); });
+  entries.stable_sort(
+      [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); });
   const std::uint64_t data_bytes = source.size() - header_end;
   std::uint64_t position = 0;
   entries.for_each([&](const Entry& entry) {
-    if (entry.begin < position) fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
+    if (entry.begin < position)
+      fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
     if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes before it", entry.begin - position));
     position = entry.end();
   });
   const std::uint64_t needed = header_end + std::min(position, UINT64_MAX - header_end);
   if (position > data_bytes) {
-    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()), source.name(),
-                source.size());
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("safetensors: the file is cut off: it needs {} bytes, has {}", needed, source.size()),
+                source.name(), source.size());
   }
   if (position < data_bytes) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("safetensors: {} bytes after the last tensor: expected a file of {} bytes, found {}", data_bytes - position, needed, source.size()),
+                fmt::format("safetensors: {} bytes after the last tensor: expected a file of {} bytes, found {}",
+                            data_bytes - position, needed, source.size()),
                 source.name(), needed);
   }
 }
@@ -293,7 +307,8 @@ std::string_view spelling(const Tensor& tensor) {
   if (!name) refuse_tensor("safetensors", tensor);
   if (!fills_whole_bytes(dtype, tensor.elements())) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name, to_string(tensor.shape), *name))
+                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name,
+                            to_string(tensor.shape), *name))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   return *name;
@@ -301,8 +316,11 @@ std::string_view spelling(const Tensor& tensor) {
 
 // A header cannot hold every name that other formats can.
 std::string_view writable_name(const Tensor& tensor) {
-  if (tensor.name == kMetadata) throw Error(ErrorKind::unsupported, fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
-  if (!is_utf8(tensor.name)) throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
+  if (tensor.name == kMetadata)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
+  if (!is_utf8(tensor.name))
+    throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
   return tensor.name;
 }
 
@@ -335,9 +353,12 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata) : tensors_(std::move(tensors)) {
+SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
+    : tensors_(std::move(tensors)) {
   for (const Tensor* tensor : tensors_) spelling(*tensor);  // refuses what has no elements of a known width
-  const auto alignment = [](const Tensor* tensor) { return std::max(1U, info(tensor->require("data").dtype).bits / 8U); };
+  const auto alignment = [](const Tensor* tensor) {
+    return std::max(1U, info(tensor->require("data").dtype).bits / 8U);
+  };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;
   const std::uint64_t cost = reading_cost(metadata);
@@ -346,13 +367,16 @@ SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes 
     const std::string_view dtype = spelling(*tensor);
     Value::Array shape(tensor->shape.begin(), tensor->shape.end());
     const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
-    entries.emplace_back(writable_name(*tensor), Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
+    entries.emplace_back(
+        writable_name(*tensor),
+        Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
     tensor_bytes_ = end;
   }
   header_ = to_json(Attributes::from_unique(std::move(entries)));
   require_readable(cost, header_.size());
   header_.resize(*checked_align(header_.size(), kAlignment), ' ');
-  if (header_.size() > kMaxHeaderBytes) throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+  if (header_.size() > kMaxHeaderBytes)
+    throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
 }
 
 std::uint64_t SafetensorsFile::bytes() const { return kSizeBytes + header_.size() + tensor_bytes_; }
@@ -368,13 +392,16 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
 std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {
   std::vector<std::string> result;
   if (const auto names = attributes_that_are_no_text(attributes); !names.empty()) {
-    result.push_back(fmt::format("safetensors holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
+    result.push_back(
+        fmt::format("safetensors holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
   }
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.push_back(tensor.name);
   }
-  if (!tensors.empty()) result.push_back(fmt::format("safetensors cannot hold the attributes of tensors: those of {} are lost", fmt::join(tensors, ", ")));
+  if (!tensors.empty())
+    result.push_back(fmt::format("safetensors cannot hold the attributes of tensors: those of {} are lost",
+                                 fmt::join(tensors, ", ")));
   return result;
 }
 
@@ -382,11 +409,14 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   if (source->size() < kSizeBytes)
-    reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
+    reader.fail("header length",
+                fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
   const std::uint64_t length = reader.u64("header length");
-  if (length > kMaxHeaderBytes) reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
+  if (length > kMaxHeaderBytes)
+    reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
   if (length > reader.remaining()) {
-    reader.fail("header length", fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
+    reader.fail("header length",
+                fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
   }
   Names names;
   HeaderParser parser(source->name(), names);
@@ -397,7 +427,8 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   entries.take_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
     try {
-      take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype, SourceBlob(source, header_end + entry.begin, size)));
+      take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype,
+                      SourceBlob(source, header_end + entry.begin, size)));
     } catch (const Error& error) {
       if (error.offset()) throw;
       throw Error(error.kind(), error.message(), source->name(), entry.position);

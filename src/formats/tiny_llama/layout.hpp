@@ -1,9 +1,9 @@
 // The layout of a Tiny Llama weight file:
 //
-//   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max sequence
-//              length S, vocabulary size V, f32 dropout rate
-//   the rest   arrays, one after the other in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns, its
-//              float32 values row by row; a vector is u64 size, its values
+//   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max
+//              sequence length S, vocabulary size V, f32 dropout rate
+//   the rest   arrays, one after the other in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns,
+//              its float32 values row by row; a vector is u64 size, its values
 //
 // Little-endian, no padding; the file ends with the last value, so that the header decides its size.
 #pragma once

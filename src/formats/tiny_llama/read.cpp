@@ -21,7 +21,8 @@ void read_magic(ByteReader& reader) {
   const std::uint32_t magic = reader.u32("magic number");
   if (magic == kSwappedMagic) {
     reader.fail("magic number",
-                "the file begins with the letters \"TLLM\", so its bytes are swapped: a little-endian file begins with \"MLLT\" (0x544c4c4d); "
+                "the file begins with the letters \"TLLM\", so its bytes are swapped: a little-endian file begins with "
+                "\"MLLT\" (0x544c4c4d); "
                 "write it again on a little-endian machine",
                 at);
   }
@@ -45,7 +46,8 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
 float read_dropout(ByteReader& reader) {
   const std::uint64_t at = reader.position();
   const float dropout = reader.f32("dropout rate");
-  if (!(dropout >= 0.0F && dropout <= 1.0F)) reader.fail("dropout rate", fmt::format("expected 0 to 1, found {}", dropout), at);
+  if (!(dropout >= 0.0F && dropout <= 1.0F))
+    reader.fail("dropout rate", fmt::format("expected 0 to 1, found {}", dropout), at);
   return dropout;
 }
 
@@ -57,10 +59,14 @@ Config read_config(ByteReader& reader) {
   const std::uint64_t heads_at = reader.position();
   sizes.heads = read_size(reader, "number of heads", kMaxLayers);
   if (sizes.model_dim % sizes.heads != 0) {
-    reader.fail("number of heads", fmt::format("{} do not divide the model dimension {}", sizes.heads, sizes.model_dim), heads_at);
+    reader.fail("number of heads", fmt::format("{} do not divide the model dimension {}", sizes.heads, sizes.model_dim),
+                heads_at);
   }
   if (sizes.model_dim / sizes.heads > kMaxLayers) {
-    reader.fail("number of heads", fmt::format("they have {} dimensions each, expected at most {}", sizes.model_dim / sizes.heads, kMaxLayers), heads_at);
+    reader.fail(
+        "number of heads",
+        fmt::format("they have {} dimensions each, expected at most {}", sizes.model_dim / sizes.heads, kMaxLayers),
+        heads_at);
   }
   sizes.ffn_hidden_dim = read_size(reader, "FFN hidden dimension");
   sizes.positions = read_size(reader, "max sequence length");
@@ -75,7 +81,10 @@ Config read_header(ByteReader& reader) {
   const auto scope = reader.scope("header");
   read_magic(reader);
   if (reader.end() < kHeaderBytes) {
-    reader.fail("size", fmt::format("the file is cut off: the header alone has {} bytes, the file {}", kHeaderBytes, reader.end()), reader.end());
+    reader.fail(
+        "size",
+        fmt::format("the file is cut off: the header alone has {} bytes, the file {}", kHeaderBytes, reader.end()),
+        reader.end());
   }
   read_version(reader);
   return read_config(reader);
@@ -86,22 +95,30 @@ void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
   if (reader.end() < *size) {
-    reader.fail("size", fmt::format("the file is cut off: its header describes {} bytes, it has {}", *size, reader.end()), reader.end());
+    reader.fail("size",
+                fmt::format("the file is cut off: its header describes {} bytes, it has {}", *size, reader.end()),
+                reader.end());
   }
   if (reader.end() > *size) {
-    reader.fail("size", fmt::format("{} bytes after the last array: its header describes {} bytes, it has {}", reader.end() - *size, *size, reader.end()),
+    reader.fail("size",
+                fmt::format("{} bytes after the last array: its header describes {} bytes, it has {}",
+                            reader.end() - *size, *size, reader.end()),
                 *size);
   }
 }
 
 // `called` names the array in errors.
-void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTensor& expected, std::string_view called, Model& model) {
+void read_array(ByteReader& reader, const SourcePtr& source, const ExpectedTensor& expected, std::string_view called,
+                Model& model) {
   const std::uint64_t at = reader.position();
   Shape found;
   for (std::size_t axis = 0; axis < expected.shape.size(); ++axis) found.push_back(reader.u64(called));
-  if (found != expected.shape) reader.fail(called, fmt::format("dimensions: expected {}, found {}", to_string(expected.shape), to_string(found)), at);
+  if (found != expected.shape)
+    reader.fail(called, fmt::format("dimensions: expected {}, found {}", to_string(expected.shape), to_string(found)),
+                at);
   const std::uint64_t bytes = *packed_bytes(DType::f32, *element_count(found));
-  model.add(make_dense(expected.name, std::move(found), DType::f32, make_source_blob(source, reader.position(), bytes)));
+  model.add(
+      make_dense(expected.name, std::move(found), DType::f32, make_source_blob(source, reader.position(), bytes)));
   reader.skip(bytes, called);
 }
 
@@ -122,9 +139,12 @@ Model read(const Input& input, const ReadOptions&) {
   model.card.model_type = kTinyLlama;
   model.config = read_header(reader);
   require_exact_size(reader, *model.config);
-  for (const ExpectedTensor& expected : kTensors.before_layers(*model.config)) read_array(reader, input.source, expected, expected.name, model);
-  for (std::int64_t layer = 0; layer < model.config->num_hidden_layers; ++layer) read_layer(reader, input.source, layer, model);
-  for (const ExpectedTensor& expected : kTensors.after_layers(*model.config)) read_array(reader, input.source, expected, expected.name, model);
+  for (const ExpectedTensor& expected : kTensors.before_layers(*model.config))
+    read_array(reader, input.source, expected, expected.name, model);
+  for (std::int64_t layer = 0; layer < model.config->num_hidden_layers; ++layer)
+    read_layer(reader, input.source, layer, model);
+  for (const ExpectedTensor& expected : kTensors.after_layers(*model.config))
+    read_array(reader, input.source, expected, expected.name, model);
   return model;
 }
 

@@ -44,14 +44,15 @@ struct Faults {
 // Values that are no float32, or more or fewer than the shape says.
 void check_values(const Tensor& tensor, Faults& faults) {
   if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
-    std::string sentence = fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, storage_name(tensor));
+    std::string sentence =
+        fmt::format("tensor {} is {}: the file holds dense float32 only", tensor.name, storage_name(tensor));
     if (!has_float_elements(tensor)) return faults.add(std::move(sentence));
     return faults.add(std::move(sentence), {.kind = Remedy::Kind::dtype, .value = "f32"});
   }
   const Part& data = tensor.require("data");
   if (data.blob->size() != tensor.elements() * sizeof(float)) {
-    faults.add(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(), to_string(tensor.shape),
-                           tensor.elements() * sizeof(float)));
+    faults.add(fmt::format("tensor {} has {} bytes, its shape {} needs {}", tensor.name, data.blob->size(),
+                           to_string(tensor.shape), tensor.elements() * sizeof(float)));
   }
 }
 
@@ -68,7 +69,8 @@ void check_tensors(const Model& model, Faults& faults) {
     if (names.contains(tensor.name)) {
       check_values(tensor, faults);
     } else if (!is_listed_already(tensor, *model.config)) {
-      faults.add(fmt::format("tensor {} has no place in the file", tensor.name), {.kind = Remedy::Kind::skip, .tensor = tensor.name});
+      faults.add(fmt::format("tensor {} has no place in the file", tensor.name),
+                 {.kind = Remedy::Kind::skip, .tensor = tensor.name});
     }
   }
 }
@@ -77,15 +79,18 @@ Faults faults_of(const Model& model) {
   const Config& config = *model.config;
   Faults faults{check_consistency(model), {}};
   const bool sizes_make_sense = check_config(config, kTinyLlamaFamily).empty();
-  if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size()) check_tensors(model, faults);
+  if (sizes_make_sense && static_cast<std::uint64_t>(config.num_hidden_layers) <= model.size())
+    check_tensors(model, faults);
   return faults;
 }
 
 void require_writable(const Model& model) {
   const std::string& type = model.card.model_type;
-  if (!type.empty() && type != kTinyLlama) refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
+  if (!type.empty() && type != kTinyLlama)
+    refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
-  if (type.empty()) refuse("the model does not say what it is", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
+  if (type.empty())
+    refuse("the model does not say what it is", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
   require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
   Faults faults = faults_of(model);
   if (faults.sentences.empty() && !file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
@@ -93,14 +98,15 @@ void require_writable(const Model& model) {
   if (model.size() == 0) faults.add("the model has no tensors");
   const auto& sentences = faults.sentences;
   if (sentences.size() == 1) refuse(sentences.front(), faults.remedies);
-  if (!sentences.empty()) refuse(fmt::format("{} faults:\n  {}", sentences.size(), fmt::join(sentences, "\n  ")), faults.remedies);
+  if (!sentences.empty())
+    refuse(fmt::format("{} faults:\n  {}", sentences.size(), fmt::join(sentences, "\n  ")), faults.remedies);
 }
 
 void add_header(ByteWriter& writer, const Config& config) {
   writer.u32(kMagic);
   writer.u32(kVersion);
-  for (const std::int64_t size : {config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size,
-                                  config.max_position_embeddings, config.vocab_size}) {
+  for (const std::int64_t size : {config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                                  config.intermediate_size, config.max_position_embeddings, config.vocab_size}) {
     writer.i32(static_cast<std::int32_t>(size));
   }
   writer.f32(config.dropout);
@@ -138,8 +144,10 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   Card rest = model.card;
   rest.model_type.clear();
   note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
-  note(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes), "the vocabulary: programs take it from vocab.txt and merges.txt");
-  note(!other_config_keys(model).empty(), fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
+  note(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes),
+       "the vocabulary: programs take it from vocab.txt and merges.txt");
+  note(!other_config_keys(model).empty(),
+       fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
   note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
   return result;
 }

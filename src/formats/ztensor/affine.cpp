@@ -12,13 +12,15 @@ namespace poise::ztensor {
 namespace {
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
 }
 
 float finite_number(const Tensor& tensor, const Attributes& map, std::string_view key) {
   const Value* value = map.find(key);
   if (value != nullptr) {
-    if (const auto* number = value->get_if<double>(); number != nullptr && std::isfinite(*number)) return static_cast<float>(*number);
+    if (const auto* number = value->get_if<double>(); number != nullptr && std::isfinite(*number))
+      return static_cast<float>(*number);
     if (const auto* number = value->get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value->get_if<std::int64_t>()) return static_cast<float>(*number);
   }
@@ -26,7 +28,8 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
-  const Affine affine{finite_number(tensor, map, "delta"), finite_number(tensor, map, "min"), finite_number(tensor, map, "max"), packed};
+  const Affine affine{finite_number(tensor, map, "delta"), finite_number(tensor, map, "min"),
+                      finite_number(tensor, map, "max"), packed};
   if (affine.delta < 0) fail(tensor, "delta: it is negative");
   return affine;
 }
@@ -34,7 +37,8 @@ Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
 }  // namespace
 
 Tensor with_longest_scale(Tensor tensor) {
-  if (const AffineSource* affine = tensor.layout.affine()) tensor.layout = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = affine->packed()});
+  if (const AffineSource* affine = tensor.layout.affine())
+    tensor.layout = make_affine({.delta = 0.1F, .min = -0.1F, .max = 0.1F, .packed = affine->packed()});
   return tensor;
 }
 
@@ -73,10 +77,14 @@ void from_stored_affine(Tensor& tensor) {
   if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "expected the one part data");
   Part& data = tensor.parts[0];
   const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;
-  if (data.dtype != expected) fail(tensor, fmt::format("the codes are {}, expected {}", data.type_name(), to_string(expected)));
+  if (data.dtype != expected)
+    fail(tensor, fmt::format("the codes are {}, expected {}", data.type_name(), to_string(expected)));
   data.dtype = bits == 8.0F ? DType::qint8 : DType::qint4;
-  const std::uint64_t bytes = packed ? packed_bytes(DType::qint4, tensor.elements()).value_or(UINT64_MAX) : tensor.elements();
-  if (data.blob->size() != bytes) fail(tensor, fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(), to_string(tensor.shape), bytes));
+  const std::uint64_t bytes =
+      packed ? packed_bytes(DType::qint4, tensor.elements()).value_or(UINT64_MAX) : tensor.elements();
+  if (data.blob->size() != bytes)
+    fail(tensor,
+         fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(), to_string(tensor.shape), bytes));
   tensor.layout = make_affine(affine);
   tensor.attributes.erase(kAffineAttribute);
 }

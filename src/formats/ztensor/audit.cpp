@@ -17,7 +17,8 @@
 namespace poise::ztensor {
 namespace {
 
-// The alignment that a writer of version 2 chose is not stored, but seen: in the blobs, for an edit may have put the manifest elsewhere.
+// The alignment that a writer of version 2 chose is not stored, but seen: in the blobs, for an edit may have put the
+// manifest elsewhere.
 std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;
@@ -32,8 +33,9 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   reader.seek(source->size() - kBehind);
   const std::uint32_t reserved = reader.u32("reserved");
   if (reserved != 0)
-    findings.push_back(
-        {Severity::warning, fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(), source->size() - kBehind});
+    findings.push_back({Severity::warning,
+                        fmt::format("footer: reserved: expected 0, found {}; it is ignored", reserved), source->name(),
+                        source->size() - kBehind});
 }
 
 }  // namespace
@@ -60,7 +62,8 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   // The first is what the format asks of every blob, the others what writers align to.
-  find_unused_bytes(input.source, std::move(known), std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
+  find_unused_bytes(input.source, std::move(known),
+                    std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   find_unknown(model, is_known_layout2, findings);
   return findings;
 }

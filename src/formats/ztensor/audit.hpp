@@ -1,4 +1,5 @@
-// What verify looks for in zTensor files beyond the tensors: bytes that belong to nothing, and what this version does not know.
+// What verify looks for in zTensor files beyond the tensors: bytes that belong to nothing, and what this version does
+// not know.
 #pragma once
 
 #include "formats/format.hpp"

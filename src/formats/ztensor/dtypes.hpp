@@ -11,10 +11,12 @@ namespace poise::ztensor {
 
 // zTensor 0.1 and 1.0.
 inline constexpr std::array kSpellings0 = {
-    Spelling<std::string_view>{DType::f64, "float64"},   Spelling<std::string_view>{DType::f32, "float32"}, Spelling<std::string_view>{DType::f16, "float16"},
-    Spelling<std::string_view>{DType::bf16, "bfloat16"}, Spelling<std::string_view>{DType::i64, "int64"},   Spelling<std::string_view>{DType::i32, "int32"},
-    Spelling<std::string_view>{DType::i16, "int16"},     Spelling<std::string_view>{DType::i8, "int8"},     Spelling<std::string_view>{DType::u64, "uint64"},
-    Spelling<std::string_view>{DType::u32, "uint32"},    Spelling<std::string_view>{DType::u16, "uint16"},  Spelling<std::string_view>{DType::u8, "uint8"},
+    Spelling<std::string_view>{DType::f64, "float64"},  Spelling<std::string_view>{DType::f32, "float32"},
+    Spelling<std::string_view>{DType::f16, "float16"},  Spelling<std::string_view>{DType::bf16, "bfloat16"},
+    Spelling<std::string_view>{DType::i64, "int64"},    Spelling<std::string_view>{DType::i32, "int32"},
+    Spelling<std::string_view>{DType::i16, "int16"},    Spelling<std::string_view>{DType::i8, "int8"},
+    Spelling<std::string_view>{DType::u64, "uint64"},   Spelling<std::string_view>{DType::u32, "uint32"},
+    Spelling<std::string_view>{DType::u16, "uint16"},   Spelling<std::string_view>{DType::u8, "uint8"},
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 

@@ -44,7 +44,8 @@ class EncodedMap {
     if (same != entries_.end()) {
       *same = entry;
     } else {
-      entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }), entry);
+      entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }),
+                      entry);
     }
   }
 
@@ -98,15 +99,19 @@ void require_metadata(const std::string& encoded, cbor::Rules rules, const Input
   Model model;
   model.origin.path = input.path;
   try {
-    model.attributes = cbor::Cursor(std::as_bytes(std::span(encoded)), 0, input.path.string(), "the new attributes", rules).attributes();
+    model.attributes =
+        cbor::Cursor(std::as_bytes(std::span(encoded)), 0, input.path.string(), "the new attributes", rules)
+            .attributes();
     take_text_attributes(model);
   } catch (const Error& error) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()), input.path.string());
+    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()),
+                input.path.string());
   }
 }
 
 // The manifest in `range`, with other attributes.
-std::string edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules, const AttributeChanges& changes) {
+std::string edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
+                            const AttributeChanges& changes) {
   const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;
   const ManifestBytes bytes(*input.source, range);
   const std::string_view text(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
@@ -132,23 +137,30 @@ std::string edited_manifest(const Input& input, const ManifestRange& range, cbor
   require_metadata(encoded, rules, input);
   if (!attributes.empty()) root.set(kAttributes, encoded);
   std::string manifest = root.encode();
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
+  if (manifest.size() > kMaxManifestBytes)
+    throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
   return manifest;
 }
 
-std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) { return (number + multiple - 1) / multiple * multiple; }
+std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace
 
 EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest2(*input.source);
-  if (range.end == 0) throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest", input.path.string());
+  if (range.end == 0)
+    throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest",
+                input.path.string());
   const std::string manifest = edited_manifest(input, range, cbor::Rules::deterministic, changes);
   FileTail tail(input.path);
-  if (tail.size() != input.source->size()) throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
+  if (tail.size() != input.source->size())
+    throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
   const std::uint64_t offset = round_up(tail.size(), kLeastAlignment2);
   std::uint64_t footer_offset = offset + manifest.size();
-  if (footer_offset % kFooterBlock2 > kFooterBlock2 - kFooterBytes2) footer_offset = round_up(footer_offset, kFooterBlock2);
+  if (footer_offset % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
+    footer_offset = round_up(footer_offset, kFooterBlock2);
   ByteWriter footer;
   footer.u64(offset);
   footer.u64(manifest.size());

@@ -33,7 +33,8 @@ Shape parse_shape(cbor::Cursor& in) {
 std::string_view parse_type_name(cbor::Cursor& in) {
   const std::uint64_t begin = in.position();
   const std::string_view text = in.text();
-  if (text.size() > kMaxTypeNameBytes) in.fail(fmt::format("a name of {} bytes, at most {} are allowed", text.size(), kMaxTypeNameBytes), begin);
+  if (text.size() > kMaxTypeNameBytes)
+    in.fail(fmt::format("a name of {} bytes, at most {} are allowed", text.size(), kMaxTypeNameBytes), begin);
   return text;
 }
 

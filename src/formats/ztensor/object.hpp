@@ -38,7 +38,8 @@ struct Object {
   std::uint64_t position = 0;  // of its map in the manifest
 };
 
-// Makes `object` an empty one that begins at the cursor, in the memory it has. Fails when there are as many already as a model may have tensors.
+// Makes `object` an empty one that begins at the cursor, in the memory it has. Fails when there are as many already as
+// a model may have tensors.
 void begin_object(Object& object, std::size_t already, const cbor::Cursor& in);
 
 // An array of at most kMaxRank numbers.
@@ -54,7 +55,8 @@ std::string digest_of_nothing(DigestAlgorithm algorithm);
 template <typename Tensors>
 std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = reading_cost(attributes);
-  for (const auto& tensor : tensors) cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
+  for (const auto& tensor : tensors)
+    cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
   return cost;
 }
 

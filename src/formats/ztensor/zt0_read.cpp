@@ -69,7 +69,8 @@ class EntryParser {
       data.digest = parse_type_name(in_);
     } else if (key == "data_endianness") {
       const std::string_view order = in_.text();
-      if (order != "little" && order != "big") in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
+      if (order != "little" && order != "big")
+        in_.fail(fmt::format("expected little or big, found \"{}\"", order), begin);
       object.big_endian = order == "big";
     } else if (is_text) {
       attributes_.emplace_back(key, in_.value());
@@ -89,12 +90,16 @@ ManifestRange find_index0(const Source& source) {
   const SourceRange range(source);
   ByteReader reader(range, "zt 0.1");
   reader.skip(kMagicBytes, "header magic");
-  if (reader.remaining() < 9) reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()), source.size());
+  if (reader.remaining() < 9)
+    reader.fail("index size", fmt::format("the file is cut off: it needs at least 17 bytes, has {}", source.size()),
+                source.size());
   const std::uint64_t footer = source.size() - 8;
   reader.seek(footer);
   const std::uint64_t length = reader.u64("index size");
-  if (length > kMaxManifestBytes) reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes) reader.fail("index size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
+  if (length > kMaxManifestBytes)
+    reader.fail("index size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
+  if (length > footer - kMagicBytes)
+    reader.fail("index size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
   return {footer - length, footer};
 }
 

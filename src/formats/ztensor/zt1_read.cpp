@@ -3,12 +3,13 @@
 //   "ZTEN1000"
 //   components    each on a multiple of 64, zero bytes between them
 //   manifest      CBOR: {"version": "1.1.0", "attributes": {..}?, "objects": {name: {"shape": [..], "format": "dense",
-//                 "attributes": {..}?, "components": {role: {"dtype": "f32", "offset", "length", "encoding"?, "digest"?}}}}}
+//                 "attributes": {..}?, "components": {role: {"dtype": "f32", "offset", "length", "encoding"?,
+//                 "digest"?}}}}}
 //   u64           length of the manifest
 //   "ZTEN1000"
 //
-// 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and one
-// "dtype" in long form per tensor.
+// 1.2 adds "type" and "uncompressed_length" to components. 1.0 has no magic at the end, "tensors" for "objects", and
+// one "dtype" in long form per tensor.
 #include "formats/ztensor/zt1.hpp"
 
 #include <algorithm>
@@ -40,8 +41,11 @@ constexpr std::uint64_t kLeastObjectBytes = 20;  // with its name: the keys shap
 ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
   reader.seek(footer);
   const std::uint64_t length = reader.u64("manifest size");
-  if (length > kMaxManifestBytes) reader.fail("manifest size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
-  if (length > footer - kMagicBytes) reader.fail("manifest size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes), footer);
+  if (length > kMaxManifestBytes)
+    reader.fail("manifest size", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer);
+  if (length > footer - kMagicBytes)
+    reader.fail("manifest size", fmt::format("{} bytes, but only {} are before it", length, footer - kMagicBytes),
+                footer);
   return {footer - length, footer};
 }
 
@@ -59,8 +63,10 @@ bool ends_like_1_0(const Source& source) {
 }
 
 [[noreturn]] void fail_without_magic(const Source& source) {
-  throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1),
-              source.name(), source.size());
+  throw Error(
+      ErrorKind::invalid_file,
+      fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1),
+      source.name(), source.size());
 }
 
 struct Ending {
@@ -74,7 +80,8 @@ Ending find_manifest(const Source& source) {
   constexpr std::uint64_t kLeastBytes = 2 * kMagicBytes + kSizeBytes + 1;
   if (source.size() >= kLeastBytes) {
     reader.seek(source.size() - kMagicBytes);
-    if (reader.text(kMagicBytes, "footer magic") == kMagic1) return {range_before(reader, source.size() - kMagicBytes - kSizeBytes), true};
+    if (reader.text(kMagicBytes, "footer magic") == kMagic1)
+      return {range_before(reader, source.size() - kMagicBytes - kSizeBytes), true};
   }
   if (ends_like_1_0(source)) return {range_before(reader, source.size() - kSizeBytes), false};
   fail_without_magic(source);
@@ -114,7 +121,8 @@ class ManifestParser {
     in_.finish();
     if (!any_objects) in_.fail("\"objects\" is missing", in_.position());
     if (version_.empty()) in_.fail("\"version\" is missing", in_.position());
-    if (!version_.starts_with("1.")) in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
+    if (!version_.starts_with("1."))
+      in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
   }
 
   Attributes take_attributes() {
@@ -122,12 +130,15 @@ class ManifestParser {
     return std::move(attributes_);
   }
   bool is_1_0() const { return is_1_0_; }
-  std::string format() const { return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2"; }
+  std::string format() const {
+    return is_1_0_ ? "zt-1.0" : version_.starts_with("1.1") || version_.starts_with("1.0") ? "zt-1.1" : "zt-1.2";
+  }
 
  private:
   void parse_objects() {
     auto map = in_.map(cbor::Keys::checked_by_caller);
-    builder_.reserve(static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+    builder_.reserve(static_cast<std::size_t>(
+        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
     Object object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
@@ -172,7 +183,8 @@ class ManifestParser {
     auto map = in_.map();
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a role", map.key_position());
-      if (object.components.size() == kMaxTensorParts) in_.fail(fmt::format("more than {} components", kMaxTensorParts), in_.position());
+      if (object.components.size() == kMaxTensorParts)
+        in_.fail(fmt::format("more than {} components", kMaxTensorParts), in_.position());
       if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} components in all", kMaxParts), in_.position());
       Component& component = object.components.emplace_back();
       component.role = map.key();
@@ -271,7 +283,8 @@ Model read(const Input& input, const ReadOptions&) {
   } else if (magic == kMagic1) {
     read_version_1(model, input.source);
   } else {
-    throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: header magic: expected \"{}\"", kMagic1), input.path.string(), 0);
+    throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: header magic: expected \"{}\"", kMagic1),
+                input.path.string(), 0);
   }
   take_text_attributes(model);
   return model;
@@ -289,7 +302,8 @@ std::uint64_t manifest_begin1(const Source& source) {
 ManifestRange find_manifest1(const Source& source) {
   const Ending ending = find_manifest(source);
   if (!ending.has_magic) {
-    throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only", source.name()).with({.kind = Remedy::Kind::convert, .value = "zt"});
+    throw Error(ErrorKind::unsupported, "files before zTensor 1.1 are read only", source.name())
+        .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   return ending.manifest;
 }

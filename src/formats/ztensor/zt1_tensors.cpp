@@ -29,7 +29,9 @@ bool has_unknown_type(const Tensor& tensor) {
 }
 
 // Sorts components as they were written: one without bytes begins where the next one does.
-std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) { return {component.offset, component.length}; }
+std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) {
+  return {component.offset, component.length};
+}
 
 }  // namespace
 
@@ -60,7 +62,8 @@ class ModelBuilder1::Impl {
 
  private:
   void add(Object& object) {
-    if (!std::ranges::is_sorted(object.components, {}, order_of)) std::ranges::stable_sort(object.components, {}, order_of);
+    if (!std::ranges::is_sorted(object.components, {}, order_of))
+      std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
     tensor.name = std::move(object.name);
     tensor.shape = std::move(object.shape);
@@ -80,7 +83,8 @@ class ModelBuilder1::Impl {
       begin = std::min(begin, component.offset);
       has_bytes = has_bytes || component.length > 0;
       if (component.length > 0) {
-        extents_.push_back({component.offset, component.length, index, static_cast<std::uint32_t>(component.position - data_end_)});
+        extents_.push_back(
+            {component.offset, component.length, index, static_cast<std::uint32_t>(component.position - data_end_)});
       }
       tensor.parts.push_back(part(tensor, component));
     }
@@ -103,17 +107,22 @@ class ModelBuilder1::Impl {
   }
 
   [[noreturn]] void fail(const Tensor& tensor, std::uint64_t offset, std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}: {}", context_, tensor.name, problem), source_->name(), offset);
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}: {}", context_, tensor.name, problem), source_->name(),
+                offset);
   }
   [[noreturn]] void fail(const Tensor& tensor, const Component& component, std::string_view problem) const {
     fail(tensor, component.position, fmt::format("{}: {}", component.role, problem));
   }
 
   void require_place(const Tensor& tensor, const Component& component) const {
-    if (component.offset % kAlignment1 != 0) fail(tensor, component, fmt::format("offset: {} is no multiple of {}", component.offset, kAlignment1));
-    if (component.offset < kAlignment1) fail(tensor, component, fmt::format("offset: {} is before the first place, {}", component.offset, kAlignment1));
+    if (component.offset % kAlignment1 != 0)
+      fail(tensor, component, fmt::format("offset: {} is no multiple of {}", component.offset, kAlignment1));
+    if (component.offset < kAlignment1)
+      fail(tensor, component, fmt::format("offset: {} is before the first place, {}", component.offset, kAlignment1));
     if (component.offset > data_end_ || component.length > data_end_ - component.offset) {
-      fail(tensor, component, fmt::format("{} bytes at {} reach beyond the data, which end at {}", component.length, component.offset, data_end_));
+      fail(tensor, component,
+           fmt::format("{} bytes at {} reach beyond the data, which end at {}", component.length, component.offset,
+                       data_end_));
     }
   }
 
@@ -130,16 +139,21 @@ class ModelBuilder1::Impl {
   HeldBlob blob(const Tensor& tensor, const Component& component) {
     if (component.encoding == "raw") {
       if (component.decoded_length.value_or(component.length) != component.length) {
-        fail(tensor, component, fmt::format("uncompressed_length: {} for {} bytes that are not compressed", *component.decoded_length, component.length));
+        fail(tensor, component,
+             fmt::format("uncompressed_length: {} for {} bytes that are not compressed", *component.decoded_length,
+                         component.length));
       }
       return SourceBlob(source_, component.offset, component.length);
     }
     StoredRange range{source_, component.offset, component.length};
     if (component.encoding != "zstd") {
-      std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", component.encoding, short_name(tensor.name));
-      return make_opaque_blob({std::move(range), component.encoding}, component.decoded_length.value_or(component.length), std::move(reason));
+      std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
+                                       component.encoding, short_name(tensor.name));
+      return make_opaque_blob({std::move(range), component.encoding},
+                              component.decoded_length.value_or(component.length), std::move(reason));
     }
-    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component)) return make_zstd_blob(std::move(range), *size);
+    if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
+      return make_zstd_blob(std::move(range), *size);
     sizes_known_ = false;
     std::shared_ptr<ZstdSize>& size = unknown_sizes_[{component.offset, component.length}];
     if (!size) size = count_zstd(range);
@@ -191,10 +205,10 @@ class ModelBuilder1::Impl {
       const Tensor& tensor = model_.tensors()[extent.tensor];
       return fmt::format("{}: {}", tensor.name, part_at(tensor, extent).role);
     };
-    throw Error(
-        ErrorKind::invalid_file,
-        fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, name_of(here), here.length, here.begin, name_of(before), before.begin),
-        source_->name(), data_end_ + here.position);
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{}: {}: {} bytes at {} overlap those of {} at {}", context_, name_of(here), here.length,
+                            here.begin, name_of(before), before.begin),
+                source_->name(), data_end_ + here.position);
   }
 
   // Dense tensors that have parts beside data: the specification names what is required, and forbids nothing.
@@ -208,10 +222,12 @@ class ModelBuilder1::Impl {
     if (first == nullptr) return;
     const auto more = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
     const auto at = more->blob->stored();
-    model_.warnings.push_back({Severity::warning,
-                               fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context_,
-                                           short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1), short_name(more->role)),
-                               source_->name(), at ? std::optional(at->offset) : std::nullopt});
+    model_.warnings.push_back(
+        {Severity::warning,
+         fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context_,
+                     short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1),
+                     short_name(more->role)),
+         source_->name(), at ? std::optional(at->offset) : std::nullopt});
   }
 
   Model& model_;
@@ -219,7 +235,8 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  // Where each tensor's bytes begin, twice, and one if it has any: one without bytes comes before the one whose place it shares.
+  // Where each tensor's bytes begin, twice, and one if it has any: one without bytes comes before the one whose place
+  // it shares.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
   // Of the tensor being built:

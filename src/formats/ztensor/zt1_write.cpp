@@ -1,4 +1,5 @@
-// Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames aside).
+// Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames
+// aside).
 #include <algorithm>
 #include <map>
 
@@ -35,7 +36,8 @@ DigestAlgorithm digest_algorithm(const WriteOptions& options) {
 }
 
 std::string_view spelling(const Tensor& tensor, const Part& part) {
-  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.type_name()) : spelling_in(kSpellings1, part.dtype).value_or("");
+  const std::string_view name = part.dtype == DType::unknown ? spelling_of_unknown(part.type_name())
+                                                             : spelling_in(kSpellings1, part.dtype).value_or("");
   if (!name.empty()) return name;
   refuse_tensor("zTensor 1.1", tensor);
 }
@@ -150,15 +152,19 @@ Tensor groups_of_version_1(Tensor tensor) {
   if (tensor.layout.groups() == nullptr || tensor.layout.groups()->words == GroupWords::zt1) return tensor;
   const GroupScheme scheme = *tensor.layout.groups();
   const auto refuse = [&](std::string_view what) {
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   };
   if (scheme.high_bits_first) refuse("codes with the high bits first");
-  if (scheme.axis + 1 != tensor.shape.size() || scheme.group_size == 0) refuse("groups along another axis than the last");
+  if (scheme.axis + 1 != tensor.shape.size() || scheme.group_size == 0)
+    refuse("groups along another axis than the last");
   if (scheme.power_of_two) refuse("scales that are powers of two");
-  if (scheme.zeros == GroupScheme::Zeros::fixed || scheme.zeros == GroupScheme::Zeros::packed) refuse("zero points that are not one number per group");
+  if (scheme.zeros == GroupScheme::Zeros::fixed || scheme.zeros == GroupScheme::Zeros::packed)
+    refuse("zero points that are not one number per group");
   for (const std::string_view key : {"axis", "scale_form", "zero_point"}) tensor.attributes.erase(key);
-  tensor.attributes.set("packing", fmt::format("{}_per_{}", scheme.per_word, to_string(tensor.require("packed_weight").dtype)));
+  tensor.attributes.set("packing",
+                        fmt::format("{}_per_{}", scheme.per_word, to_string(tensor.require("packed_weight").dtype)));
   return tensor;
 }
 
@@ -171,7 +177,8 @@ Tensor in_words_of_version_1(const Tensor& tensor) {
 void require_readable_again(const Tensor& stored) {
   Tensor again = stored;
   for (Part& part : again.parts) {  // a name of an older version may mean something in this one
-    if (part.dtype == DType::unknown) part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
+    if (part.dtype == DType::unknown)
+      part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
   }
   try {
     from_stored1(again, stored.layout.name(), Sizes1::known);
@@ -182,7 +189,8 @@ void require_readable_again(const Tensor& stored) {
 
 void check_indices(const Tensor& tensor) {
   const auto is_judged = [](const Part& part) { return part.role == "values" || part.dtype != DType::unknown; };
-  if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_judged)) validate_sparse(tensor, SparseRules::any_order);
+  if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_judged))
+    validate_sparse(tensor, SparseRules::any_order);
 }
 
 Tensor stored_form(const Tensor& tensor) {
@@ -198,9 +206,11 @@ void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 // The manifest and what comes after it.
 void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
   std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
-  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
   const std::string manifest = encode_manifest(attributes, objects);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
+  if (manifest.size() > kMaxManifestBytes)
+    throw Error(ErrorKind::unsupported, "zTensor 1.1: the manifest would be larger than 1 GiB");
   require_readable(manifest_cost(attributes, tensors), manifest.size());
   ByteWriter tail;
   tail.text(manifest);
@@ -288,7 +298,8 @@ std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
   std::vector<std::string> losses;
   const DescribedVocabulary described = described_vocabulary(model);
   if (const auto names = attributes_that_are_no_text(described.attributes); !names.empty()) {
-    losses.push_back(fmt::format("zTensor 1.1 holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
+    losses.push_back(
+        fmt::format("zTensor 1.1 holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
   }
   if (std::string loss = text_loss(described, "zTensor 1.1"); !loss.empty()) losses.push_back(std::move(loss));
   for (const auto& [what, names] : tensors) {

@@ -21,7 +21,8 @@ inline constexpr std::uint64_t kLeastAlignment2 = 4096;
 inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
 inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // that Poise writes: of the largest pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
-inline constexpr std::uint64_t kFooterBlock2 = 512;  // a footer inside of one is written in one piece: an edit begins one here
+inline constexpr std::uint64_t kFooterBlock2 =
+    512;  // a footer inside of one is written in one piece: an edit begins one here
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
 struct Shard {
@@ -52,14 +53,15 @@ ManifestRange find_manifest2(const Source& source);
 // Throws invalid_file naming the key and its offset when a rule of the manifest is broken.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
-// The algorithm of a part's or shard's digest. Version 2 names xxh3 and sha256; what others cover is not known: `unknown`.
+// The algorithm of a part's or shard's digest. Version 2 names xxh3 and sha256; what others cover is not known:
+// `unknown`.
 DigestAlgorithm digest_algorithm2(std::string_view text);
 
 // The file a shard is found in: "model-00001.zt" beside "model.zt".
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
 
-// Checks what a layout of version 2 calls for in a tensor whose sizes and types are known; unknown layouts and logical types
-// pass. Throws invalid_file (without path).
+// Checks what a layout of version 2 calls for in a tensor whose sizes and types are known; unknown layouts and logical
+// types pass. Throws invalid_file (without path).
 void check_layout2(const Tensor& tensor);
 
 // Layouts that version 2 or Poise names: what they call for is checked when a file is opened.
@@ -83,7 +85,8 @@ struct StoredTensor {
 // Of dense tensors data alone. Throws unsupported when version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// The reverse, for a tensor that has been read with version 2's roles and attributes and the name of a layout of its own.
+// The reverse, for a tensor that has been read with version 2's roles and attributes and the name of a layout of its
+// own.
 void from_stored2(Tensor& tensor, std::string_view layout);
 
 // What version 2 calls a part of a tensor.

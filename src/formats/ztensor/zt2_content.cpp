@@ -28,7 +28,9 @@ class Content {
     const StoredTensor stored = to_stored2(tensor);
     Attributes parts;
     for (const StoredPart& part : stored.parts) parts.set(part.role, describe(part));
-    Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())}, {"layout", stored.layout}, {"parts", std::move(parts)}};
+    Attributes object{{"shape", Value::Array(stored.shape.begin(), stored.shape.end())},
+                      {"layout", stored.layout},
+                      {"parts", std::move(parts)}};
     if (!stored.attributes.empty()) object.set("attributes", stored.attributes);
     objects_.emplace_back(stored.name, std::move(object));
   }

@@ -36,14 +36,16 @@ std::uint64_t required_number(const Tensor& tensor, std::string_view key) {
 
 void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
   if (bytes != part.blob->size())
-    fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
+    fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role,
+                             bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
 }
 
 void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
   for (const std::string_view role : roles) {
     if (tensor.part(role) == nullptr) fail(tensor, fmt::format("the part {} is missing", role));
   }
-  if (tensor.parts.size() != roles.size()) fail(tensor, fmt::format("{} parts, expected {}", tensor.parts.size(), roles.size()));
+  if (tensor.parts.size() != roles.size())
+    fail(tensor, fmt::format("{} parts, expected {}", tensor.parts.size(), roles.size()));
 }
 
 void check_dense(const Tensor& tensor) {
@@ -56,9 +58,11 @@ void check_sparse(const Tensor& tensor) {
   DType index = DType::unknown;
   for (const Part& part : tensor.parts) {
     if (part.role == "values") continue;
-    if (part.dtype != DType::u32 && part.dtype != DType::u64) fail(tensor, fmt::format("{}: expected u32 or u64, found {}", part.role, part.type_name()));
+    if (part.dtype != DType::u32 && part.dtype != DType::u64)
+      fail(tensor, fmt::format("{}: expected u32 or u64, found {}", part.role, part.type_name()));
     if (index != DType::unknown && part.dtype != index)
-      fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index), part.type_name()));
+      fail(tensor, fmt::format("{}: expected {} as in the other indices, found {}", part.role, to_string(index),
+                               part.type_name()));
     index = part.dtype;
   }
   check_parts(tensor);
@@ -85,7 +89,8 @@ void take_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *layout.blocks();
   if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
-    fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes", type.name, type.elements, type.bytes));
+    fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes",
+                             type.name, type.elements, type.bytes));
   }
   tensor.layout = std::move(layout);
   tensor.attributes.erase(kBlockElements);
@@ -147,8 +152,8 @@ Attributes quant_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" in version 2 (see parse_manifest2); those of
-// other versions become logical types over bytes.
+// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" in version 2 (see
+// parse_manifest2); those of other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
     const std::string_view spelled = part.type_name();
@@ -162,7 +167,8 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
     stored.type = type.logical;
   }
   if (stored.dtype.empty() || (stored.type.empty() && part.dtype == DType::unknown))
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
 std::string layout_id(const Tensor& tensor) {
@@ -186,8 +192,10 @@ void require_readable_again(const StoredTensor& stored) {
   again.attributes = stored.attributes;
   for (const StoredPart& part : stored.parts) {
     const DType dtype = dtype_from_storage(part.dtype, part.type).value_or(DType::unknown);
-    again.parts.push_back(
-        {.role = part.role, .dtype = dtype, .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)), .blob = part.blob});
+    again.parts.push_back({.role = part.role,
+                           .dtype = dtype,
+                           .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
+                           .blob = part.blob});
   }
   try {
     from_stored2(again, stored.layout);
@@ -201,7 +209,8 @@ void require_readable_again(const StoredTensor& stored) {
 std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: {}: the part packed_weight is none of this layout's: codes are called data", tensor.name, kQuantGroup));
+                fmt::format("tensor {}: {}: the part packed_weight is none of this layout's: codes are called data",
+                            tensor.name, kQuantGroup));
   }
   for (Part& part : tensor.parts) {
     if (part.role == "data") part.role = "packed_weight";
@@ -243,7 +252,8 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
 }
 
 std::string_view stored_role2(const Tensor& tensor, const Part& part) {
-  return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data") : part.role.view();
+  return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data")
+                                                                                  : part.role.view();
 }
 
 StoredTensor to_stored2(const Tensor& original) {
@@ -255,7 +265,8 @@ StoredTensor to_stored2(const Tensor& original) {
     stored.attributes.set(std::string(kBlockBytes), std::uint64_t{blocks->bytes});
   }
   const bool sparse = is_sparse(tensor);
-  const bool narrow = std::ranges::all_of(tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
+  const bool narrow = std::ranges::all_of(
+      tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
     if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() tells
     StoredPart& target = stored.parts.emplace_back();

@@ -36,7 +36,8 @@ bool is_lower_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// "algorithm:digits". xxh3 and sha256, which version 2 names, have lower-case digits of one length; what others look like is not known.
+// "algorithm:digits". xxh3 and sha256, which version 2 names, have lower-case digits of one length; what others look
+// like is not known.
 bool is_digest(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
@@ -49,8 +50,12 @@ bool is_digest(std::string_view text) {
 }
 
 bool is_shard_name(std::string_view name) {
-  const auto allowed = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-'; };
-  return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' && std::ranges::all_of(name, allowed);
+  const auto allowed = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' &&
+         std::ranges::all_of(name, allowed);
 }
 
 // The hexadecimal XXH3-64 of a manifest, whose mapped pages need not stay.
@@ -67,7 +72,8 @@ std::string hash_of(const Source& source, const ManifestRange& range) {
 
 class ManifestParser {
  public:
-  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener) : bytes_(bytes), in_(in), listener_(listener) {}
+  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener)
+      : bytes_(bytes), in_(in), listener_(listener) {}
 
   Manifest2 parse() {
     Manifest2 manifest;
@@ -111,10 +117,12 @@ class ManifestParser {
   void parse_shards(Manifest2& manifest) {
     for (auto map = in_.map(); map.next();) {
       if (!map.has_text_key() || !is_shard_name(map.key())) {
-        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot", kMaxShardNameBytes2),
+        in_.fail(fmt::format("a shard's name has 1 to {} characters of A-Z a-z 0-9 . _ - and does not begin with a dot",
+                             kMaxShardNameBytes2),
                  map.key_position());
       }
-      if (manifest.shards.size() == kMaxShards) in_.fail(fmt::format("more than {} shards", kMaxShards), map.key_position());
+      if (manifest.shards.size() == kMaxShards)
+        in_.fail(fmt::format("more than {} shards", kMaxShards), map.key_position());
       manifest.shards.push_back(shard(std::string(map.key())));
     }
   }
@@ -136,7 +144,9 @@ class ManifestParser {
     if (!has_size) in_.fail("\"size\" is missing", begin);
     if (shard.digest.empty()) in_.fail("\"digest\" is missing", begin);
     if (shard.size < kLeastFileBytes2)
-      in_.fail(fmt::format("size: no file has less than {} bytes, this one is to have {}", kLeastFileBytes2, shard.size), begin);
+      in_.fail(
+          fmt::format("size: no file has less than {} bytes, this one is to have {}", kLeastFileBytes2, shard.size),
+          begin);
     return shard;
   }
 
@@ -150,7 +160,8 @@ class ManifestParser {
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
     if (listener_ != nullptr)
-      listener_->begin(shards, static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+      listener_->begin(shards, static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes,
+                                                                  std::uint64_t{kMaxTensors}})));
     Object object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
@@ -184,13 +195,15 @@ class ManifestParser {
     if (!has_shape) in_.fail("\"shape\" is missing", object.position);
     if (object.layout.empty()) in_.fail("\"layout\" is missing", object.position);
     if (!has_parts || object.components.empty()) in_.fail("\"parts\" is missing or empty", object.position);
-    if (!element_count(object.shape)) in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
+    if (!element_count(object.shape))
+      in_.fail(fmt::format("shape: the product of {} does not fit 64 bits", to_string(object.shape)), object.position);
   }
 
   void parse_parts(Object& object) {
     auto map = in_.map();
     while (map.next()) {
-      if (object.components.size() == kMaxTensorParts) in_.fail(fmt::format("more than {} parts", kMaxTensorParts), in_.position());
+      if (object.components.size() == kMaxTensorParts)
+        in_.fail(fmt::format("more than {} parts", kMaxTensorParts), in_.position());
       if (++parts_ > kMaxParts) in_.fail(fmt::format("more than {} parts in all", kMaxParts), in_.position());
       Component& part = object.components.emplace_back();
       part.role = name(map);
@@ -230,7 +243,8 @@ class ManifestParser {
     }
     if (dtype.empty()) in_.fail("\"dtype\" is missing", part.position);
     if (!has_blob) in_.fail("\"blob\" is missing", part.position);
-    if (has_encoding != part.decoded_length.has_value()) in_.fail("\"encoding\" and \"decoded_length\" go together", part.position);
+    if (has_encoding != part.decoded_length.has_value())
+      in_.fail("\"encoding\" and \"decoded_length\" go together", part.position);
     resolve_type(part, dtype, type);
   }
 
@@ -250,12 +264,15 @@ class ManifestParser {
   void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
     if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is none of the twelve", dtype), part.position);
     const auto resolved = dtype_from_storage(dtype, type);
-    const auto* const known = std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });
+    const auto* const known =
+        std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });
     if (known != kSpellings2.end() && !resolved) {
       in_.fail(fmt::format("type: {} is stored as {}, not as {}", type, known->text.storage, dtype), part.position);
     }
     part.dtype = resolved.value_or(DType::unknown);
-    part.dtype_name = type.empty() ? std::string(dtype) : resolved ? std::string(to_string(*resolved)) : fmt::format("{}:{}", dtype, type);
+    part.dtype_name = type.empty() ? std::string(dtype)
+                      : resolved   ? std::string(to_string(*resolved))
+                                   : fmt::format("{}:{}", dtype, type);
   }
 
   ManifestBytes& bytes_;
@@ -268,15 +285,19 @@ class ManifestParser {
 
 DigestAlgorithm digest_algorithm2(std::string_view text) {
   const DigestAlgorithm algorithm = digest_algorithm(text);
-  return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm : DigestAlgorithm::unknown;
+  return algorithm == DigestAlgorithm::xxh3 || algorithm == DigestAlgorithm::sha256 ? algorithm
+                                                                                    : DigestAlgorithm::unknown;
 }
 
 ManifestRange find_manifest2(const Source& source) {
   const SourceRange range(source);
   ByteReader reader(range, "zt 2");
   if (source.size() < kLeastFileBytes2)
-    reader.fail("file size", fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2), source.size());
-  if (reader.text(kMagic2.size(), "header magic") != kMagic2) reader.fail("header magic", "expected 89 5a 54 32 0d 0a 1a 0a", 0);
+    reader.fail("file size",
+                fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2),
+                source.size());
+  if (reader.text(kMagic2.size(), "header magic") != kMagic2)
+    reader.fail("header magic", "expected 89 5a 54 32 0d 0a 1a 0a", 0);
   const std::uint64_t footer = source.size() - kFooterBytes2;
   reader.seek(footer);
   const std::uint64_t offset = reader.u64("manifest_offset");
@@ -285,18 +306,25 @@ ManifestRange find_manifest2(const Source& source) {
   const std::uint32_t version = reader.u32("version");
   reader.skip(4, "reserved");
   if (reader.text(kMagic2.size(), "footer magic") != kMagic2) {
-    reader.fail("footer magic", "expected 89 5a 54 32 0d 0a 1a 0a as the last 8 bytes: the file is cut off or damaged", source.size() - kMagic2.size());
+    reader.fail("footer magic", "expected 89 5a 54 32 0d 0a 1a 0a as the last 8 bytes: the file is cut off or damaged",
+                source.size() - kMagic2.size());
   }
-  if (version != 2) throw Error(ErrorKind::unsupported, fmt::format("zt 2: version: expected 2, found {}", version), source.name(), footer + 24);
+  if (version != 2)
+    throw Error(ErrorKind::unsupported, fmt::format("zt 2: version: expected 2, found {}", version), source.name(),
+                footer + 24);
   if (length == 0) {
-    if (offset != 0 || hash != 0) reader.fail("manifest_length", "0, but offset or hash are not 0 as a data shard has them", footer + 8);
+    if (offset != 0 || hash != 0)
+      reader.fail("manifest_length", "0, but offset or hash are not 0 as a data shard has them", footer + 8);
     return {};
   }
-  if (length > kMaxManifestBytes) reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes), footer + 8);
+  if (length > kMaxManifestBytes)
+    reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes),
+                footer + 8);
   if (offset % kLeastAlignment2 != 0 || offset < kLeastAlignment2)
     reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
   if (offset > footer || length > footer - offset)
-    reader.fail("manifest_offset", fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
+    reader.fail("manifest_offset",
+                fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
   if (hash_of(source, {offset, offset + length}) != fmt::format("{:016x}", hash))
     reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
   return {offset, offset + length};

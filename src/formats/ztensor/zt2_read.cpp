@@ -5,8 +5,8 @@
 //   u64 manifest_offset, u64 manifest_length, u64 XXH3-64 of the manifest, u32 version 2, u32 0
 //   89 "ZT2" 0d 0a 1a 0a
 //
-// A data shard has no manifest, and three zeros for it. Parts may be in shards: other files, which the manifest knows by a
-// name, a size and a digest.
+// A data shard has no manifest, and three zeros for it. Parts may be in shards: other files, which the manifest knows
+// by a name, a size and a digest.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -46,8 +46,8 @@ class Heaps {
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
     heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
     for (const Shard& shard : shards) {
-      heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options), shard.size - kFooterBytes2,
-                            Digest{digest_algorithm2(shard.digest), shard.digest, true}};
+      heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options),
+                            shard.size - kFooterBytes2, Digest{digest_algorithm2(shard.digest), shard.digest, true}};
     }
     std::uint32_t rank = 0;
     for_each([&](Heap& heap) { heap.rank = rank++; });
@@ -73,8 +73,9 @@ class Heaps {
         model.origin.size += heap.source->size();
         model.origin.file_digests.push_back({heap.source->name(), "shard " + name, heap.digest});
       } else {
-        model.warnings.push_back(
-            {Severity::warning, fmt::format("the shard {} is not here: its tensors are listed, not loaded", name), path.string(), std::nullopt});
+        model.warnings.push_back({Severity::warning,
+                                  fmt::format("the shard {} is not here: its tensors are listed, not loaded", name),
+                                  path.string(), std::nullopt});
       }
     }
   }
@@ -86,8 +87,9 @@ class Heaps {
     if (!std::filesystem::exists(path, ignored)) return nullptr;
     SourcePtr source = Source::open(path, options.io);
     if (source->size() != shard.size) {
-      throw Error(ErrorKind::invalid_file, fmt::format("zt 2: shard {}: it needs {} bytes, has {}", shard.name, shard.size, source->size()), source->name(),
-                  source->size());
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("zt 2: shard {}: it needs {} bytes, has {}", shard.name, shard.size, source->size()),
+                  source->name(), source->size());
     }
     find_manifest2(*source);
     return source;
@@ -124,7 +126,8 @@ class ModelBuilder final : public ManifestListener2 {
   // Requires: the manifest has been read.
   void finish() {
     heaps_->find("")->extents.push_back({range_.begin, range_.end - range_.begin, kManifest});
-    heaps_->for_each([this](Heap& heap) { faults_.attempt([&] { require_disjoint(std::exchange(heap.extents, {})); }); });
+    heaps_->for_each(
+        [this](Heap& heap) { faults_.attempt([&] { require_disjoint(std::exchange(heap.extents, {})); }); });
     sort_tensors();
     heaps_->describe(model_, input_.path);
     faults_.throw_if_any();
@@ -133,7 +136,9 @@ class ModelBuilder final : public ManifestListener2 {
  private:
   void add(Object& object) {
     if (object.components.size() > 1) {
-      std::ranges::stable_sort(object.components, {}, [](const Component& part) { return std::pair(std::string_view(part.shard), part.offset); });
+      std::ranges::stable_sort(object.components, {}, [](const Component& part) {
+        return std::pair(std::string_view(part.shard), part.offset);
+      });
     }
     const auto index = static_cast<std::uint32_t>(model_.size());
     Tensor tensor;
@@ -146,21 +151,25 @@ class ModelBuilder final : public ManifestListener2 {
       Heap& heap = place(tensor.name, component);
       if (i == 0) offsets_.push_back(component.offset);
       if (i == 0 && has_shards_) ranks_.push_back(heap.rank);
-      if (component.length > 0) heap.extents.push_back({component.offset, component.length, index, in_manifest(component.position)});
+      if (component.length > 0)
+        heap.extents.push_back({component.offset, component.length, index, in_manifest(component.position)});
       tensor.parts.push_back(part(tensor.name, heap, component));
     }
     try {
       from_stored2(tensor, object.layout);
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(), object.position);
+      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(),
+                  object.position);
     }
     model_.add(std::move(tensor));
   }
 
   static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
 
-  [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position, std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem), input_.source->name(), position);
+  [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position,
+                         std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem),
+                input_.source->name(), position);
   }
 
   Heap& place(const std::string& tensor, const Component& part) {
@@ -171,7 +180,8 @@ class ModelBuilder final : public ManifestListener2 {
       fail_here(fmt::format("blob: offset {} is no positive multiple of {}", part.offset, kLeastAlignment2));
     }
     if (part.offset > heap->data_end || part.length > heap->data_end - part.offset) {
-      fail_here(fmt::format("blob: {} bytes at {} reach beyond the data, which end at {}", part.length, part.offset, heap->data_end));
+      fail_here(fmt::format("blob: {} bytes at {} reach beyond the data, which end at {}", part.length, part.offset,
+                            heap->data_end));
     }
     return *heap;
   }
@@ -195,13 +205,19 @@ class ModelBuilder final : public ManifestListener2 {
     if (!overlap) return;
     const auto& [before, here] = *overlap;
     const auto [part, other] = here.tensor != kManifest ? std::pair(here, before) : std::pair(before, here);
-    const std::string name = other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, role_of(other));
-    fail(tensor(part.tensor).name, role_of(part), range_.begin + part.position, fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
+    const std::string name =
+        other.tensor == kManifest ? "the manifest" : fmt::format("{}: {}", tensor(other.tensor).name, role_of(other));
+    fail(tensor(part.tensor).name, role_of(part), range_.begin + part.position,
+         fmt::format("blob: {} bytes at {} overlap {}", part.length, part.begin, name));
   }
 
-  std::string_view role_of(const Extent& extent) const { return stored_role2(tensor(extent.tensor), part_at(tensor(extent.tensor), extent)); }
+  std::string_view role_of(const Extent& extent) const {
+    return stored_role2(tensor(extent.tensor), part_at(tensor(extent.tensor), extent));
+  }
 
-  std::uint32_t in_manifest(std::uint64_t position) const { return static_cast<std::uint32_t>(position - range_.begin); }
+  std::uint32_t in_manifest(std::uint64_t position) const {
+    return static_cast<std::uint32_t>(position - range_.begin);
+  }
 
   Part part(const std::string& tensor, const Heap& heap, Component& component) {
     Part part;
@@ -209,13 +225,16 @@ class ModelBuilder final : public ManifestListener2 {
     part.role = std::move(component.role);
     part.dtype = component.dtype;
     part.spelling = spelling_of(part.dtype, component.dtype_name);
-    if (!component.digest.empty()) part.digest = HeldDigest(digest_algorithm2(component.digest), component.digest, false);
+    if (!component.digest.empty())
+      part.digest = HeldDigest(digest_algorithm2(component.digest), component.digest, false);
     return part;
   }
 
   HeldBlob blob(const std::string& name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
-    if (!heap.source) return make_missing_blob(size, fmt::format("tensor {} is in the shard {}, which is not here", short_name(name), part.shard));
+    if (!heap.source)
+      return make_missing_blob(
+          size, fmt::format("tensor {} is in the shard {}, which is not here", short_name(name), part.shard));
     if (!part.decoded_length) return SourceBlob(heap.source, part.offset, part.length);
     StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {
@@ -224,7 +243,8 @@ class ModelBuilder final : public ManifestListener2 {
       return shared;
     }
     return make_opaque_blob({std::move(range), part.encoding}, size,
-                            fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise", part.encoding, short_name(name)));
+                            fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
+                                        part.encoding, short_name(name)));
   }
 
   Model& model_;
@@ -251,7 +271,8 @@ Model read(const Input& input, const ReadOptions& options) {
   model.origin = {input.path, "zt-v2", input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) {
-    model.warnings.push_back({Severity::warning, "this is a data shard: another file says what its bytes mean", input.path.string(), std::nullopt});
+    model.warnings.push_back({Severity::warning, "this is a data shard: another file says what its bytes mean",
+                              input.path.string(), std::nullopt});
     return model;
   }
   ModelBuilder builder(model, input, options, range);

@@ -1,5 +1,6 @@
-// Writes zTensor 2. Canonical form unless options say otherwise: blobs on multiples of 64 KiB in the order of (object, part),
-// byte-identical parts stored once, an xxh3 digest on every part, no shards. The same tensors give the same file.
+// Writes zTensor 2. Canonical form unless options say otherwise: blobs on multiples of 64 KiB in the order of (object,
+// part), byte-identical parts stored once, an xxh3 digest on every part, no shards. The same tensors give the same
+// file.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -89,7 +90,8 @@ class Heap {
  private:
   void begin_shard() {
     if (shards_.size() == kMaxShards)
-      throw Error(ErrorKind::unsupported, fmt::format("zTensor 2: more than {} shards; a larger shard size makes fewer", kMaxShards));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("zTensor 2: more than {} shards; a larger shard size makes fewer", kMaxShards));
     Shard& shard = shards_.emplace_back();
     shard.name = fmt::format("{:05}", shards_.size());
     const std::string file = shard_path(output_.name(), shard.name).string();
@@ -113,8 +115,8 @@ class Heap {
   std::optional<HashingSink> hashing_;  // the shard that is open
 };
 
-// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, and no more than a few of
-// these, so that tensors are as a rule read once, and never once for each other.
+// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, and
+// no more than a few of these, so that tensors are as a rule read once, and never once for each other.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -127,13 +129,15 @@ class SharedBlobs {
     if (sizes_[blob.size()] < 2) return nullptr;
     key_ = {blob.size(), hash_of_beginning(blob)};
     const auto& candidates = written_[key_];
-    const auto found = std::ranges::find_if(candidates, [&](const auto& written) { return same_bytes(*written.first, blob); });
+    const auto found =
+        std::ranges::find_if(candidates, [&](const auto& written) { return same_bytes(*written.first, blob); });
     return found == candidates.end() ? nullptr : &found->second;
   }
 
   // Requires: find() was called with this blob just before.
   void add(const Blob& blob, const Reference& reference) {
-    if (sizes_[blob.size()] >= 2 && written_[key_].size() < kMostCandidates) written_[key_].emplace_back(&blob, reference);
+    if (sizes_[blob.size()] >= 2 && written_[key_].size() < kMostCandidates)
+      written_[key_].emplace_back(&blob, reference);
   }
 
  private:
@@ -148,13 +152,17 @@ class SharedBlobs {
 // How parts are stored, as the options say. Throws bad_argument for what version 2 does not have.
 struct Storage {
   explicit Storage(const WriteOptions& options)
-      : alignment(options.align.value_or(kCanonicalAlignment2)), zstd_level(options.zstd_level), digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
+      : alignment(options.align.value_or(kCanonicalAlignment2)),
+        zstd_level(options.zstd_level),
+        digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
     if (alignment < kLeastAlignment2 || alignment > kMostAlignment2 || !std::has_single_bit(alignment)) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("align: {} is no power of two from {} to {}, which Poise aligns zTensor 2 to", alignment, kLeastAlignment2, kMostAlignment2));
+                  fmt::format("align: {} is no power of two from {} to {}, which Poise aligns zTensor 2 to", alignment,
+                              kLeastAlignment2, kMostAlignment2));
     }
     if (zstd_level) require_zstd_level(*zstd_level);
-    if (digest == DigestAlgorithm::crc32c) throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
+    if (digest == DigestAlgorithm::crc32c)
+      throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
   }
 
   std::uint64_t alignment;
@@ -165,7 +173,11 @@ struct Storage {
 class BlobWriter {
  public:
   BlobWriter(Heap& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
-      : heap_(heap), alignment_(storage.alignment), zstd_level_(storage.zstd_level), digests_(storage.digest), meter_(progress, total_size(blobs)) {}
+      : heap_(heap),
+        alignment_(storage.alignment),
+        zstd_level_(storage.zstd_level),
+        digests_(storage.digest),
+        meter_(progress, total_size(blobs)) {}
 
   Reference write(const std::string& name, const Blob& blob) {
     Sink& sink = heap_.sink_for(blob.size(), alignment_);
@@ -201,7 +213,8 @@ class BlobWriter {
 // The keys are in the order of their encodings: by length, then bytewise.
 void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference, const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };
-  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) + 2 * count(reference.encoded));
+  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) +
+          2 * count(reference.encoded));
   out.text("blob");
   out.array(2);
   out.u64(reference.offset);
@@ -228,11 +241,13 @@ void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& re
   }
 }
 
-std::string encode_object(const StoredTensor& tensor, const std::vector<Reference>& references, const std::vector<std::string>& digests) {
+std::string encode_object(const StoredTensor& tensor, const std::vector<Reference>& references,
+                          const std::vector<std::string>& digests) {
   std::vector<std::size_t> order(tensor.parts.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order,
-                    [&](std::size_t a, std::size_t b) { return cbor::key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding); });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return cbor::key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding);
+  });
   cbor::Encoder out(cbor::KeyOrder::by_encoding);
   out.map(tensor.attributes.empty() ? 3 : 4);
   out.text("parts");
@@ -254,11 +269,14 @@ std::string encode_object(const StoredTensor& tensor, const std::vector<Referenc
 }
 
 struct ByEncoding {
-  bool operator()(std::string_view a, std::string_view b) const { return cbor::key_before(a, b, cbor::KeyOrder::by_encoding); }
+  bool operator()(std::string_view a, std::string_view b) const {
+    return cbor::key_before(a, b, cbor::KeyOrder::by_encoding);
+  }
 };
 using EncodedObjects = std::map<std::string_view, std::string, ByEncoding>;
 
-std::string encode_manifest(const Attributes& attributes, const std::vector<Shard>& shards, const EncodedObjects& objects) {
+std::string encode_manifest(const Attributes& attributes, const std::vector<Shard>& shards,
+                            const EncodedObjects& objects) {
   cbor::Encoder out(cbor::KeyOrder::by_encoding);
   out.map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
   if (!shards.empty()) {
@@ -281,9 +299,11 @@ std::string encode_manifest(const Attributes& attributes, const std::vector<Shar
 }
 
 void require_name(std::string_view what, std::string_view name) {
-  if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name)) return;
+  if (!name.empty() && name.size() <= kMaxNameBytes2 && name.find('\0') == std::string_view::npos && is_utf8(name))
+    return;
   throw Error(ErrorKind::unsupported,
-              fmt::format("names are 1 to {} bytes of UTF-8 without NUL: zTensor 2 cannot hold the {} \"{}\"", kMaxNameBytes2, what, name.substr(0, 100)));
+              fmt::format("names are 1 to {} bytes of UTF-8 without NUL: zTensor 2 cannot hold the {} \"{}\"",
+                          kMaxNameBytes2, what, name.substr(0, 100)));
 }
 
 std::size_t depth_of(const Value& value) {
@@ -304,13 +324,15 @@ void require_attributes(const Attributes& attributes) {
   for (const auto& [key, value] : attributes) {
     require_name("attribute", key);
     if (depth_of(value) >= kMaxAttributeDepth)
-      throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep", key));
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("zTensor 2 cannot hold the attribute \"{}\": it nests too deep", key));
   }
 }
 
 void require_holdable(const StoredTensor& tensor) {
   require_name("tensor", tensor.name);
-  if (tensor.parts.empty()) throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
+  if (tensor.parts.empty())
+    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: it has no parts", tensor.name));
   for (const StoredPart& part : tensor.parts) require_name("part", part.role);
   require_attributes(tensor.attributes);
 }
@@ -335,7 +357,8 @@ std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
   std::ranges::sort(tensors, {}, &StoredTensor::name);
   const auto twice = std::ranges::adjacent_find(tensors, {}, &StoredTensor::name);
   if (twice != tensors.end())
-    throw Error(ErrorKind::unsupported, fmt::format("zTensor 2: two tensors have the name {} in Unicode's normal form C", twice->name));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("zTensor 2: two tensors have the name {} in Unicode's normal form C", twice->name));
   return tensors;
 }
 
@@ -349,12 +372,15 @@ Attributes root_attributes(const Model& model) {
 using References = std::vector<std::vector<Reference>>;  // by tensor and part
 
 // Manifest and footer, after the parts.
-void write_end(Sink& sink, const Storage& storage, const Attributes& attributes, const std::vector<StoredTensor>& tensors, const References& written,
+void write_end(Sink& sink, const Storage& storage, const Attributes& attributes,
+               const std::vector<StoredTensor>& tensors, const References& written,
                const std::vector<std::string>& digests, const std::vector<Shard>& shards) {
   EncodedObjects objects;
-  for (std::size_t i = 0; i < tensors.size(); ++i) objects.emplace(tensors[i].name, encode_object(tensors[i], written[i], digests));
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    objects.emplace(tensors[i].name, encode_object(tensors[i], written[i], digests));
   const std::string manifest = encode_manifest(attributes, shards, objects);
-  if (manifest.size() > kMaxManifestBytes) throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  if (manifest.size() > kMaxManifestBytes)
+    throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
   require_readable(manifest_cost(attributes, tensors), manifest.size());
   sink.pad_to(storage.alignment);
   const std::uint64_t offset = sink.position();
@@ -416,7 +442,10 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
     auto& references = written.emplace_back();
     for (const StoredPart& part : tensor.parts) {
       sink.pad_to(storage.alignment);
-      references.push_back({.offset = sink.position(), .length = part.blob->size(), .shard = {}, .encoded = storage.zstd_level.has_value()});
+      references.push_back({.offset = sink.position(),
+                            .length = part.blob->size(),
+                            .shard = {},
+                            .encoded = storage.zstd_level.has_value()});
       sink.pad(part.blob->size());
     }
   }

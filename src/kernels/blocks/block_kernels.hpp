@@ -1,4 +1,5 @@
-// What the files of kernels for ggml's blocks offer to the table of stored_blocks.cpp, each for the processor that was chosen.
+// What the files of kernels for ggml's blocks offer to the table of stored_blocks.cpp, each for the processor that was
+// chosen.
 #pragma once
 
 #include "kernels/stored_type.hpp"

@@ -1,5 +1,6 @@
-// Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers. codec/blocks/codebooks.cpp says what is where.
-// And with MX numbers of four bits, which have their codes in one place and their scales in another.
+// Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
+// codec/blocks/codebooks.cpp says what is where. And with MX numbers of four bits, which have their codes in one place
+// and their scales in another.
 #include <algorithm>
 #include <limits>
 
@@ -16,7 +17,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Half of what E8M0 says, as the numbers are twice what E2M1 says. (ggml's blocks have a number for 255, which here is none.)
+// Half of what E8M0 says, as the numbers are twice what E2M1 says. (ggml's blocks have a number for 255, which here is
+// none.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
   for (unsigned code = 0; code < 255; ++code) scales[code] = mxfp4_scale(code);
@@ -36,8 +38,10 @@ HWY_INLINE void DecodeMxGroup(Bytes pairs, float factor, float* out) {
   const auto low = hn::And(both, low_half);
   const auto high = hn::And(hn::BitCast(codes, hn::ShiftRight<4>(hn::BitCast(words, both))), low_half);
   HWY_ALIGN std::int8_t numbers[32];
-  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveLower(codes, low, high)), codes, reinterpret_cast<std::uint8_t*>(numbers));
-  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveUpper(codes, low, high)), codes, reinterpret_cast<std::uint8_t*>(numbers) + 16);
+  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveLower(codes, low, high)), codes,
+             reinterpret_cast<std::uint8_t*>(numbers));
+  hn::StoreU(hn::TableLookupBytes(book, hn::InterleaveUpper(codes, low, high)), codes,
+             reinterpret_cast<std::uint8_t*>(numbers) + 16);
   const auto scale = hn::Set(Floats(), factor);
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t i = 0; i < 32; i += lanes) {
@@ -99,7 +103,8 @@ struct NamedNumbers {
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   static HWY_INLINE void multiply_pairs(ByteSums& sums, Codes pairs, std::size_t group) {
-    sums.multiply_signed32(Iq4Numbers::named(kIq4Numbers, LowHalf(pairs)), Iq4Numbers::named(kIq4Numbers, HighHalf(pairs)), group);
+    sums.multiply_signed32(Iq4Numbers::named(kIq4Numbers, LowHalf(pairs)),
+                           Iq4Numbers::named(kIq4Numbers, HighHalf(pairs)), group);
   }
 };
 
@@ -119,7 +124,8 @@ struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
 struct Iq4_NlType : Iq4Numbers<32, 18> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    ForHalves(rows, start, kBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
+    ForHalves(rows, start, kBytes, blocks,
+              [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
   }
   static HWY_INLINE void multiply(ByteSums& sums) { multiply_pairs(sums, sums.load(2), 0); }
 };
@@ -150,7 +156,8 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
  private:
   // Scale kScale: four bits and two, less 32.
   template <int kScale, class Sink>
-  static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out, std::size_t at) {
+  static HWY_INLINE void put(hn::Vec<FourWords> low, hn::Vec<FourWords> high, hn::Vec<FourFloats> factor, Sink& out,
+                             std::size_t at) {
     const hn::RebindToSigned<FourWords> integers;
     const auto four = hn::And(hn::ShiftRight<4 * kScale>(low), hn::Set(FourWords(), 15));
     const auto two = hn::And(hn::ShiftRight<2 * kScale>(high), hn::Set(FourWords(), 3));
@@ -210,7 +217,8 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
     const std::size_t groups = matrix.columns / kScaled;
     for (std::size_t r = 0; r < 4; ++r) {
       const std::byte* const exponents = matrix.scales + std::min(which.row + r, which.last - 1) * groups + which.first;
-      for (std::size_t i = 0; i < which.count; ++i) out.scales[i][r] = kMxScaleOf[std::to_integer<std::size_t>(exponents[i])];
+      for (std::size_t i = 0; i < which.count; ++i)
+        out.scales[i][r] = kMxScaleOf[std::to_integer<std::size_t>(exponents[i])];
     }
     out.rescale(which.count);
   }
@@ -218,7 +226,8 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
     const Codes pairs = sums.load(0);
     const Codes low = LowHalf(pairs);
     const Codes high = HighHalf(pairs);
-    sums.multiply32(raised(hn::InterleaveLower(CodeTag(), low, high)), raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
+    sums.multiply32(raised(hn::InterleaveLower(CodeTag(), low, high)),
+                    raised(hn::InterleaveUpper(CodeTag(), low, high)), 0);
   }
 };
 

@@ -1,6 +1,6 @@
-// Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points are fetched one by one;
-// signs and scales are computed in vectors.
-// codec/blocks/grid_codes.cpp says what is where.
+// Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points
+// are fetched one by one; implied_flags and scales are computed in vectors. codec/blocks/grid_codes.cpp says what is
+// where.
 #include "codec/blocks/grids.hpp"
 #include "kernels/blocks/block_kernels.hpp"
 
@@ -31,7 +31,8 @@ template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
     const hn::FixedTag<std::uint64_t, 1> eight;
-    return hn::BitCast(tag, hn::Combine(hn::FixedTag<std::uint64_t, 2>(), hn::Set(eight, at(row, 1)), hn::Set(eight, at(row, 0))));
+    return hn::BitCast(
+        tag, hn::Combine(hn::FixedTag<std::uint64_t, 2>(), hn::Set(eight, at(row, 1)), hn::Set(eight, at(row, 0))));
   } else {
     const hn::Half<D> half;
     return hn::Combine(tag, GatherRows(half, row + hn::MaxLanes(half) / 16, at), GatherRows(half, row, at));
@@ -59,21 +60,23 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
   return number;
 }
 
-// Bytes of seven signs, with the eighth that makes the number of minuses even.
+// Bytes of seven implied_flags, with the eighth that makes the number of minuses even.
 HWY_INLINE Codes EvenSigns(Codes seven) {
-  alignas(16) static constexpr std::uint8_t kEighth[16] = {0, 128, 128, 0, 128, 0, 0, 128, 128, 0, 0, 128, 0, 128, 128, 0};
+  alignas(16) static constexpr std::uint8_t kEighth[16] = {0,   128, 128, 0,   128, 0,   0,   128,
+                                                           128, 0,   0,   128, 0,   128, 128, 0};
   const hn::Repartition<std::uint16_t, CodeTag> words;
   const auto high = hn::BitCast(CodeTag(), hn::ShiftRight<4>(hn::BitCast(words, seven)));
   const auto folded = hn::And(hn::Xor(seven, high), hn::Set(CodeTag(), 15));
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Words of four times seven signs, as bytes.
+// Words of four times seven implied_flags, as bytes.
 HWY_INLINE Codes EvenSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);
   const auto low = hn::Or(hn::And(words, hn::Set(tag, 0x7f)), hn::And(hn::ShiftLeft<1>(words), hn::Set(tag, 0x7f00)));
-  const auto high = hn::Or(hn::And(hn::ShiftLeft<2>(words), hn::Set(tag, 0x7f0000)), hn::And(hn::ShiftLeft<3>(words), hn::Set(tag, 0x7f000000)));
+  const auto high = hn::Or(hn::And(hn::ShiftLeft<2>(words), hn::Set(tag, 0x7f0000)),
+                           hn::And(hn::ShiftLeft<3>(words), hn::Set(tag, 0x7f000000)));
   return EvenSigns(hn::BitCast(CodeTag(), hn::Or(low, high)));
 }
 
@@ -89,7 +92,9 @@ HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
 }
 
 // Twice each byte and 1.
-HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) { return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101)); }
+HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) {
+  return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101));
+}
 
 // A block of 256.
 template <std::size_t kBlockBytes, std::size_t kGroup>
@@ -110,7 +115,8 @@ struct GridBlock {
   }
 };
 
-// What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be negative.
+// What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be
+// negative.
 HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
   return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
@@ -128,18 +134,19 @@ struct OddScales {
   // Twice each and 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
-  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
+  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the implied_flags.
   template <std::size_t kAt, std::uint8_t kSigns>
-  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes signs) {
-    sums.add32<kAt>(hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(signs), 2 * kAt),
-                            PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * kAt + 1)));
+  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes implied_flags) {
+    sums.add32<kAt>(
+        hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(implied_flags), 2 * kAt),
+                PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(implied_flags), 2 * kAt + 1)));
   }
 };
 
 struct Iq2_XxsType : OddScales<66> {
   static constexpr float kUnit = 0.125F;
 
-  // Words of signs are every other one, and their highest four bits are scales.
+  // Words of implied_flags are every other one, and their highest four bits are scales.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
     return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
   }
@@ -168,12 +175,14 @@ struct Iq2_XxsType : OddScales<66> {
   template <std::size_t kTwo>
   static HWY_INLINE void add_two(ScaledSums& sums) {
     constexpr std::size_t kAt = 2 + 16 * kTwo;
-    const Codes signs = EvenSignsOfWords(sums.load(kAt));
-    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), signs);
-    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), signs);
+    const Codes implied_flags = EvenSignsOfWords(sums.load(kAt));
+    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), implied_flags);
+    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), implied_flags);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
-    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xxs[sums.rows[r][sums.start + at + i]]; });
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      return kGridIq2Xxs[sums.rows[r][sums.start + at + i]];
+    });
   }
 };
 
@@ -187,11 +196,12 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
-  // Adds groups 2 * kTwo and the next. Four bytes have the signs: kSigns and those kStep further each.
+  // Adds groups 2 * kTwo and the next. Four bytes have the implied_flags: kSigns and those kStep further each.
   template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep>
-  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes signs) {
-    sums.add_two16<kTwo>(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(signs), 2 * kTwo),
-                         PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs), 2 * kTwo + 1));
+  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes implied_flags) {
+    sums.add_two16<kTwo>(
+        PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(implied_flags), 2 * kTwo),
+        PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(implied_flags), 2 * kTwo + 1));
   }
 };
 
@@ -208,13 +218,15 @@ struct Iq2_XsType : SixteenScales<74> {
   static HWY_INLINE void add_four(ScaledSums& sums) {
     const hn::Repartition<std::uint16_t, CodeTag> words;
     const Codes both = sums.load(2 + 16 * kFour);
-    const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
+    const Codes implied_flags = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
     constexpr std::size_t kAt = 2 + 16 * kFour;
-    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
-    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
+    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), implied_flags);
+    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), implied_flags);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
-    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U]; });
+    return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U];
+    });
   }
 };
 
@@ -227,11 +239,11 @@ struct Iq2_SType : SixteenScales<82> {
  private:
   template <std::size_t kHalf>
   static HWY_INLINE void add_eight(ScaledSums& sums) {
-    const Codes signs = sums.load(34 + 16 * kHalf);
-    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), signs);
-    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), signs);
-    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), signs);
-    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), signs);
+    const Codes implied_flags = sums.load(34 + 16 * kHalf);
+    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), implied_flags);
+    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), implied_flags);
+    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), implied_flags);
+    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), implied_flags);
   }
   template <std::size_t kGroup>
   static HWY_INLINE Codes points(const ScaledSums& sums) {
@@ -247,10 +259,12 @@ struct Iq2_SType : SixteenScales<82> {
 struct Iq3_XxsType : OddScales<98> {
   static constexpr float kUnit = 0.25F;
 
-  // The highest four bits of the words of signs.
+  // The highest four bits of the words of implied_flags.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
-    alignas(16) static constexpr std::uint8_t kFirst[16] = {3, 7, 11, 15, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128};
-    alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3, 7, 11, 15, 128, 128, 128, 128, 128, 128, 128, 128};
+    alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
+                                                            128, 128, 128, 128, 128, 128, 128, 128};
+    alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3,   7,   11,  15,
+                                                             128, 128, 128, 128, 128, 128, 128, 128};
     const Codes first = hn::TableLookupBytesOr0(sums.load(66), hn::LoadDup128(CodeTag(), kFirst));
     return odd(HighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
   }
@@ -263,14 +277,16 @@ struct Iq3_XxsType : OddScales<98> {
   template <std::size_t kFour>
   static HWY_INLINE void add_four(ScaledSums& sums) {
     constexpr std::size_t kAt = 2 + 32 * kFour;
-    const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
-    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
-    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
-    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), signs);
-    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), signs);
+    const Codes implied_flags = EvenSignsOfWords(sums.load(66 + 16 * kFour));
+    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), implied_flags);
+    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), implied_flags);
+    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), implied_flags);
+    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), implied_flags);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
-    return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]]; });
+    return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
+      return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]];
+    });
   }
 };
 
@@ -286,11 +302,11 @@ struct Iq3_SType : GridBlock<110, 32> {
     alignas(64) std::uint16_t indices[kRowsOfVector][64];
     for (std::size_t r = 0; r < kRowsOfVector; ++r) put_indices(sums.rows[r] + sums.start, indices[r]);
     for (std::size_t half = 0; half < 2; ++half) {
-      const Codes signs = sums.load(74 + 16 * half);
-      add<0>(sums, indices, signs, 4 * half);
-      add<4>(sums, indices, signs, 4 * half + 1);
-      add<8>(sums, indices, signs, 4 * half + 2);
-      add<12>(sums, indices, signs, 4 * half + 3);
+      const Codes implied_flags = sums.load(74 + 16 * half);
+      add<0>(sums, indices, implied_flags, 4 * half);
+      add<4>(sums, indices, implied_flags, 4 * half + 1);
+      add<8>(sums, indices, implied_flags, 4 * half + 2);
+      add<12>(sums, indices, implied_flags, 4 * half + 3);
     }
   }
 
@@ -308,13 +324,16 @@ struct Iq3_SType : GridBlock<110, 32> {
     }
   }
   template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
-    const auto first = PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second = PairsWithSigns(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
+  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes implied_flags, std::size_t group) {
+    const auto first =
+        PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(implied_flags), 2 * group);
+    const auto second = PairsWithSigns(sums, points(indices, 8 * group + 4),
+                                       SpreadBits<kSigns + 2, kSigns + 3>(implied_flags), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
-    return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3S[indices[r][at + i]]; });
+    return GatherFours(CodeTag(), 0,
+                       [&](std::size_t r, std::size_t i) HWY_ATTR { return &kGridIq3S[indices[r][at + i]]; });
   }
 };
 
@@ -369,12 +388,15 @@ struct Iq1_MType : GridBlock<56, 16> {
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {
-      const TurnedWords all(rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
+      const TurnedWords all(
+          rows, start + 40);  // the scales are the last two words, whose halves have four bits of the factor each
       const auto& low = all.words[2];
       const auto& high = all.words[3];
       const auto factor = hn::Or(hn::Or(bits(hn::ShiftRight<12>(low), 0xf), bits(hn::ShiftRight<24>(low), 0xf0)),
                                  hn::Or(bits(hn::ShiftRight<4>(high), 0xf00), bits(hn::ShiftRight<16>(high), 0xf000)));
-      const auto eighth = hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)), hn::Set(FourFloats(), 0.125F));
+      const auto eighth =
+          hn::Mul(HalvesToFloats(FourFloats(), hn::TruncateTo(hn::Rebind<std::uint16_t, FourWords>(), factor)),
+                  hn::Set(FourFloats(), 0.125F));
       PutScales(scales(low), eighth, out, b * kScales);
       PutScales(scales(hn::ShiftRight<16>(low)), eighth, out, b * kScales + 4);
       PutScales(scales(high), eighth, out, b * kScales + 8);
@@ -402,7 +424,9 @@ struct Iq1_MType : GridBlock<56, 16> {
   }
 
  private:
-  static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) { return hn::And(words, hn::Set(FourWords(), mask)); }
+  static HWY_INLINE FourBytesEach bits(FourBytesEach words, std::uint32_t mask) {
+    return hn::And(words, hn::Set(FourWords(), mask));
+  }
   // Four times three bits as bytes of odd numbers.
   static HWY_INLINE FourBytesEach scales(FourBytesEach words) {
     return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
@@ -410,16 +434,20 @@ struct Iq1_MType : GridBlock<56, 16> {
   }
   template <std::uint8_t kGroup>
   static HWY_INLINE void add(ByteSums& sums, Codes halves) {
-    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
-                                                             kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup, kGroup};
-    alignas(16) static constexpr std::uint8_t kBits[16] = {8, 8, 8, 8, 8, 8, 8, 8, 128, 128, 128, 128, 128, 128, 128, 128};
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
+                                                             kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
+                                                             kGroup, kGroup, kGroup, kGroup};
+    alignas(16) static constexpr std::uint8_t kBits[16] = {8,   8,   8,   8,   8,   8,   8,   8,
+                                                           128, 128, 128, 128, 128, 128, 128, 128};
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
-      const std::uint32_t high = i == 0 ? std::uint32_t{block[32 + kGroup]} << 8 : std::uint32_t{block[32 + kGroup]} << 4;
+      const std::uint32_t high =
+          i == 0 ? std::uint32_t{block[32 + kGroup]} << 8 : std::uint32_t{block[32 + kGroup]} << 4;
       return kGridIq1[block[2 * kGroup + i] | (high & 0x700U)];
     });
     const hn::Repartition<std::uint16_t, CodeTag> words;
-    const auto eights = hn::BitCast(CodeTag(), hn::ShiftLeft<3>(hn::BitCast(words, hn::Add(points, hn::Set(CodeTag(), 1)))));
+    const auto eights =
+        hn::BitCast(CodeTag(), hn::ShiftLeft<3>(hn::BitCast(words, hn::Add(points, hn::Set(CodeTag(), 1)))));
     const auto bits = hn::LoadDup128(CodeTag(), kBits);
     const auto minus = hn::And(hn::TableLookupBytes(halves, hn::LoadDup128(CodeTag(), kPlaces)), bits);
     const auto plus = hn::And(hn::VecFromMask(CodeTag(), hn::Eq(minus, hn::Zero(CodeTag()))), hn::Set(CodeTag(), 2));

@@ -1,5 +1,5 @@
-// Products with Q4_0 to Q8_0: 32 codes, which a float16 scale of the block multiplies; Q4_1 and Q5_1 add a float16 minimum.
-// codec/blocks/scaled_codes.cpp says what is where.
+// Products with Q4_0 to Q8_0: 32 codes, which a float16 scale of the block multiplies; Q4_1 and Q5_1 add a float16
+// minimum. codec/blocks/scaled_codes.cpp says what is where.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,9 +34,11 @@ struct ScaledCodes {
 
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
-    ForHalves(rows, start, kBytes, blocks, [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
+    ForHalves(rows, start, kBytes, blocks,
+              [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
     if constexpr (kMins) {
-      ForHalves(rows, start + 2, kBytes, blocks, [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template min<1>(floats, i, mins); });
+      ForHalves(rows, start + 2, kBytes, blocks,
+                [&](auto floats, std::size_t i, auto mins) HWY_ATTR { out.template min<1>(floats, i, mins); });
     }
   }
 };

@@ -1,5 +1,5 @@
-// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block multiplies.
-// codec/blocks/small_codes.cpp says what is where.
+// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale
+// of the block multiplies. codec/blocks/small_codes.cpp says what is where.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -69,12 +69,14 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
   // Four neighbours are in a byte.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
-    alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,     kFirst,     kFirst,     kFirst,     kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1,
-                                                             kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 3, kFirst + 3, kFirst + 3, kFirst + 3};
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {
+        kFirst,     kFirst,     kFirst,     kFirst,     kFirst + 1, kFirst + 1, kFirst + 1, kFirst + 1,
+        kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 2, kFirst + 3, kFirst + 3, kFirst + 3, kFirst + 3};
     const hn::Repartition<std::uint16_t, CodeTag> words;
     const hn::Repartition<std::uint32_t, CodeTag> fours;
     const auto spread = hn::BitCast(words, hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces)));
-    const auto part = [&](auto shifted, std::uint32_t mask) HWY_ATTR { return hn::And(hn::BitCast(fours, shifted), hn::Set(fours, mask)); };
+    const auto part = [&](auto shifted, std::uint32_t mask)
+                          HWY_ATTR { return hn::And(hn::BitCast(fours, shifted), hn::Set(fours, mask)); };
     const auto low = hn::Or(part(spread, 0x00000003), part(hn::ShiftRight<2>(spread), 0x00000300));
     const auto high = hn::Or(part(hn::ShiftRight<4>(spread), 0x00030000), part(hn::ShiftRight<6>(spread), 0x03000000));
     return hn::BitCast(CodeTag(), hn::Or(low, high));
@@ -90,7 +92,8 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
       first = thrice(first);
       second = thrice(second);
     }
-    // Sixteen bytes of five digits, then four bytes of four digits: the digits of a byte are sixteen columns apart, or four.
+    // Sixteen bytes of five digits, then four bytes of four digits: the digits of a byte are sixteen columns apart, or
+    // four.
     Codes bytes = sums.load(32);
     const Codes digit0 = first_digit(bytes);
     const Codes digit1 = first_digit(bytes = thrice(bytes));
@@ -113,7 +116,8 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
   }
   // The digits of bytes 10 to 13, four first ones, four second ones and so on.
   static HWY_INLINE Codes last_digits(Codes bytes) {
-    alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13, 10, 11, 12, 13};
+    alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13,
+                                                             10, 11, 12, 13, 10, 11, 12, 13};
     const hn::Repartition<std::uint32_t, CodeTag> fours;
     alignas(16) static constexpr std::uint32_t kFrom1[4] = {0, 0xffffffff, 0xffffffff, 0xffffffff};
     alignas(16) static constexpr std::uint32_t kFrom2[4] = {0, 0, 0xffffffff, 0xffffffff};

@@ -1,7 +1,9 @@
-// Products of rows of ggml's blocks with one token's x as integers. Each type of block says where its codes and its scales are.
+// Products of rows of ggml's blocks with one token's x as integers. Each type of block says where its codes and its
+// scales are.
 //
-// Sixteen bytes of a vector belong to one row. A vector takes one, two or four rows, and a row's sums have the same order on every processor. Products of
-// codes and x that share a scale are summed exactly, as integers; times the scale they are added in float32.
+// Sixteen bytes of a vector belong to one row. A vector takes one, two or four rows, and a row's sums have the same
+// order on every processor. Products of codes and x that share a scale are summed exactly, as integers; times the scale
+// they are added in float32.
 #if defined(POISE_KERNELS_BLOCK_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_BLOCK_SUMS
 #undef POISE_KERNELS_BLOCK_SUMS
@@ -46,11 +48,13 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
     std::memcpy(&half, rows[r] + at, sizeof half);
     halves |= std::uint64_t{half} << (16 * r);
   }
-  return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(), hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
+  return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(),
+                                                  hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// Takes the factors of groups of columns, four rows each. Scales go to where multiply() finds them; with x of 8 bits they are multiplied with those of x.
-// Minimums, or offsets of codes, are multiplied with sums of x and added up. A vector has the factors of one group or of two.
+// Takes the factors of groups of columns, four rows each. Scales go to where multiply() finds them; with x of 8 bits
+// they are multiplied with those of x. Minimums, or offsets of codes, are multiplied with sums of x and added up. A
+// vector has the factors of one group or of two.
 template <class Type>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -61,7 +65,11 @@ struct FactorSink {
   hn::Vec<EightFloats> sums[2];
 
   explicit HWY_INLINE FactorSink(float (*to)[4])
-      : scales(to), x_scales(nullptr), x_sums(nullptr), sum(hn::Zero(FourFloats())), sums{hn::Zero(EightFloats()), hn::Zero(EightFloats())} {}
+      : scales(to),
+        x_scales(nullptr),
+        x_sums(nullptr),
+        sum(hn::Zero(FourFloats())),
+        sums{hn::Zero(EightFloats()), hn::Zero(EightFloats())} {}
 
   // The columns from the b-th kBlock on come next.
   HWY_INLINE void begin(const KernelInput& in, std::size_t b) {
@@ -70,7 +78,8 @@ struct FactorSink {
       x_sums = in.byte_sums() + 4 * b * (kBlock / Type::kScaled);
     }
   }
-  // Of the i-th group (of a vector of eight: and the next). Vectors of an even kWhich and of an odd one do not wait for each other.
+  // Of the i-th group (of a vector of eight: and the next). Vectors of an even kWhich and of an odd one do not wait for
+  // each other.
   template <int kWhich, class D>
   HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
     if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
@@ -85,7 +94,9 @@ struct FactorSink {
   HWY_INLINE void rescale(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
   }
-  HWY_INLINE hn::Vec<FourFloats> total() const { return hn::Add(sum, FourSums::sum_of_blocks(EightFloats(), hn::Add(sums[0], sums[1]))); }
+  HWY_INLINE hn::Vec<FourFloats> total() const {
+    return hn::Add(sum, FourSums::sum_of_blocks(EightFloats(), hn::Add(sums[0], sums[1])));
+  }
 
  private:
   template <int kWhich, class D>
@@ -99,8 +110,8 @@ struct FactorSink {
   }
 };
 
-// Calls put(tag, i, numbers) with a float16 number of each row, of `count` blocks that begin at `at` and are `stride` bytes apart: those of block i,
-// in a vector of eight of the next one, too.
+// Calls put(tag, i, numbers) with a float16 number of each row, of `count` blocks that begin at `at` and are `stride`
+// bytes apart: those of block i, in a vector of eight of the next one, too.
 template <class Put>
 HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
   std::size_t i = 0;
@@ -133,7 +144,8 @@ struct TurnedWords {
   HWY_INLINE TurnedWords(const Bytes (&rows)[4], std::size_t at) {
     const FourWords tag;
     const hn::Repartition<std::uint64_t, FourWords> pairs;
-    const auto load = [&](std::size_t r) HWY_ATTR { return hn::BitCast(tag, LoadU(hn::FixedTag<std::uint8_t, 16>(), rows[r] + at)); };
+    const auto load = [&](std::size_t r)
+                          HWY_ATTR { return hn::BitCast(tag, LoadU(hn::FixedTag<std::uint8_t, 16>(), rows[r] + at)); };
     const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(tag, load(0), load(1)));
     const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(tag, load(2), load(3)));
     const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(tag, load(0), load(1)));
@@ -145,8 +157,8 @@ struct TurnedWords {
   }
 };
 
-// Calls put(which, tag, i, numbers): factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign at most, for four rows; of a
-// vector of eight, and then byte i + 1.
+// Calls put(which, tag, i, numbers): factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign
+// at most, for four rows; of a vector of eight, and then byte i + 1.
 template <class Put>
 HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
   using Zero = std::integral_constant<int, 0>;
@@ -156,16 +168,20 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
   const hn::FixedTag<std::uint8_t, 16> all;
   const hn::FixedTag<std::int8_t, 8> half;
   alignas(16) static constexpr std::uint8_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-  const auto turned = hn::BitCast(hn::FixedTag<std::int8_t, 16>(), hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTurned)));
+  const auto turned = hn::BitCast(hn::FixedTag<std::int8_t, 16>(),
+                                  hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTurned)));
   const auto twice = hn::Combine(eight, factors, factors);
-  const auto numbers = [&](auto eight_bytes)
-                           HWY_ATTR { return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes))); };
+  const auto numbers = [&](auto eight_bytes) HWY_ATTR {
+    return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes)));
+  };
   put(Zero(), eight, 0, numbers(hn::LowerHalf(half, turned)));
   put(One(), eight, 2, numbers(hn::UpperHalf(half, turned)));
 #else
   const hn::RebindToSigned<FourWords> integers;
   const auto signed_bytes = hn::BitCast(integers, bytes);
-  const auto numbers = [&](auto words) HWY_ATTR { return hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(words))); };
+  const auto numbers = [&](auto words) HWY_ATTR {
+    return hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(words)));
+  };
   put(Zero(), FourFloats(), 0, numbers(hn::ShiftLeft<24>(signed_bytes)));
   put(One(), FourFloats(), 1, numbers(hn::ShiftLeft<16>(signed_bytes)));
   put(Zero(), FourFloats(), 2, numbers(hn::ShiftLeft<8>(signed_bytes)));
@@ -176,14 +192,16 @@ HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors
 // The scales of groups `at` to at + 3.
 template <class Sink>
 HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
-  ScaleBytes(bytes, factors,
-             [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR { out.template scale<decltype(which)::value>(floats, at + i, numbers); });
+  ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
+    out.template scale<decltype(which)::value>(floats, at + i, numbers);
+  });
 }
 // Their minimums.
 template <class Sink>
 HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
-  ScaleBytes(bytes, factors,
-             [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR { out.template min<decltype(which)::value>(floats, at + i, numbers); });
+  ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
+    out.template min<decltype(which)::value>(floats, at + i, numbers);
+  });
 }
 
 // Sixteen bytes of as many rows as a vector has.
@@ -204,7 +222,8 @@ struct RowSums {
   const float (*scales)[4];  // of the block
   std::size_t vector;        // which rows these are
 
-  HWY_INLINE RowSums() : rows(nullptr), start(0), scales(nullptr), vector(0), sum_(hn::Zero(CodeSums())), before_(sum_) {}
+  HWY_INLINE RowSums()
+      : rows(nullptr), start(0), scales(nullptr), vector(0), sum_(hn::Zero(CodeSums())), before_(sum_) {}
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
@@ -221,11 +240,13 @@ struct RowSums {
     if constexpr (kRowsOfVector == 1) {
       return hn::Set(CodeSums(), scales[i][vector]);
     } else {
-      alignas(64) static constexpr std::uint8_t kPlaces[64] = {0, 1, 2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  4,  5,  6,  7, 4,  5,
-                                                               6, 7, 4,  5,  6,  7,  4,  5,  6,  7,  8,  9,  10, 11, 8,  9,  10, 11, 8,  9, 10, 11,
-                                                               8, 9, 10, 11, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15};
+      alignas(64) static constexpr std::uint8_t kPlaces[64] = {
+          0, 1, 2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  4,  5,  6,  7, 4,  5,
+          6, 7, 4,  5,  6,  7,  4,  5,  6,  7,  8,  9,  10, 11, 8,  9,  10, 11, 8,  9, 10, 11,
+          8, 9, 10, 11, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15};
       const auto places = hn::Load(CodeTag(), kPlaces + 16 * kRowsOfVector * vector);
-      return hn::BitCast(CodeSums(), hn::TableLookupBytes(hn::BitCast(CodeTag(), hn::LoadDup128(CodeSums(), scales[i])), places));
+      return hn::BitCast(CodeSums(),
+                         hn::TableLookupBytes(hn::BitCast(CodeTag(), hn::LoadDup128(CodeSums(), scales[i])), places));
     }
   }
 
@@ -330,14 +351,17 @@ struct ByteSums : RowSums {
 
   static HWY_INLINE hn::Vec<CodeInts> fours(hn::Vec<CodeWords> pairs) {
     auto odd = hn::Zero(CodeInts());
-    const auto even = hn::ReorderWidenMulAccumulate(CodeInts(), pairs, hn::Set(CodeWords(), 1), hn::Zero(CodeInts()), odd);
+    const auto even =
+        hn::ReorderWidenMulAccumulate(CodeInts(), pairs, hn::Set(CodeWords(), 1), hn::Zero(CodeInts()), odd);
     return hn::Add(even, odd);
   }
 
   // Sixteen codes of the i-th scale, each at most 128.
   HWY_INLINE void multiply16(Codes codes, std::size_t i) { finish(fours(pairs(codes, i)), i); }
   // 32 codes of the i-th scale, each at most 64: sums of four products have 16 bits.
-  HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) { finish(fours(hn::Add(pairs(first, 2 * i), pairs(second, 2 * i + 1))), i); }
+  HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
+    finish(fours(hn::Add(pairs(first, 2 * i), pairs(second, 2 * i + 1))), i);
+  }
   // 32 numbers with a sign, none of which is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
     finish(hn::Add(fours(signed_pairs(first, 2 * i)), fours(signed_pairs(second, 2 * i + 1))), i);
@@ -348,16 +372,18 @@ struct ByteSums : RowSums {
 HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<CodeWords> b) {
 #if HWY_ARCH_X86
   auto none = hn::Zero(CodeInts());
-  return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()), none);  // this order is that of x86 alone
+  return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()),
+                                       none);  // this order is that of x86 alone
 #else
-  const auto even = [](hn::Vec<CodeWords> words) HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };
+  const auto even = [](hn::Vec<CodeWords> words)
+                        HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };
   const auto odd = [](hn::Vec<CodeWords> words) HWY_ATTR { return hn::ShiftRight<16>(hn::BitCast(CodeInts(), words)); };
   return hn::Add(hn::Mul(even(a), even(b)), hn::Mul(odd(a), odd(b)));
 #endif
 }
 
-// With x of 8 bits and scales that are integers of 8 bits times a number of the block of 256. Products are multiplied with the integer before they are
-// summed, so that 32 columns, which have one scale of x, make one sum.
+// With x of 8 bits and scales that are integers of 8 bits times a number of the block of 256. Products are multiplied
+// with the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
 struct ScaledSums : ByteSums {
   const float* x_scales;           // of each 32 columns of the block
   const float* x_sums;             // and the sums of x
@@ -443,7 +469,8 @@ struct ScalesApart {
 HWY_INLINE Codes LowHalf(Codes codes) { return hn::And(codes, hn::Set(CodeTag(), 15)); }
 HWY_INLINE Codes HighHalf(Codes codes) { return hn::ShiftRight<4>(codes); }
 
-// The bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within the byte.
+// The bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within the
+// byte.
 template <int kBits>
 HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   const hn::Repartition<std::uint16_t, CodeTag> words;
@@ -456,8 +483,9 @@ HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
 // 0xff in byte i of sixteen where bit i of two bytes is 1: bytes kFirst and kSecond of the sixteen of a row.
 template <std::uint8_t kFirst, std::uint8_t kSecond>
 HWY_INLINE Codes SpreadBits(Codes bytes) {
-  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
-                                                           kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond, kSecond};
+  alignas(16) static constexpr std::uint8_t kPlaces[16] = {kFirst,  kFirst,  kFirst,  kFirst,  kFirst,  kFirst,
+                                                           kFirst,  kFirst,  kSecond, kSecond, kSecond, kSecond,
+                                                           kSecond, kSecond, kSecond, kSecond};
   alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
   const auto bits = hn::LoadDup128(CodeTag(), kBits);
   const auto spread = hn::TableLookupBytes(bytes, hn::LoadDup128(CodeTag(), kPlaces));
@@ -530,22 +558,22 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// The same with ScaledSums, of blocks of 256 whose Type has:
-//   kBytes            of a block
-//   kNumber           where the float16 number is that multiplies its scales
-//   kUnit             a power of two that multiplies them, too
-//   kOffset           what is taken off each code, where each sixteen columns have a factor; multiply() does not do that
-//   kHasMins          whether minimums are taken off: mins() has them times sums of x, kMin says where the float16 number is that multiplies them
-//   factors()         sixteen bytes of each row
-//   multiply()        adds the products of a block
+// The same with ScaledSums, of blocks of 256 whose Type has: kBytes            of a block kNumber           where the
+//   float16 number is that multiplies its scales kUnit             a power of two that multiplies them, too kOffset
+//   what is taken off each code, where each sixteen columns have a factor; multiply() does not do that kHasMins
+//   whether minimums are taken off: mins() has them times sums of x, kMin says where the float16 number is that
+//   multiplies them factors()         sixteen bytes of each row multiply()        adds the products of a block
 template <class Type>
-void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
+                         float* y) {
   constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
   const std::size_t blocks = matrix.columns / 256;
   const std::size_t row_bytes = blocks * Type::kBytes;
   alignas(64) float numbers[kAtOnce][4];
   alignas(64) float mins[kAtOnce][4];
-  const auto put = [](auto& to) HWY_ATTR { return [&to](auto floats, std::size_t i, auto values) HWY_ATTR { hn::Store(values, floats, to[i]); }; };
+  const auto put = [](auto& to) HWY_ATTR {
+    return [&to](auto floats, std::size_t i, auto values) HWY_ATTR { hn::Store(values, floats, to[i]); };
+  };
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     NextRows next(four.rows[0]);
@@ -555,7 +583,8 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
     for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
       if (b % kAtOnce == 0) {
         ForHalves(four.rows, start + Type::kNumber, Type::kBytes, std::min(kAtOnce, blocks - b), put(numbers));
-        if constexpr (Type::kHasMins) ForHalves(four.rows, start + Type::kMin, Type::kBytes, std::min(kAtOnce, blocks - b), put(mins));
+        if constexpr (Type::kHasMins)
+          ForHalves(four.rows, start + Type::kMin, Type::kBytes, std::min(kAtOnce, blocks - b), put(mins));
       }
       next.ask(4 * (start + Type::kBytes));
       HWY_UNROLL(4)
@@ -568,7 +597,8 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
         sums.take_factors(Type::factors(sums));
         Type::multiply(sums);
         auto block = sums.block();
-        if constexpr (Type::kOffset != 0) block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.of_factors(), block);
+        if constexpr (Type::kOffset != 0)
+          block = hn::NegMulAdd(hn::Set(CodeSums(), Type::kOffset), sums.of_factors(), block);
         sums.scales = numbers + b % kAtOnce;
         total[v] = MulAdd(sums.scale(0), block, total[v]);
         if constexpr (Type::kHasMins) {
@@ -578,7 +608,8 @@ void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_
       }
     }
     alignas(64) float lanes[16];
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(hn::Mul(total[v], hn::Set(CodeSums(), Type::kUnit / 256)), CodeSums(), lanes + 4 * kRowsOfVector * v);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      hn::Store(hn::Mul(total[v], hn::Set(CodeSums(), Type::kUnit / 256)), CodeSums(), lanes + 4 * kRowsOfVector * v);
     const auto row = [&](std::size_t i) HWY_ATTR { return hn::Load(FourFloats(), lanes + 4 * i); };
     FourSums::of(FourFloats(), row(0), row(1), row(2), row(3)).store(y + r, last - r);
   }
@@ -594,9 +625,10 @@ constexpr auto MultiplyBlocksOf() {
 }
 
 template <class Type>
-constexpr TypeKernels kOfBlocks = {.decode = decode_blocks,
-                                   .multiply_integers = MultiplyBlocksOf<Type>(),
-                                   .integers = Type::Sums::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
+constexpr TypeKernels kOfBlocks = {
+    .decode = decode_blocks,
+    .multiply_integers = MultiplyBlocksOf<Type>(),
+    .integers = Type::Sums::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
 
 #else
 

@@ -1,5 +1,5 @@
-// Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a small integer times a
-// float16 number of the block. (Q8_K has one scale, a float32 number.)
+// Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
+// small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
 // codec/blocks/super_blocks.cpp says what is where.
 #include "kernels/blocks/block_kernels.hpp"
 
@@ -38,10 +38,12 @@ struct SuperBlock {
 
 using FourBytesEach = hn::Vec<FourWords>;  // four bytes of each of four rows
 
-HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) { return hn::And(bytes, hn::Set(FourWords(), mask)); }
+HWY_INLINE FourBytesEach Masked(FourBytesEach bytes, std::uint32_t mask) {
+  return hn::And(bytes, hn::Set(FourWords(), mask));
+}
 
-// Two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2 and 3, and so on. Takes pair kPair, and
-// puts the lower bit at kBit.
+// Two bits of codes: a byte has those of one of 32 neighbours in bits 0 and 1, of one of the next 32 in bits 2 and 3,
+// and so on. Takes pair kPair, and puts the lower bit at kBit.
 template <int kPair, int kBit>
 HWY_INLINE Codes TwoBits(Codes codes) {
   return MaskedShift<kBit - 2 * kPair>(codes, 3 << (2 * kPair));
@@ -87,7 +89,8 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
       PutScales(factor(Masked(low, 0x0f0f0f0f), hn::ShiftLeft<4>(Masked(top, 0x03030303))), scale, out, scales);
       PutScales(factor(Masked(high, 0x0f0f0f0f), hn::ShiftLeft<2>(Masked(top, 0x0c0c0c0c))), scale, out, scales + 4);
       PutScales(factor(Masked(hn::ShiftRight<4>(low), 0x0f0f0f0f), Masked(top, 0x30303030)), scale, out, scales + 8);
-      PutScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale, out, scales + 12);
+      PutScales(factor(Masked(hn::ShiftRight<4>(high), 0x0f0f0f0f), hn::ShiftRight<2>(Masked(top, 0xc0c0c0c0))), scale,
+                out, scales + 12);
     }
   }
   static HWY_INLINE void multiply(ByteSums& sums) {
@@ -112,7 +115,9 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
   }
-  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes third, std::size_t group) { sums.multiply16(hn::Or(low, third), group); }
+  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes third, std::size_t group) {
+    sums.multiply16(hn::Or(low, third), group);
+  }
 };
 
 // Q4_K and Q5_K have the same scales and minimums.
@@ -126,13 +131,16 @@ struct SixBitFactors {
   static constexpr bool kHasMins = true;
   static constexpr float kOffset = 0;
 
-  // Eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two bits of the other four above them; the
-  // same of minimums; and four bits of each of the others, scales in the low halves.
+  // Eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two bits of
+  // the other four above them; the same of minimums; and four bits of each of the others, scales in the low halves.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
-    alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15, 63, 63, 63, 63, 0, 0, 0, 0};
-    alignas(16) static constexpr std::uint8_t kLast[16] = {128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 12, 13, 14, 15};
-    alignas(16) static constexpr std::uint8_t kHigh[16] = {128, 128, 128, 128, 4, 5, 6, 7, 128, 128, 128, 128, 8, 9, 10, 11};
+    alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15,
+                                                              63, 63, 63, 63, 0,  0,  0,  0};
+    alignas(16) static constexpr std::uint8_t kLast[16] = {128, 128, 128, 128, 128, 128, 128, 128,
+                                                           128, 128, 128, 128, 12,  13,  14,  15};
+    alignas(16) static constexpr std::uint8_t kHigh[16] = {128, 128, 128, 128, 4, 5, 6,  7,
+                                                           128, 128, 128, 128, 8, 9, 10, 11};
     const auto table = [](const std::uint8_t* from) HWY_ATTR { return hn::LoadDup128(CodeTag(), from); };
     const Codes all = sums.load(0);
     const Codes low = hn::And(hn::TableLookupBytesOr0(all, table(kLow)), table(kLowBits));
@@ -188,8 +196,10 @@ struct Q5_KType : SixBitFactors<176> {
     const Codes first = sums.load(48 + 32 * kTwo);
     const Codes second = sums.load(64 + 32 * kTwo);
     constexpr int kBit = kTwo % 2 == 0 ? 1 : 4;
-    sums.multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])), hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
-    sums.multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])), hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
+    sums.multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])),
+                              hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
+    sums.multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])),
+                                  hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
   }
   // 16 where the bit is 1.
   template <int kBit>
@@ -226,10 +236,14 @@ struct Q6_KType {
     const Codes first[2] = {sums.load(64 * kHalf), sums.load(64 * kHalf + 16)};
     const Codes second[2] = {sums.load(64 * kHalf + 32), sums.load(64 * kHalf + 48)};
     const Codes high[2] = {sums.load(128 + 32 * kHalf), sums.load(144 + 32 * kHalf)};
-    sums.multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])), hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])), hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])), hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])), hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])),
+                                   hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])),
+                                       hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])),
+                                       hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
+    sums.multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])),
+                                       hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
   }
 };
 

@@ -15,7 +15,9 @@ void take_separator(Forming& of) {
   const SpecialAround around = special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
-  of.lose("llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does not");
+  of.lose(
+      "llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does "
+      "not");
 }
 
 }  // namespace
@@ -25,7 +27,8 @@ std::string form_word_piece(Forming& of) {
   const std::vector<Fields> cuts = steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
   const std::string prefix = model.text("continuing_subword_prefix", "##");
   const auto normalizer = of.pipeline.map("normalizer");
-  const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 && cuts.front().text("type", "") == "BertPreTokenizer";
+  const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
+                     cuts.front().text("type", "") == "BertPreTokenizer";
   if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
   of.take_tokens();
   of.name_unused_tokens();
@@ -36,7 +39,9 @@ std::string form_word_piece(Forming& of) {
   if (!lowercase) of.gguf.lowercase = false;
   if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
       normalizer->boolean("strip_accents", lowercase) != lowercase) {
-    of.lose("llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: some texts get other tokens");
+    of.lose(
+        "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
+        "some texts get other tokens");
   }
   for (std::size_t id = 0; id < of.gguf.tokens.size(); ++id) {
     std::string& token = of.gguf.tokens[id];

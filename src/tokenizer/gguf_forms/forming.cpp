@@ -67,12 +67,21 @@ std::optional<std::string> pattern_of(const Fields& step, std::string_view kind)
   return pattern ? pattern->optional_text(kind) : std::nullopt;
 }
 
-std::string replace_step(std::string_view pattern, std::string_view content) { return fmt::format("Replace \"{}\" \"{}\"", pattern, content); }
-std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop) { return fmt::format("Strip \"{}\" {} {}", content, start, stop); }
-std::string metaspace_step(std::string_view replacement, bool prefixed) { return fmt::format("Metaspace \"{}\" {}", replacement, prefixed); }
-std::string word_piece_step(std::string_view prefix, bool cleanup) { return fmt::format("WordPiece \"{}\" {}", prefix, cleanup); }
+std::string replace_step(std::string_view pattern, std::string_view content) {
+  return fmt::format("Replace \"{}\" \"{}\"", pattern, content);
+}
+std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop) {
+  return fmt::format("Strip \"{}\" {} {}", content, start, stop);
+}
+std::string metaspace_step(std::string_view replacement, bool prefixed) {
+  return fmt::format("Metaspace \"{}\" {}", replacement, prefixed);
+}
+std::string word_piece_step(std::string_view prefix, bool cleanup) {
+  return fmt::format("WordPiece \"{}\" {}", prefix, cleanup);
+}
 
-Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_name) : vocabulary(vocabulary_of), pipeline(vocabulary_of.pipeline, "") {
+Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_name)
+    : vocabulary(vocabulary_of), pipeline(vocabulary_of.pipeline, "") {
   gguf.general_name = general_name;
 }
 
@@ -114,7 +123,8 @@ void Forming::lose_prefix() {
 
 void Forming::take_special_tokens() {
   const SpecialAround around = special_around(vocabulary);
-  const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag, std::string_view where) {
+  const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag,
+                        std::string_view where) {
     flag = !tokens.empty();
     if (tokens.empty()) return;
     if (!id) id = tokens.front();
@@ -128,8 +138,10 @@ void Forming::take_special_tokens() {
 
 void Forming::check_spaces() {
   const NormalizerRules rules = normalizer_of(vocabulary);
-  if (!rules.escape_whitespaces) lose("gguf does not say that tokens have spaces instead of U+2581: texts get other tokens");
-  if (rules.treat_whitespace_as_suffix) lose("gguf does not say that the space that is added goes behind a text: texts get other tokens");
+  if (!rules.escape_whitespaces)
+    lose("gguf does not say that tokens have spaces instead of U+2581: texts get other tokens");
+  if (rules.treat_whitespace_as_suffix)
+    lose("gguf does not say that the space that is added goes behind a text: texts get other tokens");
   if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
   if (denormalizer_of(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
 }
@@ -137,11 +149,14 @@ void Forming::check_spaces() {
 void Forming::check_decoder(const std::vector<std::string>& same) {
   if (decoder_steps(pipeline) == same) return;
   const auto decoder = pipeline.map("decoder");
-  lose(fmt::format("gguf does not hold {}: tokens may become another text", decoder ? "the decoder " + decoder->text("type", "") : "that there is no decoder"));
+  lose(fmt::format("gguf does not hold {}: tokens may become another text",
+                   decoder ? "the decoder " + decoder->text("type", "") : "that there is no decoder"));
 }
 
 void Forming::check_added_tokens() {
-  const auto is_found = [&](std::size_t id) { return gguf_finds(numbered_token_type(static_cast<std::uint64_t>(gguf.token_type[id]))); };
+  const auto is_found = [&](std::size_t id) {
+    return gguf_finds(numbered_token_type(static_cast<std::uint64_t>(gguf.token_type[id])));
+  };
   const bool normalizes = vocabulary.kind == VocabularyKind::pipeline && pipeline.map("normalizer");
   std::vector<bool> is_listed(vocabulary.size());
   std::vector<std::string_view> more;
@@ -154,7 +169,8 @@ void Forming::check_added_tokens() {
     is_listed[id] = true;
     if (!is_found(id) || token.content != vocabulary.text(id)) {
       fewer.push_back(token.content);
-    } else if (token.lstrip || token.single_word || (token.normalized && normalizes) || token.rstrip != gguf_takes_space(token.content, gguf.general_name)) {
+    } else if (token.lstrip || token.single_word || (token.normalized && normalizes) ||
+               token.rstrip != gguf_takes_space(token.content, gguf.general_name)) {
       ++others;
     }
   }
@@ -162,10 +178,15 @@ void Forming::check_added_tokens() {
     if (!is_listed[id] && is_found(id) && !vocabulary.text(id).empty()) more.push_back(vocabulary.text(id));
   }
   if (!more.empty()) {
-    lose(fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}", more.size(), listed(more)));
+    lose(fmt::format("llama.cpp finds the texts of {} special tokens in a prompt, which the vocabulary does not: {}",
+                     more.size(), listed(more)));
   }
-  if (!fewer.empty()) lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(), listed(fewer)));
-  if (others > 0) lose(fmt::format("gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", others));
+  if (!fewer.empty())
+    lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
+                     listed(fewer)));
+  if (others > 0)
+    lose(fmt::format(
+        "gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", others));
 }
 
 }  // namespace poise::gguf_forms

@@ -1,4 +1,5 @@
-// A vocabulary on its way to the form of one of GGUF's algorithms: what these have in common. Each has a file beside this one.
+// A vocabulary on its way to the form of one of GGUF's algorithms: what these have in common. Each has a file beside
+// this one.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,8 @@ struct Forming {
   void take_tokens();
   // llama.cpp wants a text for each id.
   void name_unused_tokens();
-  // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does not where one is there already.
+  // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does not where one
+  // is there already.
   void take_prefix(const Fields& metaspace);
   void take_special_tokens();
 

@@ -35,8 +35,8 @@ std::string with_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Spellings that match the same: what comes after a possessive part is none of its characters, and white space up to the last newline ends with one of
-// several as with one.
+// Spellings that match the same: what comes after a possessive part is none of its characters, and white space up to
+// the last newline ends with one of several as with one.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
@@ -81,7 +81,9 @@ void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fiel
   const bool whole_words = model.boolean("ignore_merges", false);
   const auto cuts_so = [&](const GgufPreTokenizer& row) {
     return wanted && row.byte_level && row.ignore_merges == whole_words &&
-           std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) { return spelled(expression) == other; });
+           std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
+             return spelled(expression) == other;
+           });
   };
   const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
   if (row != gguf_pre_tokenizers().end()) {
@@ -89,7 +91,8 @@ void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fiel
     return;
   }
   of.gguf.pre = "default";
-  of.lose("llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
+  of.lose(
+      "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
 }
 
 void take_merges(Forming& of, const Fields& model) {
@@ -99,7 +102,8 @@ void take_merges(Forming& of, const Fields& model) {
     of.gguf.merges.push_back(fmt::format("{} {}", left, right));
   };
   if (model.boolean("merge_by_score", false)) {
-    for (const auto& [left, right] : listed_score_merges(of.vocabulary, tokens_of_model(of.vocabulary))) add(left, right);
+    for (const auto& [left, right] : listed_score_merges(of.vocabulary, tokens_of_model(of.vocabulary)))
+      add(left, right);
   } else {
     for (const auto& [left, right] : of.vocabulary.merges) add(left, right);
   }
@@ -114,7 +118,8 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
   name_pre_tokenizer(of, model, cuts);
   take_merges(of, model);
   for (const Fields& normalizer : steps_of(of.pipeline, "normalizer", "normalizers")) {
-    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", normalizer.text("type", "")));
+    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
+                        normalizer.text("type", "")));
   }
   of.check_decoder({"ByteLevel"});
   return {};

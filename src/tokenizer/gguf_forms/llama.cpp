@@ -46,11 +46,15 @@ void rank_by_merges(Forming& of) {
   std::size_t more = 0;
   for_each_score_merge(of.vocabulary, ids, [&](const ScoreMerge& merge) {
     const bool found_whole = is_added(of, merge.merged);
-    if (!found_whole && !pairs.contains(static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right))) ++more;
+    if (!found_whole &&
+        !pairs.contains(static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right)))
+      ++more;
   });
   if (more > 0 || !in_order) {
-    of.lose(fmt::format("llama.cpp merges whatever makes a token, the vocabulary only what it lists ({} ways more{}): some words get other tokens", more,
-                        in_order ? "" : ", and others in another order"));
+    of.lose(
+        fmt::format("llama.cpp merges whatever makes a token, the vocabulary only what it lists ({} ways more{}): some "
+                    "words get other tokens",
+                    more, in_order ? "" : ", and others in another order"));
   }
 }
 
@@ -74,7 +78,8 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
       escaped = true;
       of.take_prefix(step);
       prefix = *of.gguf.add_space_prefix;
-    } else if (type != "Split" || pattern_of(step, "String") != " " || !escaped) {  // once they are replaced there is no space to cut at
+    } else if (type != "Split" || pattern_of(step, "String") != " " ||
+               !escaped) {  // once they are replaced there is no space to cut at
       of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
@@ -94,7 +99,8 @@ std::string form_llama(Forming& of, const Fields& model, const std::vector<Field
   if (!model.boolean("byte_fallback", false) || !escapes_spaces(of, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
-  if (of.vocabulary.unk_id >= 0) of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = token_type_number(TokenType::unknown);
+  if (of.vocabulary.unk_id >= 0)
+    of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = token_type_number(TokenType::unknown);
   if (model.boolean("merge_by_score", false)) return {};
   rank_by_merges(of);
   return {};
@@ -110,7 +116,8 @@ std::string form_sentencepiece_bpe(Forming& of) {
     of.lose("llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
   }
   of.take_special_tokens();
-  if (of.vocabulary.normalizer != Vocabulary().normalizer) of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+  if (of.vocabulary.normalizer != Vocabulary().normalizer)
+    of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
   of.check_spaces();
   of.check_added_tokens();
   return {};

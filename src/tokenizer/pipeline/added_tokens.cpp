@@ -19,7 +19,9 @@ std::size_t last_character(std::string_view text) {
   return at;
 }
 
-bool ends_with_word(std::string_view text) { return !text.empty() && unicode::is_word(unicode::at(text, last_character(text)).code); }
+bool ends_with_word(std::string_view text) {
+  return !text.empty() && unicode::is_word(unicode::at(text, last_character(text)).code);
+}
 bool starts_with_word(std::string_view text) { return !text.empty() && unicode::is_word(unicode::at(text, 0).code); }
 
 // Where the white space at the end begins, but not before `from`.
@@ -45,7 +47,8 @@ std::size_t space_at_start(std::string_view text) {
 
 }  // namespace
 
-std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size, const Normalizer* normalizer) {
+std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
+                                          const Normalizer* normalizer) {
   std::vector<AddedToken> tokens;
   for (const Fields& item : pipeline.list("added_tokens", true)) {
     const std::uint64_t id = item.number("id", UINT64_MAX);
@@ -58,9 +61,12 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
                      .rstrip = item.boolean("rstrip", false),
                      .special = item.boolean("special", false)};
     token.normalized = item.boolean("normalized", !token.special);
-    if (token.content.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: more than {} bytes", item.where(), kLongest));
-    token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::well_formed(token.content)) : token.content;
-    if (token.text.size() > kLongest) throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
+    if (token.content.size() > kLongest)
+      throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: more than {} bytes", item.where(), kLongest));
+    token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::well_formed(token.content))
+                                                           : token.content;
+    if (token.text.size() > kLongest)
+      throw Error(ErrorKind::unsupported, fmt::format("tokenizer: an added token has more than {} bytes", kLongest));
     tokens.push_back(std::move(token));
   }
   return tokens;
@@ -80,12 +86,14 @@ bool AddedTokenFinder::find(std::string_view text, std::size_t& at) const {
   return at < text.size();
 }
 
-AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done, std::size_t& space_end) const {
+AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done,
+                                                   std::size_t& space_end) const {
   const auto match = trie_.longest(text.substr(at));
   if (match.value < 0) return {.next = at + 1};
   const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];
   const std::size_t end = at + match.length;
-  if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end)))) return {.next = end};
+  if (token.single_word && (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end))))
+    return {.next = end};
   Found found{.id = token.id, .begin = at, .end = end, .next = end};
   if (token.lstrip) found.begin = std::max(done, space_at_end(text.substr(0, at), done));
   if (token.rstrip) {

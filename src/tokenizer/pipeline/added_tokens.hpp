@@ -1,4 +1,5 @@
-// Added tokens: texts that are tokens wherever they are, found before a text is cut, the longest first at the leftmost place.
+// Added tokens: texts that are tokens wherever they are, found before a text is cut, the longest first at the leftmost
+// place.
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ namespace poise {
 struct AddedToken {
   TokenId id = -1;
   std::string content;
-  std::string text;          // what is looked for, and what ids become again: the content, as the normalizer has it if it is looked for after that
+  std::string text;  // what is looked for, and what ids become again: the content, as the normalizer has it if it is
+                     // looked for after that
   bool single_word = false;  // not inside a word
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // and after it
@@ -25,9 +27,10 @@ struct AddedToken {
   bool special = false;
 };
 
-// Those that "added_tokens" lists; `normalizer` may be null. Throws invalid_file for an id that the vocabulary does not have, and unsupported for one
-// of more than 1024 bytes.
-std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size, const Normalizer* normalizer = nullptr);
+// Those that "added_tokens" lists; `normalizer` may be null. Throws invalid_file for an id that the vocabulary does not
+// have, and unsupported for one of more than 1024 bytes.
+std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
+                                          const Normalizer* normalizer = nullptr);
 
 // Finds some of them.
 class AddedTokenFinder {
@@ -35,8 +38,9 @@ class AddedTokenFinder {
   // Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
-  // Calls visit(run, id) for all of the text, from front to back; -1 for what is between tokens. White space that a token takes is looked
-  // through for further tokens, as Hugging Face's library does: their runs overlap. One with `lstrip` needs some of its own, though.
+  // Calls visit(run, id) for all of the text, from front to back; -1 for what is between tokens. White space that a
+  // token takes is looked through for further tokens, as Hugging Face's library does: their runs overlap. One with
+  // `lstrip` needs some of its own, though.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) const {
     std::size_t done = 0;

@@ -5,8 +5,9 @@
 //
 // Which pairs merge is asked of merges.hpp once, and remembered.
 //
-// Pieces may be long: a whole text where a file has no pre-tokenizer that cuts at words (Gemma), or a sentence of a script without spaces. They
-// are cut at seams (seams.hpp), which changes nothing, and makes words of them that the cache knows.
+// Pieces may be long: a whole text where a file has no pre-tokenizer that cuts at words (Gemma), or a sentence of a
+// script without spaces. They are cut at boundaries (boundaries.hpp), which changes nothing, and makes words of them
+// that the cache knows.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -24,7 +25,7 @@
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/seams.hpp"
+#include "tokenizer/token_boundaries.hpp"
 
 namespace poise {
 namespace {
@@ -49,7 +50,8 @@ class Bpe final : public PieceModel {
     }
     random_ = dropout(fields) != 0;
     bytes_.fill(kNoToken);
-    for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
+    for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
+      bytes_[byte] = ids_.find(fmt::format("<0x{:02X}>", byte)).value_or(kNoToken);
     read_characters();
     const bool knows_all = knows_all_texts();
     cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all);
@@ -79,7 +81,9 @@ class Bpe final : public PieceModel {
     }
   }
 
-  TokenId id_of(char32_t code, std::string_view bytes) const { return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken); }
+  TokenId id_of(char32_t code, std::string_view bytes) const {
+    return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
+  }
 
   // Does every character become tokens, its own or those of its bytes? A byte below 0x80 is a character, too.
   bool knows_all_texts() const {
@@ -99,28 +103,29 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Are tokens spelled in the alphabet of bytes? Whatever the answer, seams are right; with the wrong one there are few. Large vocabularies of
-  // characters have all letters of the alphabet, too.
+  // Are tokens spelled in the alphabet of bytes? Whatever the answer, boundaries are right; with the wrong one there
+  // are few. Large vocabularies of characters have all letters of the alphabet, too.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;
     std::size_t others = 0;
     for (std::size_t id = 0; id < vocabulary_.size(); id += kStep) {
-      if (vocabulary_.type(id) == TokenType::normal) ++(Seams::is_spelled_in_bytes(vocabulary_.text(id)) ? spelled : others);
+      if (vocabulary_.type(id) == TokenType::normal)
+        ++(TokenBoundaries::is_spelled_in_bytes(vocabulary_.text(id)) ? spelled : others);
     }
     return spelled > others;
   }
 
   // Where a piece may be cut: nothing may depend on what is on the other side. Found once a text needs it.
-  const Seams& seams() const {
-    std::call_once(seams_found_, [this] {
-      seams_.emplace(is_byte_level() ? Seams::Of::bytes : Seams::Of::characters);
+  const TokenBoundaries& boundaries() const {
+    std::call_once(boundaries_found_, [this] {
+      boundaries_.emplace(is_byte_level() ? TokenBoundaries::Of::bytes : TokenBoundaries::Of::characters);
       for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
         const std::string_view text = vocabulary_.text(id);
-        if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) seams_->add(text);
+        if (text.size() > 1 && ids_.finds(static_cast<TokenId>(id))) boundaries_->add(text);
       }
     });
-    return *seams_;
+    return *boundaries_;
   }
 
   const Vocabulary& vocabulary_;
@@ -136,16 +141,17 @@ class Bpe final : public PieceModel {
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
   std::array<TokenId, 0x800> characters_{};
-  bool cuts_ = false;    // may pieces be cut at seams?
+  bool cuts_ = false;    // may pieces be cut at boundaries?
   bool vanish_ = false;  // are there characters without a token?
-  mutable std::once_flag seams_found_;
-  mutable std::optional<Seams> seams_;
+  mutable std::once_flag boundaries_found_;
+  mutable std::optional<TokenBoundaries> boundaries_;
 };
 
 class Bpe::AtWork final : public PieceEncoder {
  public:
   explicit AtWork(const Bpe& of) : of_(of) {
-    if (of.random_) throw Error(ErrorKind::unsupported, "tokenizer: model.dropout: it makes tokens at random, which is for training");
+    if (of.random_)
+      throw Error(ErrorKind::unsupported, "tokenizer: model.dropout: it makes tokens at random, which is for training");
   }
 
   void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
@@ -155,11 +161,12 @@ class Bpe::AtWork final : public PieceEncoder {
     if (of_.ignore_merges_) {
       if (const auto id = of_.ids_.find(piece)) return tokens.push_back(*id);
     }
-    of_.seams().for_each(piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
+    of_.boundaries().for_each(
+        piece, [&](std::string_view word) { encode_word(word, false, of_.ignore_merges_ ? parts_ : cache_, tokens); });
   }
 
  private:
-  // Few pieces of so many bytes have seams.
+  // Few pieces of so many bytes have boundaries.
   static constexpr std::size_t kWord = 24;
 
   // `whole`: a word that is a token is that token, whatever merges make of it.
@@ -228,7 +235,8 @@ class Bpe::AtWork final : public PieceEncoder {
   // Without an unknown token, what has none vanishes.
   void append_unknown(std::string_view text, bool after_unknown) {
     if (!of_.unknown_named_ || (after_unknown && of_.fuse_unknown_)) return;
-    if (of_.unknown_ == kNoToken) throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));
+    if (of_.unknown_ == kNoToken)
+      throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));
     symbols_.push_back(of_.unknown_);
   }
 
@@ -253,7 +261,8 @@ class Bpe::AtWork final : public PieceEncoder {
       if (pairs[best].rank == UINT32_MAX) break;
       symbols_[best] = pairs[best].merged;
       symbols_.erase(symbols_.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-      std::copy(pairs.begin() + static_cast<std::ptrdiff_t>(best) + 1, pairs.begin() + static_cast<std::ptrdiff_t>(size) - 1,
+      std::copy(pairs.begin() + static_cast<std::ptrdiff_t>(best) + 1,
+                pairs.begin() + static_cast<std::ptrdiff_t>(size) - 1,
                 pairs.begin() + static_cast<std::ptrdiff_t>(best));
       --size;
       if (best > 0) pairs[best - 1] = merge_of(symbols_[best - 1], symbols_[best]);
@@ -311,7 +320,7 @@ class Bpe::AtWork final : public PieceEncoder {
 
   const Bpe& of_;
   WordCache cache_;
-  WordCache parts_;  // what is between seams, where whole words have other tokens
+  WordCache parts_;  // what is between boundaries, where whole words have other tokens
   MergeTable pairs_;
   std::string buffer_;
   std::vector<TokenId> symbols_;
@@ -323,6 +332,8 @@ std::unique_ptr<PieceEncoder> Bpe::start() const { return std::make_unique<AtWor
 
 }  // namespace
 
-std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context) { return std::make_unique<Bpe>(fields, context); }
+std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context) {
+  return std::make_unique<Bpe>(fields, context);
+}
 
 }  // namespace poise

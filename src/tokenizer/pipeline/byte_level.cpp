@@ -8,7 +8,9 @@
 namespace poise::byte_level {
 namespace {
 
-constexpr bool is_printable(unsigned byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE; }
+constexpr bool is_printable(unsigned byte) {
+  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
 
 constexpr std::size_t kCodes = 0x100 + 68;  // 68 bytes are not printable
 

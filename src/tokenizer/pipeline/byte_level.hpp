@@ -1,5 +1,5 @@
-// GPT-2's alphabet: each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves, the others are U+0100
-// and what follows, in their order.
+// GPT-2's alphabet: each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves, the
+// others are U+0100 and what follows, in their order.
 #pragma once
 
 #include <cstddef>

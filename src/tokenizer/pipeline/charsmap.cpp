@@ -10,7 +10,9 @@
 namespace poise {
 namespace {
 
-[[noreturn]] void refuse(const char* problem) { throw Error(ErrorKind::invalid_file, std::string("precompiled_charsmap: ") + problem); }
+[[noreturn]] void refuse(const char* problem) {
+  throw Error(ErrorKind::invalid_file, std::string("precompiled_charsmap: ") + problem);
+}
 
 std::uint32_t u32(std::string_view bytes, std::size_t at) {
   std::uint32_t number = 0;
@@ -27,7 +29,8 @@ CharsMap::CharsMap(std::string_view bytes) {
   if (bytes.size() < 4) refuse("its size is cut");
   const std::uint32_t size = u32(bytes, 0);
   bytes.remove_prefix(4);
-  if (size > bytes.size() || size % 4 != 0 || size == 0) refuse("the trie is larger than the bytes, empty, or no whole number of units");
+  if (size > bytes.size() || size % 4 != 0 || size == 0)
+    refuse("the trie is larger than the bytes, empty, or no whole number of units");
   units_.reserve(size / 4);
   for (std::size_t i = 0; i < size; i += 4) units_.push_back(u32(bytes, i));
   texts_ = bytes.substr(size);

@@ -1,8 +1,8 @@
 // SentencePiece's precompiled normalization: texts and what takes their place.
 //
-// The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each ended by a NUL. A unit has its label in
-// bits 0-7, bit 8 says that the node has a value, bits 10-30 are the offset to its children (times 256 where bit 9 is set). The value, where
-// the replacement begins, is in the unit at the offset, bits 0-30.
+// The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each ended by a NUL. A
+// unit has its label in bits 0-7, bit 8 says that the node has a value, bits 10-30 are the offset to its children
+// (times 256 where bit 9 is set). The value, where the replacement begins, is in the unit at the offset, bits 0-30.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class CharsMap {
   };
   std::optional<Match> longest(std::string_view text) const;
 
-  // As Hugging Face's library does it: graphemes of less than 6 bytes, then characters, each by the shortest of its fronts that has a replacement.
+  // As Hugging Face's library does it: graphemes of less than 6 bytes, then characters, each by the shortest of its
+  // fronts that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
 
  private:

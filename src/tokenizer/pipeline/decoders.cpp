@@ -46,7 +46,8 @@ class WholeTokens : public DecodeSink {
 
 class ReplaceStep final : public WholeTokens {
  public:
-  ReplaceStep(const Pattern& pattern, const std::string& content, DecodeSink& next) : WholeTokens(next), matcher_(pattern), content_(content) {}
+  ReplaceStep(const Pattern& pattern, const std::string& content, DecodeSink& next)
+      : WholeTokens(next), matcher_(pattern), content_(content) {}
   void finish() override {
     grown_ = 0;
     WholeTokens::finish();
@@ -63,7 +64,8 @@ class ReplaceStep final : public WholeTokens {
     matcher_.for_each(text, [&](std::string_view run, bool match) {
       result_ += match ? std::string_view(content_) : run;
       if (result_.size() > most) {
-        throw Error(ErrorKind::unsupported, fmt::format("tokenizer: decoder: Replace makes a text longer by more than {} bytes", kMostGrowth));
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("tokenizer: decoder: Replace makes a text longer by more than {} bytes", kMostGrowth));
       }
     });
     if (result_.size() > text.size()) grown_ += result_.size() - text.size();
@@ -78,8 +80,11 @@ class ReplaceStep final : public WholeTokens {
 
 class Replace final : public Decoder {
  public:
-  explicit Replace(const Fields& fields) : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
-  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<ReplaceStep>(pattern_, content_, next); }
+  explicit Replace(const Fields& fields)
+      : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
+  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override {
+    return std::make_unique<ReplaceStep>(pattern_, content_, next);
+  }
 
  private:
   Pattern pattern_;
@@ -168,7 +173,8 @@ class Fuse final : public DecodeSink {
 class Strip final : public DecodeSink {
  public:
   struct Options {
-    explicit Options(const Fields& fields) : content(fields.text("content", " ")), start(fields.number("start", 0)), stop(fields.number("stop", 0)) {
+    explicit Options(const Fields& fields)
+        : content(fields.text("content", " ")), start(fields.number("start", 0)), stop(fields.number("stop", 0)) {
       if (content.empty()) fields.fail("content", "is empty");
     }
     std::string content;
@@ -268,7 +274,8 @@ class Metaspace final : public WholeTokens {
   struct Options {
     explicit Options(const Fields& fields)
         : replacement(fields.text("replacement", "\xe2\x96\x81")),
-          prefixed(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never") != "never") {
+          prefixed(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never") !=
+                   "never") {
       if (replacement.empty()) fields.fail("replacement", "is empty");
     }
     std::string replacement;
@@ -283,7 +290,8 @@ class Metaspace final : public WholeTokens {
  private:
   void token(std::string_view text) override {
     std::string out;
-    for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos; at = text.find(options_.replacement)) {
+    for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos;
+         at = text.find(options_.replacement)) {
       out += text.substr(0, at);
       if (!first_ || !options_.prefixed) out += ' ';
       text.remove_prefix(at + options_.replacement.size());
@@ -326,7 +334,8 @@ std::string without_odd_spaces(std::string text) {
 class WordPiece final : public WholeTokens {
  public:
   struct Options {
-    explicit Options(const Fields& fields) : prefix(fields.text("prefix", "##")), cleanup(fields.boolean("cleanup", true)) {}
+    explicit Options(const Fields& fields)
+        : prefix(fields.text("prefix", "##")), cleanup(fields.boolean("cleanup", true)) {}
     std::string prefix;
     bool cleanup;
   };
@@ -384,7 +393,9 @@ class Ctc final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : pad(fields.text("pad_token", "<pad>")), delimiter(fields.text("word_delimiter_token", "|")), cleanup(fields.boolean("cleanup", true)) {
+        : pad(fields.text("pad_token", "<pad>")),
+          delimiter(fields.text("word_delimiter_token", "|")),
+          cleanup(fields.boolean("cleanup", true)) {
       if (delimiter.empty()) fields.fail("word_delimiter_token", "is empty");
     }
     std::string pad;

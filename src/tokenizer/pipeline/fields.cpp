@@ -15,7 +15,9 @@ const Value* Fields::find(std::string_view key) const {
   return value == nullptr || value->get_if<std::nullptr_t>() != nullptr ? nullptr : value;
 }
 
-std::string Fields::name(std::string_view key) const { return where_.empty() ? std::string(key) : fmt::format("{}.{}", where_, key); }
+std::string Fields::name(std::string_view key) const {
+  return where_.empty() ? std::string(key) : fmt::format("{}.{}", where_, key);
+}
 
 void Fields::fail(std::string_view key, std::string_view problem) const {
   throw Error(ErrorKind::invalid_file, fmt::format("tokenizer: {}: {}", name(key), problem));
@@ -35,7 +37,9 @@ std::optional<std::string> Fields::optional_text(std::string_view key) const {
   fail(key, "expected text");
 }
 
-std::string Fields::text(std::string_view key, std::string_view missing) const { return optional_text(key).value_or(std::string(missing)); }
+std::string Fields::text(std::string_view key, std::string_view missing) const {
+  return optional_text(key).value_or(std::string(missing));
+}
 
 std::string Fields::required_text(std::string_view key) const {
   auto found = optional_text(key);

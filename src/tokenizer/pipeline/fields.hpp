@@ -1,4 +1,5 @@
-// The fields of a pipeline's parts, which are a file's: what is missing takes its default, what has the wrong type is refused by its name.
+// The fields of a pipeline's parts, which are a file's: what is missing takes its default, what has the wrong type is
+// refused by its name.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace poise {
 
 class Fields {
  public:
-  // `where` names the value in errors: "normalizer". Throws invalid_file for a value that is no map. Requires: the value outlives this.
+  // `where` names the value in errors: "normalizer". Throws invalid_file for a value that is no map. Requires: the
+  // value outlives this.
   Fields(const Value& value, std::string where);
   Fields(const Attributes& map, std::string where) : map_(&map), where_(std::move(where)) {}
 

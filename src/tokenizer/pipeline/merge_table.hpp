@@ -42,7 +42,9 @@ class MergeTable {
     Merge merge;
   };
 
-  static std::uint64_t key_of(TokenId left, TokenId right) { return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right); }
+  static std::uint64_t key_of(TokenId left, TokenId right) {
+    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+  }
   std::size_t hash(std::uint64_t key) const {
     key = (key ^ seed_) * 0x9E3779B97F4A7C15U;
     key = (key ^ key >> 32) * 0xD6E8FEB86659FD93U;

@@ -92,7 +92,8 @@ std::size_t Merges::first_of_no_tokens() const {
 
 void Merges::refuse(const Fields& model, std::size_t rank) const {
   const auto [left, right] = vocabulary_.merges[rank];
-  if (right.size() < prefix_.size()) model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
+  if (right.size() < prefix_.size())
+    model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
   const std::string both = std::string(left).append(right, prefix_.size());
   model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : both));
 }
@@ -117,9 +118,12 @@ void Merges::add(std::uint32_t rank, TokenId merged) {
   has_bytes_ = has_bytes_ || is_byte(left) || is_byte(right);
 }
 
-bool Merges::is_byte(std::string_view text) const { return text.size() == kBytePiece && byte_of_piece(text) && ids_.find(text); }
+bool Merges::is_byte(std::string_view text) const {
+  return text.size() == kBytePiece && byte_of_piece(text) && ids_.find(text);
+}
 
-// Most files list tokens in the order in which merges make them: what made one token before makes it again, or the next.
+// Most files list tokens in the order in which merges make them: what made one token before makes it again, or the
+// next.
 TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];
@@ -127,7 +131,8 @@ TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
     return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
   }
   const std::string_view both = vocabulary_.merges.joined(rank);
-  for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size(); ++id) {
+  for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size();
+       ++id) {
     if (text(id) == both && ids_.finds(id)) return id;
   }
   return ids_.find(both).value_or(kNoToken);
@@ -140,8 +145,9 @@ void Merges::rank_by_score() {
     const std::string_view both = vocabulary_.text(id);
     if (both.size() > kLongestMergedToken) ranks_[id] = kNone;
     if (has_bytes_ || ranks_[id] == kNone || both.size() <= kBytePiece) continue;
-    has_bytes_ = (is_byte(both.substr(0, kBytePiece)) && ids_.find(both.substr(kBytePiece))) ||
-                 (is_byte(both.substr(both.size() - kBytePiece)) && ids_.find(both.substr(0, both.size() - kBytePiece)));
+    has_bytes_ =
+        (is_byte(both.substr(0, kBytePiece)) && ids_.find(both.substr(kBytePiece))) ||
+        (is_byte(both.substr(both.size() - kBytePiece)) && ids_.find(both.substr(0, both.size() - kBytePiece)));
   }
 }
 

@@ -1,7 +1,8 @@
 // Merges: which two tokens merge, how early, and into what.
 //
-// They are found by their texts when a text needs them: of two tokens, by the token that has both texts. So nothing has to be made of lists of half a
-// million merges before the first text is encoded but a note, for each token, of the merges that make it.
+// They are found by their texts when a text needs them: of two tokens, by the token that has both texts. So nothing has
+// to be made of lists of half a million merges before the first text is encoded but a note, for each token, of the
+// merges that make it.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,10 @@ namespace poise {
 
 class Merges {
  public:
-  // Those of the vocabulary's list; by the tokens' scores where the model says "merge_by_score": then two tokens merge whose texts together are a
-  // token's, the one of the highest score first. Throws invalid_file for a merge of what is no token, but for "skip_unknown_merges", which GGUF files
-  // need. `prefix` is that of tokens that go on. Requires: vocabulary and ids outlive this.
+  // Those of the vocabulary's list; by the tokens' scores where the model says "merge_by_score": then two tokens merge
+  // whose texts together are a token's, the one of the highest score first. Throws invalid_file for a merge of what is
+  // no token, but for "skip_unknown_merges", which GGUF files need. `prefix` is that of tokens that go on. Requires:
+  // vocabulary and ids outlive this.
   Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix);
 
   // `buffer`: room to work in. Requires: tokens that `ids` finds.
@@ -51,7 +53,8 @@ class Merges {
   std::size_t longest_ = 0;  // token
   bool by_score_;
   bool has_bytes_ = false;
-  // By token: its rank, with scores; else the rank of the last merge that makes it, and by rank the one before that makes the same token.
+  // By token: its rank, with scores; else the rank of the last merge that makes it, and by rank the one before that
+  // makes the same token.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;
 };

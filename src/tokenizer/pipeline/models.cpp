@@ -37,7 +37,9 @@ TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
   return TokenIndex(vocabulary, std::move(hidden));
 }
 
-std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) { return row_of(kRows, fields).make(fields, context); }
+std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) {
+  return row_of(kRows, fields).make(fields, context);
+}
 
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context) {
   if (const auto id = context.ids.find(text)) return *id;

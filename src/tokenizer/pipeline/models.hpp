@@ -34,10 +34,12 @@ struct ModelContext {
   const TokenIndex& ids;  // of those tokens that the model knows
 };
 
-// All tokens of a pipeline but "added_only", which its model was made without. Throws invalid_file. Requires: the vocabulary outlives it.
+// All tokens of a pipeline but "added_only", which its model was made without. Throws invalid_file. Requires: the
+// vocabulary outlives it.
 TokenIndex tokens_of_model(const Vocabulary& vocabulary);
 
-// A row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts outlive it.
+// A row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts outlive
+// it.
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context);
 
 std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context);

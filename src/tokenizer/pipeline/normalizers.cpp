@@ -30,7 +30,8 @@ class Sequence final : public Normalizer {
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
     for (const Made& step : steps_) {
       text = step->apply(std::move(text));
-      if (text.size() > most) throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+      if (text.size() > most)
+        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
     }
     return text;
   }
@@ -72,7 +73,8 @@ class Bert final : public Normalizer {
     if (clean_) text = clean(text);
     if (chinese_) text = apart(text);
     if (strip_)
-      text = filtered(unicode::normal_form(text, unicode::Form::nfd), [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
+      text = filtered(unicode::normal_form(text, unicode::Form::nfd),
+                      [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
     if (lower_) text = unicode::lower_case(text);
     return text;
   }
@@ -113,7 +115,8 @@ class Bert final : public Normalizer {
 
 class Strip final : public Normalizer {
  public:
-  explicit Strip(const Fields& fields) : left_(fields.boolean("strip_left", true)), right_(fields.boolean("strip_right", true)) {}
+  explicit Strip(const Fields& fields)
+      : left_(fields.boolean("strip_left", true)), right_(fields.boolean("strip_right", true)) {}
   std::string apply(std::string text) const override {
     std::size_t begin = SIZE_MAX;
     std::size_t end = 0;
@@ -147,7 +150,8 @@ class Prepend final : public Normalizer {
 
 class Replace final : public Normalizer {
  public:
-  explicit Replace(const Fields& fields) : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
+  explicit Replace(const Fields& fields)
+      : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
   std::string apply(std::string text) const override {
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
     std::string result;
@@ -156,7 +160,8 @@ class Replace final : public Normalizer {
     matcher.allow(text.size());
     matcher.for_each(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
-      if (result.size() > most) throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+      if (result.size() > most)
+        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
     });
     return result;
   }
@@ -177,11 +182,13 @@ class Precompiled final : public Normalizer {
 
 std::string nmt(std::string text) {
   const auto is_gone = [](char32_t code) {
-    return (code >= 0x01 && code <= 0x08) || code == 0x0B || (code >= 0x0E && code <= 0x1F) || code == 0x7F || code == 0x8F || code == 0x9F;
+    return (code >= 0x01 && code <= 0x08) || code == 0x0B || (code >= 0x0E && code <= 0x1F) || code == 0x7F ||
+           code == 0x8F || code == 0x9F;
   };
   const auto is_space = [](char32_t code) {
-    return code == 0x09 || code == 0x0A || code == 0x0C || code == 0x0D || code == 0x1680 || (code >= 0x200B && code <= 0x200F) || code == 0x2028 ||
-           code == 0x2029 || code == 0x2581 || code == 0xFEFF || code == 0xFFFD;
+    return code == 0x09 || code == 0x0A || code == 0x0C || code == 0x0D || code == 0x1680 ||
+           (code >= 0x200B && code <= 0x200F) || code == 0x2028 || code == 0x2029 || code == 0x2581 || code == 0xFEFF ||
+           code == 0xFFFD;
   };
   std::string result;
   result.reserve(text.size());

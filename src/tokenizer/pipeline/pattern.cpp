@@ -5,7 +5,8 @@
 namespace poise {
 
 Pattern Pattern::from(const Fields& fields, std::string_view key) {
-  if (const Value* value = fields.find(key); value != nullptr && value->get_if<std::string>() != nullptr) return Pattern(*value->get_if<std::string>());
+  if (const Value* value = fields.find(key); value != nullptr && value->get_if<std::string>() != nullptr)
+    return Pattern(*value->get_if<std::string>());
   const auto map = fields.map(key);
   if (!map) fields.fail(key, "is missing");
   if (const auto expression = map->optional_text("Regex")) return Pattern(Regex(*expression, map->where()));

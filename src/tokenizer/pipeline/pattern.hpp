@@ -1,4 +1,5 @@
-// Pattern: a text or a regular expression, {"String": "..."} or {"Regex": "..."}, and the runs that it cuts a text into.
+// Pattern: a text or a regular expression, {"String": "..."} or {"Regex": "..."}, and the runs that it cuts a text
+// into.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,9 @@ class Pattern {
  public:
   // Throws invalid_file for a field that is neither of the two.
   static Pattern from(const Fields& fields, std::string_view key);
-  static Pattern regex(std::string_view expression, const std::string& where) { return Pattern(Regex(expression, where)); }
+  static Pattern regex(std::string_view expression, const std::string& where) {
+    return Pattern(Regex(expression, where));
+  }
 
  private:
   friend class PatternMatcher;
@@ -36,7 +39,8 @@ class PatternMatcher {
     if (matcher_) matcher_->allow(bytes);
   }
 
-  // Calls visit(run, is_match) for all of the text, from front to back; what is between matches comes as runs of its own.
+  // Calls visit(run, is_match) for all of the text, from front to back; what is between matches comes as runs of its
+  // own.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) {
     if (text.empty()) return;
@@ -52,7 +56,8 @@ class PatternMatcher {
       std::size_t end = 0;
       while (matcher_->next(begin, end)) match(begin, end);
     } else if (!pattern_.text_.empty()) {
-      for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos; at = text.find(pattern_.text_, done)) {
+      for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos;
+           at = text.find(pattern_.text_, done)) {
         match(at, at + pattern_.text_.size());
       }
     }

@@ -1,6 +1,7 @@
 // A pipeline, as tokenizer.json has it, built once from the vocabulary's data:
 //
-//   text -> added tokens cut out -> normalizer -> added tokens that look for normalized text cut out -> pre-tokenizer -> model -> post-processor
+//   text -> added tokens cut out -> normalizer -> added tokens that look for normalized text cut out -> pre-tokenizer
+//     -> model -> post-processor
 //   ids -> texts of tokens -> decoder
 #include <mutex>
 #include <optional>
@@ -83,14 +84,19 @@ class Pipeline final : public TokenScheme {
     return encode_well_formed(unicode::well_formed(text));
   }
 
-  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override { return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens; }
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override {
+    return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens;
+  }
 
   std::string_view piece(TokenId token) const override {
     const auto added = by_id_.find(token);
-    return added == by_id_.end() ? vocabulary_.text(static_cast<std::size_t>(token)) : std::string_view(added->second->content);
+    return added == by_id_.end() ? vocabulary_.text(static_cast<std::size_t>(token))
+                                 : std::string_view(added->second->content);
   }
 
-  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override { return std::make_unique<At>(*this, special); }
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override {
+    return std::make_unique<At>(*this, special);
+  }
 
  private:
   Pipeline(const Vocabulary& vocabulary, const Fields& fields)
@@ -105,7 +111,8 @@ class Pipeline final : public TokenScheme {
                        [&](const Fields& model) {
                          return make_piece_model(model, {vocabulary_, ids_});
                        })),
-        post_processor_(made_of(fields, "post_processor", [&](const Fields& post) { return make_post_processor(post, vocabulary.size()); })),
+        post_processor_(made_of(fields, "post_processor",
+                                [&](const Fields& post) { return make_post_processor(post, vocabulary.size()); })),
         decoder_(made_of(fields, "decoder", make_decoder)) {
     if (!model_) fields.fail("model", "is missing");
     if (!decoder_) decoder_ = spaces_between_tokens();
@@ -132,8 +139,8 @@ class Pipeline final : public TokenScheme {
   static bool lost_its_front(std::string_view before, std::string_view after) {
     const char32_t front = unicode::at(before, 0).code;
     if (!unicode::is_white_space(front) && !unicode::is_mark(front)) return false;
-    return !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) && !unicode::is_mark(unicode::at(after, 0).code) &&
-           !after.starts_with(kSpaceSymbol);
+    return !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) &&
+           !unicode::is_mark(unicode::at(after, 0).code) && !after.starts_with(kSpaceSymbol);
   }
 
   void encode_normalized(std::string_view text, bool at_start, Worker& worker) const {
@@ -152,7 +159,9 @@ class Pipeline final : public TokenScheme {
       const bool is_added = added != of_.by_id_.end();
       if (special_ == SpecialTokens::hidden && is_added && added->second->special) return;
       out_ = &text;
-      first_->take(is_added ? std::string_view(added->second->text) : of_.vocabulary_.text(static_cast<std::size_t>(token)), true, true);
+      first_->take(
+          is_added ? std::string_view(added->second->text) : of_.vocabulary_.text(static_cast<std::size_t>(token)),
+          true, true);
     }
     void finish(std::string& text) override {
       out_ = &text;
@@ -185,6 +194,8 @@ class Pipeline final : public TokenScheme {
 
 }  // namespace
 
-std::unique_ptr<const TokenScheme> make_pipeline(const Vocabulary& vocabulary) { return std::make_unique<Pipeline>(vocabulary); }
+std::unique_ptr<const TokenScheme> make_pipeline(const Vocabulary& vocabulary) {
+  return std::make_unique<Pipeline>(vocabulary);
+}
 
 }  // namespace poise

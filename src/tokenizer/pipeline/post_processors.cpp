@@ -19,7 +19,8 @@ struct Context : StepCount {
 
 TokenId checked_id(const Fields& fields, std::string_view key, const Value& value, const Context& context) {
   const auto* id = value.get_if<std::uint64_t>();
-  if (id == nullptr || *id >= context.vocabulary_size) fields.fail(key, fmt::format("expected the id of one of the {} tokens", context.vocabulary_size));
+  if (id == nullptr || *id >= context.vocabulary_size)
+    fields.fail(key, fmt::format("expected the id of one of the {} tokens", context.vocabulary_size));
   return static_cast<TokenId>(*id);
 }
 
@@ -38,7 +39,8 @@ class Sequence final : public PostProcessor {
 // Some tokens before, some after.
 class Around final : public PostProcessor {
  public:
-  Around(std::vector<TokenId> before, std::vector<TokenId> after) : before_(std::move(before)), after_(std::move(after)) {}
+  Around(std::vector<TokenId> before, std::vector<TokenId> after)
+      : before_(std::move(before)), after_(std::move(after)) {}
   std::vector<TokenId> apply(std::vector<TokenId> tokens) const override {
     tokens.insert(tokens.begin(), before_.begin(), before_.end());
     tokens.insert(tokens.end(), after_.begin(), after_.end());
@@ -84,10 +86,13 @@ TokenId pair_id(const Fields& fields, std::string_view key, const Context& conte
 }
 
 Made cls_and_sep(const Fields& fields, Context& context) {
-  return std::make_unique<Around>(std::vector{pair_id(fields, "cls", context)}, std::vector{pair_id(fields, "sep", context)});
+  return std::make_unique<Around>(std::vector{pair_id(fields, "cls", context)},
+                                  std::vector{pair_id(fields, "sep", context)});
 }
 
-Made nothing(const Fields&, Context&) { return std::make_unique<Around>(std::vector<TokenId>(), std::vector<TokenId>()); }
+Made nothing(const Fields&, Context&) {
+  return std::make_unique<Around>(std::vector<TokenId>(), std::vector<TokenId>());
+}
 
 using Row = StepRow<PostProcessor, Context>;
 

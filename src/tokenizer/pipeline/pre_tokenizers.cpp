@@ -36,7 +36,8 @@ constexpr std::array kBehaviors = std::to_array<BehaviorRow>({
 Behavior behavior_of(const Fields& fields, std::string_view missing) {
   const std::string name = fields.text("behavior", missing);
   const auto* row = std::ranges::find(kBehaviors, name, &BehaviorRow::name);
-  if (row == kBehaviors.end()) fields.fail("behavior", "expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  if (row == kBehaviors.end())
+    fields.fail("behavior", "expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
   return row->behavior;
 }
 
@@ -88,7 +89,9 @@ class Joiner {
   void end() { flush(); }
 
  private:
-  void append(std::string_view text) { held_ = held_.empty() ? text : std::string_view(held_.data(), held_.size() + text.size()); }
+  void append(std::string_view text) {
+    held_ = held_.empty() ? text : std::string_view(held_.data(), held_.size() + text.size());
+  }
   void flush() {
     if (!held_.empty()) give(held_);
     held_ = {};
@@ -107,7 +110,8 @@ class Joiner {
 // Cuts at what a pattern matches.
 class PatternCutter final : public Cutter {
  public:
-  PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next) : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
+  PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next)
+      : matcher_(pattern), invert_(invert), joiner_(behavior, next) {}
   void allow(std::size_t bytes) override { matcher_.allow(bytes); }
   void take(Piece piece) override {
     joiner_.begin(piece);
@@ -124,9 +128,14 @@ class PatternCutter final : public Cutter {
 class Split final : public PreTokenizer {
  public:
   explicit Split(const Fields& fields)
-      : pattern_(Pattern::from(fields, "pattern")), behavior_(behavior_of(fields, "Isolated")), invert_(fields.boolean("invert", false)) {}
-  Split(Pattern pattern, Behavior behavior, bool invert) : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<PatternCutter>(pattern_, behavior_, invert_, next); }
+      : pattern_(Pattern::from(fields, "pattern")),
+        behavior_(behavior_of(fields, "Isolated")),
+        invert_(fields.boolean("invert", false)) {}
+  Split(Pattern pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  std::unique_ptr<Cutter> start(PieceSink& next) const override {
+    return std::make_unique<PatternCutter>(pattern_, behavior_, invert_, next);
+  }
 
  private:
   Pattern pattern_;
@@ -261,9 +270,11 @@ class ByteLevel final : public PreTokenizer {
 
 class Metaspace final : public PreTokenizer {
  public:
-  explicit Metaspace(const Fields& fields) : replacement_(fields.text("replacement", "\xe2\x96\x81")), split_(fields.boolean("split", true)) {
+  explicit Metaspace(const Fields& fields)
+      : replacement_(fields.text("replacement", "\xe2\x96\x81")), split_(fields.boolean("split", true)) {
     // Older files say add_prefix_space.
-    const std::string scheme = fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
+    const std::string scheme =
+        fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
     const auto* row = std::ranges::find(kSchemes, scheme, &SchemeRow::name);
     if (row == kSchemes.end()) fields.fail("prepend_scheme", "expected always, never or first");
     scheme_ = row->scheme;
@@ -277,7 +288,8 @@ class Metaspace final : public PreTokenizer {
     std::string_view name;
     Scheme scheme;
   };
-  static constexpr std::array<SchemeRow, 3> kSchemes = {{{"always", Scheme::always}, {"never", Scheme::never}, {"first", Scheme::first}}};
+  static constexpr std::array<SchemeRow, 3> kSchemes = {
+      {{"always", Scheme::always}, {"never", Scheme::never}, {"first", Scheme::first}}};
 
   class At final : public Cutter {
    public:
@@ -287,7 +299,8 @@ class Metaspace final : public PreTokenizer {
       const std::string& mark = of_.replacement_;
       buffer_.clear();
       const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
-      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.at_start))) buffer_ = mark;
+      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.at_start)))
+        buffer_ = mark;
       for (std::string_view rest = piece.text; !rest.empty();) {
         const std::size_t space = std::min(rest.find(' '), rest.size());
         buffer_ += rest.substr(0, space);
@@ -299,7 +312,8 @@ class Metaspace final : public PreTokenizer {
       // Each mark begins a piece.
       const std::string_view text = buffer_;
       for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
+        const std::size_t end =
+            std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
         next_.take({text.substr(begin, end - begin), piece.at_start && begin == 0});
         begin = end;
       }
@@ -343,7 +357,9 @@ class FixedLength final : public PreTokenizer {
     }
 
    private:
-    void give(Piece piece, std::size_t begin, std::size_t end) { next_.take({piece.text.substr(begin, end - begin), piece.at_start && begin == 0}); }
+    void give(Piece piece, std::size_t begin, std::size_t end) {
+      next_.take({piece.text.substr(begin, end - begin), piece.at_start && begin == 0});
+    }
 
     std::uint64_t length_;
     PieceSink& next_;
@@ -353,7 +369,9 @@ class FixedLength final : public PreTokenizer {
 };
 
 bool is_bert_punctuation(char32_t code) {
-  if (code < 0x80) return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') || (code >= '{' && code <= '~');
+  if (code < 0x80)
+    return (code >= '!' && code <= '/') || (code >= ':' && code <= '@') || (code >= '[' && code <= '`') ||
+           (code >= '{' && code <= '~');
   return unicode::is_punctuation(code);
 }
 
@@ -364,18 +382,25 @@ Made digits(const Fields& fields, StepCount&) {
   return std::make_unique<CharacterSplit>(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
 }
 
-Made punctuation(const Fields& fields, StepCount&) { return std::make_unique<CharacterSplit>(is_bert_punctuation, behavior_of(fields, "Isolated")); }
+Made punctuation(const Fields& fields, StepCount&) {
+  return std::make_unique<CharacterSplit>(is_bert_punctuation, behavior_of(fields, "Isolated"));
+}
 
-Made whitespace_split(const Fields&, StepCount&) { return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed); }
+Made whitespace_split(const Fields&, StepCount&) {
+  return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed);
+}
 
 // Words, and what is neither word nor space.
 Made whitespace(const Fields& fields, StepCount&) {
-  constexpr std::string_view kExpression = R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
+  constexpr std::string_view kExpression =
+      R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
   return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
 }
 
 // Spaces in front of the first run go, as in Hugging Face's library.
-Made scripts(const Fields& fields, StepCount&) { return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true); }
+Made scripts(const Fields& fields, StepCount&) {
+  return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
+}
 
 Made bert(const Fields&, StepCount&) {
   std::vector<Made> all;

@@ -31,8 +31,8 @@ constexpr std::size_t kSearchesPerLook = 16;      // at the clock
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
-// Sets of characters that mean something else in PCRE2, or that it does not know: as [:name:], as \p{name}, or as a letter. Oniguruma passes over
-// case, spaces, "_" and "-" in names.
+// Sets of characters that mean something else in PCRE2, or that it does not know: as [:name:], as \p{name}, or as a
+// letter. Oniguruma passes over case, spaces, "_" and "-" in names.
 struct SetRow {
   std::string_view name;
   std::string_view contents;  // of a class
@@ -106,13 +106,16 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// Does PCRE2 have a script of this name? A bare name takes characters that several scripts use, too, which Oniguruma's does not.
+// Does PCRE2 have a script of this name? A bare name takes characters that several scripts use, too, which Oniguruma's
+// does not.
 bool is_script(std::string_view name) {
-  if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos) return false;
+  if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos)
+    return false;
   const std::string pattern = fmt::format(R"(\p{{sc:{}}})", name);
   int problem = 0;
   PCRE2_SIZE at = 0;
-  pcre2_code_8* code = pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), PCRE2_UTF, &problem, &at, nullptr);
+  pcre2_code_8* code =
+      pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), PCRE2_UTF, &problem, &at, nullptr);
   pcre2_code_free_8(code);
   return code != nullptr;
 }
@@ -237,7 +240,9 @@ class Translator {
   }
 
   // \p{...} alone negates itself.
-  static bool is_property(std::string_view contents) { return contents.starts_with(R"(\p{)") && contents.find('}') == contents.size() - 1; }
+  static bool is_property(std::string_view contents) {
+    return contents.starts_with(R"(\p{)") && contents.find('}') == contents.size() - 1;
+  }
   static std::string property(const Set& set) { return (set.negated ? R"(\P)" : R"(\p)") + set.contents.substr(2); }
 
   void escape(bool in_class) {
@@ -248,7 +253,9 @@ class Translator {
     if (!in_class) atom();
     if (auto set = in_class ? std::nullopt : this->set()) {
       if (set->contents == kWord) set->contents += kLatinNumbers;
-      return replace(set->length, is_property(set->contents) ? property(*set) : fmt::format("[{}{}]", set->negated ? "^" : "", set->contents));
+      return replace(set->length, is_property(set->contents)
+                                      ? property(*set)
+                                      : fmt::format("[{}{}]", set->negated ? "^" : "", set->contents));
     }
     const char letter = rest_[1];
     switch (letter) {
@@ -256,10 +263,14 @@ class Translator {
         if (!in_class) return replace(2, "(?s:.)");
         break;
       case 'b':
-        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}{1}])(?![{0}{1}])|(?<![{0}{1}])(?=[{0}{1}]))", kWord, kLatinNumbers));
+        if (!in_class)
+          return replace(2,
+                         fmt::format("(?:(?<=[{0}{1}])(?![{0}{1}])|(?<![{0}{1}])(?=[{0}{1}]))", kWord, kLatinNumbers));
         break;
       case 'B':
-        if (!in_class) return replace(2, fmt::format("(?:(?<=[{0}{1}])(?=[{0}{1}])|(?<![{0}{1}])(?![{0}{1}]))", kWord, kLatinNumbers));
+        if (!in_class)
+          return replace(2,
+                         fmt::format("(?:(?<=[{0}{1}])(?=[{0}{1}])|(?<![{0}{1}])(?![{0}{1}]))", kWord, kLatinNumbers));
         break;
       case 'Z': return replace(2, in_class ? "Z" : R"((?=\n?\z))");
       case 'u':
@@ -267,9 +278,11 @@ class Translator {
         break;
       default: break;
     }
-    const bool braces = (letter == 'p' || letter == 'P' || letter == 'x' || letter == 'k' || letter == 'g') && rest_.size() > 2 && rest_[2] == '{';
+    const bool braces = (letter == 'p' || letter == 'P' || letter == 'x' || letter == 'k' || letter == 'g') &&
+                        rest_.size() > 2 && rest_[2] == '{';
     const std::size_t end = braces ? rest_.find('}') : std::string_view::npos;
-    std::size_t length = end == std::string_view::npos ? 1 + std::max<std::size_t>(character_length(rest_.substr(1)), 1) : end + 1;
+    std::size_t length =
+        end == std::string_view::npos ? 1 + std::max<std::size_t>(character_length(rest_.substr(1)), 1) : end + 1;
     replace(length, std::string(rest_.substr(0, length)));
   }
 
@@ -387,7 +400,8 @@ struct Regex::Code {
 
 Regex::Regex(std::string_view expression, std::string where) {
   const auto refuse = [&](std::string_view problem) {
-    throw Error(ErrorKind::invalid_file, fmt::format("tokenizer: {}: the regular expression \"{}\": {}", where, front_of(expression), problem));
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tokenizer: {}: the regular expression \"{}\": {}", where, front_of(expression), problem));
   };
   if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
   auto code = std::make_unique<Code>();
@@ -400,8 +414,10 @@ Regex::Regex(std::string_view expression, std::string where) {
   }
   int problem = 0;
   PCRE2_SIZE at = 0;
-  const std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
-  code->code.reset(pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
+  const std::uint32_t options =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
+  code->code.reset(
+      pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
   if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, front_of(pattern)));
   code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   code_ = std::move(code);
@@ -413,7 +429,9 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 
 struct RegexMatcher::State {
   explicit State(const Regex::Code& of)
-      : code(of), data(allocated(pcre2_match_data_create_8(1, nullptr))), context(allocated(pcre2_match_context_create_8(nullptr))) {
+      : code(of),
+        data(allocated(pcre2_match_data_create_8(1, nullptr))),
+        context(allocated(pcre2_match_context_create_8(nullptr))) {
     pcre2_set_match_limit_8(context.get(), kMatchLimit);
     pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
     if (!of.jit) return;
@@ -422,7 +440,9 @@ struct RegexMatcher::State {
   }
 
   [[noreturn]] void give_up(std::string_view why) const {
-    throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: the regular expression cannot be matched in this text: {}", code.where, why));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("tokenizer: {}: the regular expression cannot be matched in this text: {}", code.where, why));
   }
 
   void look_at_clock() {
@@ -445,7 +465,9 @@ RegexMatcher::RegexMatcher(const Regex& regex) : state_(std::make_unique<State>(
 RegexMatcher::~RegexMatcher() = default;
 RegexMatcher::RegexMatcher(RegexMatcher&&) noexcept = default;
 
-void RegexMatcher::allow(std::size_t bytes) { state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes; }
+void RegexMatcher::allow(std::size_t bytes) {
+  state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes;
+}
 
 void RegexMatcher::begin(std::string_view text) {
   state_->text = text;
@@ -461,8 +483,10 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
     const std::size_t last = std::min(from + kWindow, size);
     pcre2_set_offset_limit_8(state.context.get(), last);
     if (++state.searches == kSearchesPerLook) state.look_at_clock();
-    const int found = state.code.jit ? pcre2_jit_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK, state.data.get(), state.context.get())
-                                     : pcre2_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK, state.data.get(), state.context.get());
+    const int found = state.code.jit ? pcre2_jit_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
+                                                         state.data.get(), state.context.get())
+                                     : pcre2_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
+                                                     state.data.get(), state.context.get());
     if (found >= 0) {
       const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer_8(state.data.get());
       begin = offsets[0];

@@ -1,7 +1,7 @@
 // Regular expressions of tokenizer.json, run by PCRE2 with bounds on time and memory.
 //
-// Files are written for Oniguruma (Ruby's syntax). What means something else there is rewritten first: \s, \w, \b, \h, \uHHHH, the
-// intersection && in classes, {n,m}+, and ^ and $, which mean the ends of lines.
+// Files are written for Oniguruma (Ruby's syntax). What means something else there is rewritten first: \s, \w, \b, \h,
+// \uHHHH, the intersection && in classes, {n,m}+, and ^ and $, which mean the ends of lines.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ class RegexMatcher {
   void allow(std::size_t bytes);
   // Requires: well-formed UTF-8 that stays until the last match is found.
   void begin(std::string_view text);
-  // The next match; false after the last. No match is empty right after another. Throws unsupported when searches take longer
-  // than any real expression does.
+  // The next match; false after the last. No match is empty right after another. Throws unsupported when searches take
+  // longer than any real expression does.
   bool next(std::size_t& begin, std::size_t& end);
 
  private:

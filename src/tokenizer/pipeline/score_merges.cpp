@@ -21,7 +21,8 @@ std::vector<Ranked> ranked_tokens(const Vocabulary& vocabulary, const TokenIndex
   std::vector<std::pair<float, TokenId>> order;
   order.reserve(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
-    if (ids.finds(static_cast<TokenId>(id)) && !std::isnan(vocabulary.score(id))) order.emplace_back(-vocabulary.score(id), static_cast<TokenId>(id));
+    if (ids.finds(static_cast<TokenId>(id)) && !std::isnan(vocabulary.score(id)))
+      order.emplace_back(-vocabulary.score(id), static_cast<TokenId>(id));
   }
   std::ranges::sort(order);
   std::vector<Ranked> ranked;
@@ -37,7 +38,8 @@ std::vector<Ranked> ranked_tokens(const Vocabulary& vocabulary, const TokenIndex
 // Finds the ways to make some tokens of two others.
 class Splitter {
  public:
-  Splitter(const Vocabulary& vocabulary, const TokenIndex& ids, const std::vector<Ranked>& tokens) : vocabulary_(vocabulary), ids_(ids) {
+  Splitter(const Vocabulary& vocabulary, const TokenIndex& ids, const std::vector<Ranked>& tokens)
+      : vocabulary_(vocabulary), ids_(ids) {
     for (const auto& [id, rank] : tokens) {
       if (const std::size_t size = text(id).size(); size < is_length_.size()) is_length_[size] = true;
     }
@@ -51,7 +53,9 @@ class Splitter {
       if (whole.size() > kLongestMergedToken) continue;
       parts.clear();
       for (std::size_t cut = 1; cut < whole.size(); ++cut) {
-        if (!is_length_[cut] || !is_length_[whole.size() - cut] || (static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80) continue;
+        if (!is_length_[cut] || !is_length_[whole.size() - cut] ||
+            (static_cast<unsigned char>(whole[cut]) & 0xC0) == 0x80)
+          continue;
         parts.push_back(whole.substr(0, cut));
         parts.push_back(whole.substr(cut));
       }
@@ -79,7 +83,8 @@ std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const Token
   return ranks;
 }
 
-void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, FunctionRef<void(const ScoreMerge&)> visit) {
+void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
+                          FunctionRef<void(const ScoreMerge&)> visit) {
   const std::vector<Ranked> tokens = ranked_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);
   constexpr std::size_t kAtOnce = 1024;
@@ -96,12 +101,14 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, F
   }
 }
 
-std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary, const TokenIndex& ids) {
+std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary,
+                                                                               const TokenIndex& ids) {
   std::vector<ScoreMerge> merges;
   for_each_score_merge(vocabulary, ids, [&](const ScoreMerge& merge) { merges.push_back(merge); });
   const auto text = [&](TokenId id) { return vocabulary.text(static_cast<std::size_t>(id)); };
-  std::ranges::stable_sort(
-      merges, [&](const ScoreMerge& a, const ScoreMerge& b) { return a.rank != b.rank ? a.rank < b.rank : text(a.left).size() > text(b.left).size(); });
+  std::ranges::stable_sort(merges, [&](const ScoreMerge& a, const ScoreMerge& b) {
+    return a.rank != b.rank ? a.rank < b.rank : text(a.left).size() > text(b.left).size();
+  });
   std::vector<std::pair<std::string_view, std::string_view>> texts;
   texts.reserve(merges.size());
   for (const ScoreMerge& merge : merges) texts.emplace_back(text(merge.left), text(merge.right));

@@ -1,4 +1,5 @@
-// Merges that follow from scores: two tokens merge whose texts together are a token's, the one of the highest score first.
+// Merges that follow from scores: two tokens merge whose texts together are a token's, the one of the highest score
+// first.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +26,17 @@ struct ScoreMerge {
   std::uint32_t rank;  // tokens of one score have one
 };
 
-// By token: how many scores of those that count are better; UINT32_MAX for tokens that are none of these, or whose score is NaN.
+// By token: how many scores of those that count are better; UINT32_MAX for tokens that are none of these, or whose
+// score is NaN.
 std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
 
 // All ways to make a token of two others, by rank. `ids`: the tokens that count.
-void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids, FunctionRef<void(const ScoreMerge&)> visit);
+void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
+                          FunctionRef<void(const ScoreMerge&)> visit);
 
-// The same as a list, left and right text. Of the ways to make one token those with the longer left one come first: a list has no equal ranks.
-std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary, const TokenIndex& ids);
+// The same as a list, left and right text. Of the ways to make one token those with the longer left one come first: a
+// list has no equal ranks.
+std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary,
+                                                                               const TokenIndex& ids);
 
 }  // namespace poise

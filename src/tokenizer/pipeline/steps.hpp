@@ -1,4 +1,5 @@
-// Steps of a pipeline's part, made as their fields say: normalizers, pre-tokenizers, post-processors and decoders alike.
+// Steps of a pipeline's part, made as their fields say: normalizers, pre-tokenizers, post-processors and decoders
+// alike.
 #pragma once
 
 #include <memory>
@@ -24,9 +25,11 @@ std::unique_ptr<const Step> make_step(const Fields& fields, StepCount&) {
   return std::make_unique<Kind>(fields);
 }
 
-// The step of the fields' type, or a Sequence of those in `list`, which may be sequences, too. Throws invalid_file, and unsupported for a type that no row has.
+// The step of the fields' type, or a Sequence of those in `list`, which may be sequences, too. Throws invalid_file, and
+// unsupported for a type that no row has.
 template <typename Sequence, typename Step, typename Context>
-std::unique_ptr<const Step> made_of(std::span<const StepRow<Step, Context>> rows, std::string_view list, const Fields& fields, Context& context) {
+std::unique_ptr<const Step> made_of(std::span<const StepRow<Step, Context>> rows, std::string_view list,
+                                    const Fields& fields, Context& context) {
   context.add(fields);
   if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields, context);
   std::vector<std::unique_ptr<const Step>> all;

@@ -20,16 +20,18 @@ utf8proc_category_t category(char32_t code) { return utf8proc_category(static_ca
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-// No normal form changes such a character by itself, and it never combines with what is before it. Not all of them, but most that texts have.
+// No normal form changes such a character by itself, and it never combines with what is before it. Not all of them, but
+// most that texts have.
 bool is_inert(char32_t code, Form form) {
   if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
   if (form != Form::nfc) return false;
-  return code < 0x300 ||                                                                                              // Latin
-         is_between(code, 0x400, 0x482) ||                                                                            // Cyrillic
-         is_between(code, 0x2010, 0x2027) ||                                                                          // punctuation
-         is_between(code, 0x3001, 0x3029) || is_between(code, 0x3030, 0x3096) || is_between(code, 0x309B, 0x30FF) ||  // punctuation and kana
-         is_between(code, 0xAC00, 0xD7A3) ||                                                                          // Hangul
-         is_between(code, 0xFF01, 0xFF5E);                                                                            // wide forms
+  return code < 0x300 ||                      // Latin
+         is_between(code, 0x400, 0x482) ||    // Cyrillic
+         is_between(code, 0x2010, 0x2027) ||  // punctuation
+         is_between(code, 0x3001, 0x3029) || is_between(code, 0x3030, 0x3096) ||
+         is_between(code, 0x309B, 0x30FF) ||  // punctuation and kana
+         is_between(code, 0xAC00, 0xD7A3) ||  // Hangul
+         is_between(code, 0xFF01, 0xFF5E);    // wide forms
 }
 
 class Normalizer {
@@ -43,12 +45,14 @@ class Normalizer {
     order(codes);
     auto size = static_cast<utf8proc_ssize_t>(codes.size());
     if (form_ == Form::nfc || form_ == Form::nfkc) {
-      size = utf8proc_normalize_utf32(codes.data(), size, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      size = utf8proc_normalize_utf32(codes.data(), size,
+                                      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
       if (size < 0) throw Error(ErrorKind::internal, fmt::format("normal form: {}", utf8proc_errmsg(size)));
     }
     std::string result;
     result.reserve(text.size());
-    for (utf8proc_ssize_t i = 0; i < size; ++i) append(result, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
+    for (utf8proc_ssize_t i = 0; i < size; ++i)
+      append(result, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
     return result;
   }
 
@@ -60,12 +64,16 @@ class Normalizer {
     std::array<utf8proc_int32_t, 32> parts;
     int boundary = 0;
     const utf8proc_ssize_t count =
-        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(), parts.size(), static_cast<utf8proc_option_t>(options), &boundary);
-    if (count < 0 || static_cast<std::size_t>(count) > parts.size()) throw Error(ErrorKind::internal, "normal form: a character in too many parts");
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(), parts.size(),
+                                static_cast<utf8proc_option_t>(options), &boundary);
+    if (count < 0 || static_cast<std::size_t>(count) > parts.size())
+      throw Error(ErrorKind::internal, "normal form: a character in too many parts");
     codes.insert(codes.end(), parts.begin(), parts.begin() + count);
   }
 
-  static int combining_class(utf8proc_int32_t code) { return code < 0x300 ? 0 : utf8proc_get_property(code)->combining_class; }
+  static int combining_class(utf8proc_int32_t code) {
+    return code < 0x300 ? 0 : utf8proc_get_property(code)->combining_class;
+  }
 
   // Runs of combining marks by their class. utf8proc sorts them in quadratic time.
   static void order(std::vector<utf8proc_int32_t>& codes) {
@@ -73,7 +81,8 @@ class Normalizer {
     for (std::size_t i = 0; i < codes.size();) {
       run.clear();
       std::size_t end = i;
-      for (int place = 0; end < codes.size() && (place = combining_class(codes[end])) != 0; ++end) run.emplace_back(place, codes[end]);
+      for (int place = 0; end < codes.size() && (place = combining_class(codes[end])) != 0; ++end)
+        run.emplace_back(place, codes[end]);
       if (run.size() > 1) {
         std::ranges::stable_sort(run, {}, &std::pair<int, utf8proc_int32_t>::first);
         for (std::size_t k = 0; k < run.size(); ++k) codes[i + k] = run[k].second;
@@ -134,8 +143,8 @@ std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end)
 
 bool is_white_space(char32_t code) {
   if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
-  return code == 0x85 || code == 0xA0 || code == 0x1680 || is_between(code, 0x2000, 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
-         code == 0x205F || code == 0x3000;
+  return code == 0x85 || code == 0xA0 || code == 0x1680 || is_between(code, 0x2000, 0x200A) || code == 0x2028 ||
+         code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
 bool is_number(char32_t code) {
@@ -162,14 +171,15 @@ bool is_other(char32_t code) {
 
 bool is_word(char32_t code) {
   const auto kind = category(code);
-  return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ND) || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_PC || code == 0x200C ||
-         code == 0x200D || is_between(code, 0x24B6, 0x24E9) || is_between(code, 0x1F130, 0x1F149) || is_between(code, 0x1F150, 0x1F169) ||
-         is_between(code, 0x1F170, 0x1F189);
+  return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ND) || kind == UTF8PROC_CATEGORY_NL ||
+         kind == UTF8PROC_CATEGORY_PC || code == 0x200C || code == 0x200D || is_between(code, 0x24B6, 0x24E9) ||
+         is_between(code, 0x1F130, 0x1F149) || is_between(code, 0x1F150, 0x1F169) || is_between(code, 0x1F170, 0x1F189);
 }
 
 bool is_ideograph(char32_t code) {
-  return is_between(code, 0x4E00, 0x9FFF) || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x20000, 0x2A6DF) || is_between(code, 0x2A700, 0x2B73F) ||
-         is_between(code, 0x2B740, 0x2B81F) || is_between(code, 0x2B920, 0x2CEAF) || is_between(code, 0xF900, 0xFAFF) || is_between(code, 0x2F800, 0x2FA1F);
+  return is_between(code, 0x4E00, 0x9FFF) || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x20000, 0x2A6DF) ||
+         is_between(code, 0x2A700, 0x2B73F) || is_between(code, 0x2B740, 0x2B81F) ||
+         is_between(code, 0x2B920, 0x2CEAF) || is_between(code, 0xF900, 0xFAFF) || is_between(code, 0x2F800, 0x2FA1F);
 }
 
 std::string lower_case(std::string_view text) {
@@ -211,7 +221,9 @@ std::size_t grapheme_length(std::string_view text) {
   utf8proc_int32_t state = 0;
   while (length < text.size()) {
     const Character next = at(text, length);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code), static_cast<utf8proc_int32_t>(next.code), &state)) break;
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code),
+                                         static_cast<utf8proc_int32_t>(next.code), &state))
+      break;
     length += next.bytes;
     before = next;
   }

@@ -36,8 +36,8 @@ void for_each(std::string_view text, Visit&& visit) {
 // `text` with U+FFFD for what is no UTF-8: one for each such byte, as SentencePiece has it.
 std::string well_formed(std::string_view text);
 
-// Appends bytes as text: U+FFFD for each longest run that begins a character and does not end it. Returns how many bytes at the end may yet
-// become a character; they are left out. `at_end`: nothing follows, and they are none.
+// Appends bytes as text: U+FFFD for each longest run that begins a character and does not end it. Returns how many
+// bytes at the end may yet become a character; they are left out. `at_end`: nothing follows, and they are none.
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
 
 bool is_white_space(char32_t code);      // the property White_Space

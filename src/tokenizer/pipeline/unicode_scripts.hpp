@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// A regular expression whose matches are the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters without a script belong to the
-// run that they follow; those that follow none are in no match.
+// A regular expression whose matches are the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
+// without a script belong to the run that they follow; those that follow none are in no match.
 std::string script_runs();
 
 }  // namespace poise

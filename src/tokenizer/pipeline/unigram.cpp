@@ -20,7 +20,8 @@ constexpr double kUnknownPenalty = 10;  // below the worst token
 
 class Unigram final : public PieceModel {
  public:
-  Unigram(const Fields& fields, const ModelContext& context) : byte_fallback_(fields.boolean("byte_fallback", false)), ids_(context.ids) {
+  Unigram(const Fields& fields, const ModelContext& context)
+      : byte_fallback_(fields.boolean("byte_fallback", false)), ids_(context.ids) {
     const Vocabulary& vocabulary = context.vocabulary;
     read_scores(fields, vocabulary);
     double least = std::numeric_limits<double>::infinity();
@@ -33,11 +34,13 @@ class Unigram final : public PieceModel {
     unknown_score_ = least - kUnknownPenalty;
     if (fields.find("unk_id") != nullptr) {
       const std::uint64_t id = fields.number("unk_id", 0);
-      if (id >= vocabulary.size()) fields.fail("unk_id", fmt::format("{}, but the vocabulary has {} tokens", id, vocabulary.size()));
+      if (id >= vocabulary.size())
+        fields.fail("unk_id", fmt::format("{}, but the vocabulary has {} tokens", id, vocabulary.size()));
       unknown_ = static_cast<TokenId>(id);
     }
     bytes_.fill(-1);
-    for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte) bytes_[byte] = context.ids.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+    for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
+      bytes_[byte] = context.ids.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -51,7 +54,8 @@ class Unigram final : public PieceModel {
     const Value* value = fields.find("scores");
     if (value == nullptr) return;
     const auto* list = value->get_if<Value::Array>();
-    if (list == nullptr || list->size() > vocabulary.size()) fields.fail("scores", "expected a list with a number for each token");
+    if (list == nullptr || list->size() > vocabulary.size())
+      fields.fail("scores", "expected a list with a number for each token");
     for (std::size_t id = 0; id < list->size(); ++id) {
       const auto* number = (*list)[id].get_if<double>();
       if (number == nullptr) fields.fail("scores", "expected numbers");
@@ -103,7 +107,8 @@ class Unigram::AtWork final : public PieceEncoder {
       bool alone = false;  // is the character a token by itself?
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places_[at + length];
-        if (place.from == UINT32_MAX || here + score > place.score) place = {here + score, static_cast<std::uint32_t>(at), id};
+        if (place.from == UINT32_MAX || here + score > place.score)
+          place = {here + score, static_cast<std::uint32_t>(at), id};
       };
       of_.tokens_.for_each_prefix(piece.substr(at), [&](std::size_t length, TokenId id) {
         alone = alone || length == character;
@@ -111,7 +116,8 @@ class Unigram::AtWork final : public PieceEncoder {
       });
       if (!alone) {
         if (of_.unknown_ < 0) {
-          throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", piece.substr(at, character)));
+          throw Error(ErrorKind::unsupported,
+                      fmt::format("there is no token for \"{}\", and no unknown token", piece.substr(at, character)));
         }
         reach(character, of_.unknown_score_, of_.unknown_);
       }
@@ -132,7 +138,8 @@ class Unigram::AtWork final : public PieceEncoder {
       }
       end = begin;
     }
-    for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut) append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
+    for (auto cut = cuts_.rbegin(); cut != cuts_.rend(); ++cut)
+      append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
   // An unknown run may be the text of a token that was not among the choices.
@@ -140,7 +147,8 @@ class Unigram::AtWork final : public PieceEncoder {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const auto found = of_.ids_.find(text)) return tokens.push_back(*found);
     const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
-    if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; })) return tokens.push_back(id);
+    if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; }))
+      return tokens.push_back(id);
     for (const char byte : text) tokens.push_back(token(byte));
   }
 
@@ -160,6 +168,8 @@ std::unique_ptr<PieceEncoder> Unigram::start() const { return std::make_unique<A
 
 }  // namespace
 
-std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const ModelContext& context) { return std::make_unique<Unigram>(fields, context); }
+std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const ModelContext& context) {
+  return std::make_unique<Unigram>(fields, context);
+}
 
 }  // namespace poise

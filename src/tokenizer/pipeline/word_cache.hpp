@@ -22,7 +22,9 @@ class WordCache {
     hash_ = XXH3_64bits(word.data(), word.size());
     if (slots_.empty()) return {};
     const Slot& slot = slots_[hash_ & (kSlots - 1)];
-    if (slot.hash != hash_ || slot.bytes != word.size() || std::memcmp(text_.data() + slot.text, word.data(), word.size()) != 0) return {};
+    if (slot.hash != hash_ || slot.bytes != word.size() ||
+        std::memcmp(text_.data() + slot.text, word.data(), word.size()) != 0)
+      return {};
     return {ids_.data() + slot.ids, slot.count};
   }
 
@@ -34,8 +36,9 @@ class WordCache {
       text_.clear();
       ids_.clear();
     }
-    slots_[hash_ & (kSlots - 1)] = {hash_, static_cast<std::uint32_t>(text_.size()), static_cast<std::uint32_t>(ids_.size()),
-                                    static_cast<std::uint16_t>(word.size()), static_cast<std::uint16_t>(tokens.size())};
+    slots_[hash_ & (kSlots - 1)] = {hash_, static_cast<std::uint32_t>(text_.size()),
+                                    static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint16_t>(word.size()),
+                                    static_cast<std::uint16_t>(tokens.size())};
     text_.insert(text_.end(), word.begin(), word.end());
     ids_.insert(ids_.end(), tokens.begin(), tokens.end());
   }

@@ -18,7 +18,8 @@ class WordPiece final : public PieceModel {
         most_characters_(fields.number("max_input_chars_per_word", 100)),
         unknown_(token_named(fields, "unk_token", fields.text("unk_token", "[UNK]"), context)) {
     for (std::size_t id = 0; id < context.vocabulary.size(); ++id) {
-      if (context.ids.finds(static_cast<TokenId>(id))) tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));
+      if (context.ids.finds(static_cast<TokenId>(id)))
+        tokens_.add(context.vocabulary.text(id), static_cast<TokenId>(id));
     }
     inside_ = tokens_.walk(PrefixTrie::kRoot, prefix_);
   }
@@ -42,7 +43,9 @@ class WordPiece final : public PieceModel {
     const std::size_t before = tokens.size();
     bool first = true;
     while (!piece.empty()) {
-      const auto match = first ? tokens_.longest(piece) : inside_ == PrefixTrie::kNone ? PrefixTrie::Match{} : tokens_.longest(piece, inside_);
+      const auto match = first                          ? tokens_.longest(piece)
+                         : inside_ == PrefixTrie::kNone ? PrefixTrie::Match{}
+                                                        : tokens_.longest(piece, inside_);
       if (match.value < 0 || match.length == 0) {
         tokens.resize(before);
         return tokens.push_back(unknown_);
@@ -74,7 +77,8 @@ class WordLevel final : public PieceModel {
     explicit AtWork(const WordLevel& of) : of_(of) {}
     void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
       const TokenId id = of_.ids_.find(piece).value_or(of_.unknown_);
-      if (id < 0) throw Error(ErrorKind::unsupported, "a word of the text is no token, and the vocabulary has no unknown token");
+      if (id < 0)
+        throw Error(ErrorKind::unsupported, "a word of the text is no token, and the vocabulary has no unknown token");
       tokens.push_back(id);
     }
 
@@ -88,7 +92,11 @@ class WordLevel final : public PieceModel {
 
 }  // namespace
 
-std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context) { return std::make_unique<WordPiece>(fields, context); }
-std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context) { return std::make_unique<WordLevel>(fields, context); }
+std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context) {
+  return std::make_unique<WordPiece>(fields, context);
+}
+std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context) {
+  return std::make_unique<WordLevel>(fields, context);
+}
 
 }  // namespace poise

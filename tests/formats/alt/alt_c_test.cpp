@@ -30,13 +30,16 @@ TEST(AltC, WhatIsLeftOutIsSaid) {
   Model model = read(FileBuilder().v2());
   model.card.license.clear();
   EXPECT_THAT(losses_of(model, kAltV2, for_alt_c()),
-              ElementsAre("alt.c's dialect cannot hold tensors: 12 are left out", "alt.c's dialect cannot hold the longest sequence",
+              ElementsAre("alt.c's dialect cannot hold tensors: 12 are left out",
+                          "alt.c's dialect cannot hold the longest sequence",
                           "alt.c refuses empty texts: license written as \"unknown\""));
   EXPECT_EQ(read(written(model, kAltV2, for_alt_c())).card.license, "unknown");
 }
 
 TEST(AltC, WhatItsReaderRefusesIsNotWritten) {
-  const auto refusal = [](const Model& model) { return std::string(error_of([&] { written(model, kAltV2, for_alt_c()); }).what()); };
+  const auto refusal = [](const Model& model) {
+    return std::string(error_of([&] { written(model, kAltV2, for_alt_c()); }).what());
+  };
   EXPECT_THAT(refusal(Model()), HasSubstr("needs a configuration"));
   Model model = read(FileBuilder().v2());
   model.vocabulary->add("", 0, TokenType::normal);
@@ -55,7 +58,10 @@ TEST(AltC, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   model.config->rope_theta = 1e-38F;  // below the normal range: no base of rotary embeddings
   const Error error = error_of([&] { written(model, kAltV2, for_alt_c()); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-  EXPECT_THAT(error.what(), HasSubstr("parameters: rope_theta: readers would take 1e-38 and a head_size of 2 in the order of the canonical form"));
+  EXPECT_THAT(
+      error.what(),
+      HasSubstr(
+          "parameters: rope_theta: readers would take 1e-38 and a head_size of 2 in the order of the canonical form"));
   model.config->rope_theta = 10000;
   model.config->head_dim = 100000;
   EXPECT_THAT(error_of([&] { written(model, kAltV2, for_alt_c()); }).what(), HasSubstr("a head_size of 100000"));

@@ -1,4 +1,5 @@
-// Files as other programs write them, from FileBuilder: each must be read as the same model, and each deviation be told.
+// Files as other programs write them, from FileBuilder: each must be read as the same model, and each deviation be
+// told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,7 +69,9 @@ TEST(AltDialects, AltCOfJanuary2025IsNamedAndEachDeviationTold) {
   EXPECT_THAT(model.warnings[0].message, HasSubstr("alt.c, January 2025"));
   EXPECT_THAT(model.warnings, warns("start: section_size: counts the fields only: expected 32, found 8", 8));
   EXPECT_THAT(model.warnings, warns("general: section_size: counts the fields only: expected 160, found 118", 40));
-  EXPECT_THAT(model.warnings, warns("parameters: rope_theta: expected rope_theta, rms_norm_eps, initializer_range, head_size; found", 245));
+  EXPECT_THAT(
+      model.warnings,
+      warns("parameters: rope_theta: expected rope_theta, rms_norm_eps, initializer_range, head_size; found", 245));
   EXPECT_THAT(model.warnings, warns("tokenizer: seq_len: the field is missing", 324));
   EXPECT_THAT(model.warnings, warns("tokenizer: token: expected text, score, type; found score, type, id, text", 324));
   EXPECT_THAT(model.warnings, warns("tokenizer: section_size: counts the fields less 20 bytes", 296));
@@ -184,10 +187,13 @@ TEST(AltDialects, HintsThatDisagreeWithTheNameAreTold) {
   put<std::int32_t>(bytes, tensor + 8, 1);
   put<std::int32_t>(bytes, tensor + 12, 2);
   const Model model = read(std::move(bytes));
-  EXPECT_THAT(model.warnings,
-              ElementsAre(Field(&Finding::message, HasSubstr("tensor 0: component_type: expected 1 for model.embed_tokens.weight, found 3")),
-                          Field(&Finding::message, HasSubstr("block_index: expected -1")), Field(&Finding::message, HasSubstr("layer_type: expected 0")),
-                          Field(&Finding::message, HasSubstr("projection_type: expected 0"))));
+  EXPECT_THAT(
+      model.warnings,
+      ElementsAre(Field(&Finding::message,
+                        HasSubstr("tensor 0: component_type: expected 1 for model.embed_tokens.weight, found 3")),
+                  Field(&Finding::message, HasSubstr("block_index: expected -1")),
+                  Field(&Finding::message, HasSubstr("layer_type: expected 0")),
+                  Field(&Finding::message, HasSubstr("projection_type: expected 0"))));
   EXPECT_EQ(model.warnings[3].offset, tensor + 12);
 }
 
@@ -208,8 +214,10 @@ std::vector<std::byte> last_tensor_first(const std::vector<std::byte>& file) {
 TEST(AltDialects, TensorsInAnotherOrderAreTold) {
   const auto golden = read_annotated_hex("formats/alt/v2.hex");
   const Model model = read(last_tensor_first(golden));
-  EXPECT_THAT(model.warnings,
-              ElementsAre(Field(&Finding::message, HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
+  EXPECT_THAT(
+      model.warnings,
+      ElementsAre(Field(&Finding::message,
+                        HasSubstr("tensors: order: expected model.embed_tokens.weight as tensor 0, found lm_head"))));
   EXPECT_EQ(model.warnings[0].offset, 0x1a0U + 40);
   EXPECT_EQ(written(model, kAltV2), golden);
 }
@@ -239,7 +247,9 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   put(bytes, min, 3.0F);
   put(bytes, min + 4, 3.0F);
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
+  EXPECT_THAT(model.warnings,
+              ElementsAre(Field(&Finding::message,
+                                HasSubstr("min: expected min and max of 0 for symmetric codes, found 3 and 3"))));
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
@@ -253,7 +263,8 @@ TEST(AltDialects, AZeroBelowZeroIsTold) {
   const std::size_t delta = text.rfind('t') + 1 + 4;
   put(bytes, delta, -0.0F);
   const Model again = read(bytes);
-  EXPECT_THAT(again.warnings, warns("tensor 0: delta: expected delta, min and max of 0 for f32, found -0, 0 and 0", delta));
+  EXPECT_THAT(again.warnings,
+              warns("tensor 0: delta: expected delta, min and max of 0 for f32, found -0, 0 and 0", delta));
   EXPECT_EQ(written(again, kAltV2), canonical);
 }
 
@@ -263,13 +274,16 @@ TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
   const std::string name = "model.layers.0.self_attn.k_proj.weight";
   put(bytes, text.find(name) + name.size() + 4 + 4, -0.0F);
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("min: expected min and max of 0 for symmetric codes, found -0 and 0"))));
+  EXPECT_THAT(model.warnings,
+              ElementsAre(Field(&Finding::message,
+                                HasSubstr("min: expected min and max of 0 for symmetric codes, found -0 and 0"))));
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
 TEST(AltDialects, HintsOfOtherTensorsAreTold) {
   Model model;
-  for (const char* name : {"x", "y"}) model.add(make_dense(name, {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), name)));
+  for (const char* name : {"x", "y"})
+    model.add(make_dense(name, {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), name)));
   const auto canonical = written(model, kAltV2);
   auto bytes = canonical;
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -285,7 +299,9 @@ TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsTold) {
   ASSERT_NE(model.find("lm_head.weight"), nullptr);
   model.config->tie_word_embeddings = true;
   EXPECT_THAT(read(written(model, kAltV2)).warnings,
-              ElementsAre(Field(&Finding::message, HasSubstr("tie_word_embeddings: it is 1, but there is a lm_head.weight, which is not used then"))));
+              ElementsAre(Field(
+                  &Finding::message,
+                  HasSubstr("tie_word_embeddings: it is 1, but there is a lm_head.weight, which is not used then"))));
 }
 
 // A reading that understands more of the file is closer; the canonical one comes first among equals.
@@ -294,7 +310,9 @@ TEST(AltErrors, AFileThatFitsNoDialectGetsTheErrorOfTheClosestReading) {
   put<std::int64_t>(bytes, 296, 1234);  // section_size of the tokenizer
   const Error size = error_of([&] { read(std::move(bytes)); });
   EXPECT_EQ(size.offset(), 296U);
-  EXPECT_THAT(size.what(), HasSubstr("alt v2: tokenizer: section_size: expected 128 (or 119 or 103, as other writers count), found 1234"));
+  EXPECT_THAT(
+      size.what(),
+      HasSubstr("alt v2: tokenizer: section_size: expected 128 (or 119 or 103, as other writers count), found 1234"));
 
   FileBuilder builder;
   builder.alt_c_tokens = true;
@@ -352,7 +370,8 @@ TEST(AltErrors, ASectionBeyondTheEndSaysThatTheFileIsCutOff) {
 TEST(AltErrors, BytesBehindTheEndMarkerAreRefused) {
   auto bytes = FileBuilder().v2();
   bytes.push_back(std::byte{0});
-  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("end marker: expected 8 bytes and the end of the file, found 9 bytes"));
+  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(),
+              HasSubstr("end marker: expected 8 bytes and the end of the file, found 9 bytes"));
 }
 
 TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
@@ -360,7 +379,8 @@ TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::size_t at = text.find("model.layers.0.self_attn.v_proj");
   std::memcpy(bytes.data() + at + 25, "k", 1);
-  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(), HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" comes twice"));
+  EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(),
+              HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" comes twice"));
 }
 
 TEST(AltErrors, TextThatIsNoUtf8IsRefused) {

@@ -1,5 +1,5 @@
-// FileBuilder: small ALT files laid out byte by byte from the specification, in whichever way a test asks for. Knows nothing of
-// the code under test.
+// FileBuilder: small ALT files laid out byte by byte from the specification, in whichever way a test asks for. Knows
+// nothing of the code under test.
 #pragma once
 
 #include <array>
@@ -45,7 +45,8 @@ class FileBuilder {
     std::int32_t type;        // in canonical numbering
     std::int32_t alt_c_type;  // in that of alt.c
   };
-  std::vector<Token> tokens = {{"<unk>", 0, 3, 1}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"<0x00>", 0, 1, 4}, {"a", -1.5F, 0, 0}};
+  std::vector<Token> tokens = {
+      {"<unk>", 0, 3, 1}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"<0x00>", 0, 1, 4}, {"a", -1.5F, 0, 0}};
 
  private:
   template <typename T>

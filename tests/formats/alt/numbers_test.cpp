@@ -32,7 +32,8 @@ TEST(AltNumbers, HintsOfNames) {
   };
   for (const auto& [name, expected] : cases) {
     const Hints hints = hints_from_role(role_from_name(name), -9);
-    EXPECT_EQ((std::array{hints.component_type, hints.block_index, hints.layer_type, hints.projection_type}), expected) << name;
+    EXPECT_EQ((std::array{hints.component_type, hints.block_index, hints.layer_type, hints.projection_type}), expected)
+        << name;
   }
 }
 

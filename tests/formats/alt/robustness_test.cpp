@@ -132,7 +132,8 @@ class RandomModel {
     vocabulary.unk_id = 0;
     vocabulary.max_length = number();
     vocabulary.add("<unk>", 0, TokenType::unknown);
-    for (unsigned i = below(30); i > 0; --i) vocabulary.add(text(), static_cast<float>(number()) / 7, static_cast<TokenType>(below(9)));
+    for (unsigned i = below(30); i > 0; --i)
+      vocabulary.add(text(), static_cast<float>(number()) / 7, static_cast<TokenType>(below(9)));
     return vocabulary;
   }
 
@@ -188,7 +189,8 @@ TEST(AltRobustness, WhatIsWrittenIsReadBack) {
 TEST(AltRobustness, ItIsReadTheSameWithoutAMapping) {
   const auto path = std::filesystem::temp_directory_path() / ("poise_alt_" + std::to_string(::getpid()) + ".alt");
   for (const auto& bytes : small_files()) {
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     const Model mapped = open(path);
     const Model copied = open(path, {.io = IoMode::read});
     expect_same_tensors(mapped, copied);

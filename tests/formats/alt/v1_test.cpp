@@ -1,4 +1,5 @@
-// Expected values come from the annotated bytes in v1.hex, which were laid out from the specification, and from FileBuilder.
+// Expected values come from the annotated bytes in v1.hex, which were laid out from the specification, and from
+// FileBuilder.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,8 +83,10 @@ TEST(AltV1, ASizeThatStandsTwiceMayCountAsPartOfTheHeader) {
   auto bytes = builder.v1();
   const std::size_t tokenizer = 32 + 96;
   ASSERT_EQ(bytes[tokenizer], std::byte{0xFE});
-  for (const std::size_t at : {tokenizer + 8, tokenizer + 16}) bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) - 8);
-  EXPECT_THAT(read(std::move(bytes)).warnings, Contains(Field(&Finding::message, HasSubstr("the section's size comes twice"))));
+  for (const std::size_t at : {tokenizer + 8, tokenizer + 16})
+    bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) - 8);
+  EXPECT_THAT(read(std::move(bytes)).warnings,
+              Contains(Field(&Finding::message, HasSubstr("the section's size comes twice"))));
 }
 
 TEST(AltV1, WithoutAnOutputMatrixTheEmbeddingsAreTied) {
@@ -109,7 +112,9 @@ TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {
   const Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   const Error error = error_of([&] { written(model, kAltV1); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-  EXPECT_THAT(error.what(), HasSubstr("alt1 has no scales, so it cannot hold the quantized tensor model.layers.0.self_attn.k_proj.weight"));
+  EXPECT_THAT(
+      error.what(),
+      HasSubstr("alt1 has no scales, so it cannot hold the quantized tensor model.layers.0.self_attn.k_proj.weight"));
 }
 
 // Its reader would refuse the file.
@@ -127,16 +132,18 @@ TEST(AltV1, WhatConvertWouldChangeIsTold) {
   const std::size_t data_type = 32 + 16 + 4 + 7 + 6 * 4 + 3 * 4;
   bytes[data_type] = bytes[data_type] ^ std::byte{1};
   const Model model = read(bytes);
-  EXPECT_THAT(model.warnings, ElementsAre(Field(&Finding::message, HasSubstr("alt v1: parameters: data_type: expected"))));
+  EXPECT_THAT(model.warnings,
+              ElementsAre(Field(&Finding::message, HasSubstr("alt v1: parameters: data_type: expected"))));
   EXPECT_EQ(model.warnings[0].offset, data_type);
   EXPECT_EQ(written(model, kAltV1), golden);
 }
 
 TEST(AltV1, WhatItCannotHoldIsSaid) {
   Model model = read(FileBuilder().v2());
-  EXPECT_THAT(losses_of(model, kAltV1, {}), ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
-                                                        "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
-                                                        "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
+  EXPECT_THAT(losses_of(model, kAltV1, {}),
+              ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
+                          "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
+                          "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV1, {}), IsEmpty());
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }

@@ -23,7 +23,13 @@ TEST(AltV2, TheGoldenFileIsReadFieldByField) {
   const Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   EXPECT_EQ(model.origin.format, "alt-v2");
   EXPECT_THAT(model.warnings, IsEmpty());
-  const Card card{"mistral", "nobody/tiny", "nobody", "2024-07-05", "2024-12-24", "apache-2.0", "00000000-0000-8000-8000-000000000001"};
+  const Card card{"mistral",
+                  "nobody/tiny",
+                  "nobody",
+                  "2024-07-05",
+                  "2024-12-24",
+                  "apache-2.0",
+                  "00000000-0000-8000-8000-000000000001"};
   EXPECT_EQ(model.card, card);
 
   Config config;
@@ -91,7 +97,8 @@ TEST(AltV2, ATensorItCannotHoldIsRefusedByNameWithAdvice) {
   const Error error = error_of([&] { written(model, kAltV2); });
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("t.weight (f64)"));
-  EXPECT_THAT(error.remedies(), ElementsAre(Remedy{Remedy::Kind::dtype, "f32"}, Remedy{Remedy::Kind::skip, "", "t.weight"}));
+  EXPECT_THAT(error.remedies(),
+              ElementsAre(Remedy{Remedy::Kind::dtype, "f32"}, Remedy{Remedy::Kind::skip, "", "t.weight"}));
 }
 
 TEST(AltV2, NumbersThatDoNotFitAreRefusedByName) {
@@ -120,7 +127,8 @@ TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
 TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
   Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.vocabulary->add("nan", std::numeric_limits<float>::quiet_NaN(), TokenType::normal);
-  EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(), HasSubstr("alt cannot hold the score of token 5, which is NaN"));
+  EXPECT_THAT(error_of([&] { written(model, kAltV2); }).what(),
+              HasSubstr("alt cannot hold the score of token 5, which is NaN"));
   for (const DType dtype : {DType::qint8, DType::qint4}) {
     Model quantized;
     Tensor tensor = make_dense("t", {2}, dtype, make_memory_blob(std::vector<std::byte>(*packed_bytes(dtype, 2)), "t"));
@@ -151,7 +159,8 @@ TEST(AltV2, MergesAreWrittenAsScores) {
 TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {
   Model model = read(read_annotated_hex("formats/alt/v2.hex"));
   model.config_json = {{"model_type", "mistral"}, {"frobnication", 1}, {"torch_dtype", "bfloat16"}};
-  EXPECT_THAT(losses_of(model, kAltV2, {}), testing::Contains("alt cannot hold 2 keys of config.json (frobnication, torch_dtype)"));
+  EXPECT_THAT(losses_of(model, kAltV2, {}),
+              testing::Contains("alt cannot hold 2 keys of config.json (frobnication, torch_dtype)"));
   EXPECT_NO_THROW(written(model, kAltV2));
   model.config_json.set("partial_rotary_factor", 0.5);
   const Error error = error_of([&] { written(model, kAltV2); });

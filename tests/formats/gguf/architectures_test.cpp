@@ -1,5 +1,6 @@
-// What llama.cpp's conversion does to each architecture, undone and done. Files are put together from the GGUF specification of ggml, names and keys
-// are those of llama.cpp's conversion/ (v0.5.0); scripts/compare_llama_cpp.py compares whole models with llama.cpp itself.
+// What llama.cpp's conversion does to each architecture, both ways. Files are put together from the GGUF specification
+// of ggml, names and keys are those of llama.cpp's conversion/ (v0.5.0); scripts/compare_llama_cpp.py compares whole
+// models with llama.cpp itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,8 +79,9 @@ std::vector<std::string> losses(const Model& model) {
 }
 
 TEST(GgufArchitectures, AModelWithoutVocabularyIsNoneForLlamaCpp) {
-  Model model =
-      model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})", "llama");
+  Model model = model_of(
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})",
+      "llama");
   EXPECT_THAT(losses_of(model, kGguf, {}), ElementsAre(kNoVocabulary));
   model.vocabulary.emplace();
   EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(kNoVocabulary)));
@@ -87,11 +89,13 @@ TEST(GgufArchitectures, AModelWithoutVocabularyIsNoneForLlamaCpp) {
 
 // transformers 5 writes another key for the number of experts.
 TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
-  for (const char* keys : {R"("num_experts": 4)", R"("num_local_experts": 4)", R"("num_experts": 4, "num_local_experts": 4)"}) {
-    const Model model = model_of(R"({"hidden_size": 8, "num_attention_heads": 4, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 4,
+  for (const char* keys :
+       {R"("num_experts": 4)", R"("num_local_experts": 4)", R"("num_experts": 4, "num_local_experts": 4)"}) {
+    const Model model = model_of(
+        R"({"hidden_size": 8, "num_attention_heads": 4, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 4,
         "moe_intermediate_size": 4, "num_experts_per_tok": 2, "vocab_size": 8, "max_position_embeddings": 64, )" +
-                                     std::string(keys) + "}",
-                                 "qwen3_moe");
+            std::string(keys) + "}",
+        "qwen3_moe");
     EXPECT_THAT(check_config(config_view(model), family_of(model)), IsEmpty()) << keys;
     EXPECT_EQ(family_of(model).plan(config_view(model)).experts->count, 4U) << keys;
     const std::string file = support::to_string(support::written(model, kGguf));
@@ -104,13 +108,18 @@ TEST(GgufArchitectures, Qwen3MoeCountsItsExpertsByEitherKey) {
 // 0.3 - 1 has no exact float32, and still the file is made again as it was.
 TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
   const std::string norm = floats({1.5F, 0.3F, 1.0F, -2, 1, 1, 1, 1});
-  const Model model = read(file_of(entries("gemma2"), {{"output_norm.weight", {8}, 0, norm}, {"blk.1.post_ffw_norm.weight", {8}, 0, norm}}).bytes());
+  const Model model = read(
+      file_of(entries("gemma2"), {{"output_norm.weight", {8}, 0, norm}, {"blk.1.post_ffw_norm.weight", {8}, 0, norm}})
+          .bytes());
   EXPECT_THAT(values(*model.find("model.norm.weight")), ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
-  EXPECT_THAT(values(*model.find("model.layers.1.post_feedforward_layernorm.weight")), ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
+  EXPECT_THAT(values(*model.find("model.layers.1.post_feedforward_layernorm.weight")),
+              ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
   EXPECT_EQ(stored(model, "output_norm.weight"), norm);
 
-  Model other = model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4})", "gemma");
-  other.add(make_dense("model.norm.weight", {2}, DType::bf16, make_memory_blob(support::to_bytes(std::string("\x80\x3e\x00\xbf", 4)), "norm")));
+  Model other = model_of(
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4})", "gemma");
+  other.add(make_dense("model.norm.weight", {2}, DType::bf16,
+                       make_memory_blob(support::to_bytes(std::string("\x80\x3e\x00\xbf", 4)), "norm")));
   EXPECT_EQ(stored(other, "output_norm.weight"), floats({1.25F, 0.5F}));
   EXPECT_THAT(values(*read_again(other).find("model.norm.weight")), ElementsAre(0.25F, -0.5F));
 }
@@ -122,7 +131,8 @@ TEST(GgufArchitectures, PiecesOfNormsAreThoseOfTheWhole) {
   const Model model = read(file_of(entries("gemma"), {{"output_norm.weight", {3000}, 0, floats(numbers)}}).bytes());
   const BlobPtr blob = model.find("model.norm.weight")->require("data").blob;
   const std::string whole = support::to_string(read_all(*blob));
-  for (const auto& [begin, count] : {std::pair<std::size_t, std::size_t>{0, 1}, {3, 2}, {5, 9000}, {4094, 5}, {11999, 1}}) {
+  for (const auto& [begin, count] :
+       {std::pair<std::size_t, std::size_t>{0, 1}, {3, 2}, {5, 9000}, {4094, 5}, {11999, 1}}) {
     std::vector<std::byte> piece(count);
     blob->read(begin, piece);
     EXPECT_EQ(support::to_string(piece), whole.substr(begin, count)) << begin;
@@ -134,17 +144,20 @@ const std::vector<Entry> kTwoExperts = {u32_entry("llama.expert_count", 2), u32_
 TEST(GgufArchitectures, StackedExpertsAreTensorsOfTheirOwn) {
   std::vector<float> stack(2 * 4 * 8);
   for (std::size_t i = 0; i < stack.size(); ++i) stack[i] = static_cast<float>(i);
-  const Model model = read(file_of(entries("llama", kTwoExperts), {{"blk.1.ffn_gate_exps.weight", {8, 4, 2}, 0, floats(stack)},
-                                                                   {"blk.1.ffn_down_exps.weight", {4, 8, 2}, 0, floats(stack)},
-                                                                   {"blk.1.ffn_gate_inp.weight", {8, 2}, 0, std::string(64, 'r')}})
-                               .bytes());
+  const Model model =
+      read(file_of(entries("llama", kTwoExperts), {{"blk.1.ffn_gate_exps.weight", {8, 4, 2}, 0, floats(stack)},
+                                                   {"blk.1.ffn_down_exps.weight", {4, 8, 2}, 0, floats(stack)},
+                                                   {"blk.1.ffn_gate_inp.weight", {8, 2}, 0, std::string(64, 'r')}})
+               .bytes());
   EXPECT_EQ(model.card.model_type, "mixtral");
   EXPECT_EQ(*model.config_json.find("num_local_experts"), Value(2));
   EXPECT_EQ(model.size(), 5U);
   EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w1.weight")->shape, (Shape{4, 8}));
   EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w2.weight")->shape, (Shape{8, 4}));
-  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.0.w1.weight"), floats({stack.begin(), stack.begin() + 32}));
-  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.1.w1.weight"), floats({stack.begin() + 32, stack.end()}));
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.0.w1.weight"),
+            floats({stack.begin(), stack.begin() + 32}));
+  EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.1.w1.weight"),
+            floats({stack.begin() + 32, stack.end()}));
   EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.gate.weight"), std::string(64, 'r'));
   EXPECT_EQ(stored(model, "blk.1.ffn_gate_exps.weight"), floats(stack));
   EXPECT_EQ(stored(model, "blk.1.ffn_gate_inp.weight"), std::string(64, 'r'));
@@ -171,8 +184,9 @@ TEST(GgufArchitectures, ExpertsMayHaveTensorsOfTheirOwn) {
 TEST(GgufArchitectures, ExpertsOfBlocksStayBlocks) {
   const std::string first(34 * 2, 'a');
   const std::string second(34 * 2, 'b');
-  const Model model =
-      read(file_of(entries("qwen3moe", {u32_entry("qwen3moe.expert_count", 2)}), {{"blk.0.ffn_up_exps.weight", {32, 2, 2}, 8, first + second}}).bytes());
+  const Model model = read(file_of(entries("qwen3moe", {u32_entry("qwen3moe.expert_count", 2)}),
+                                   {{"blk.0.ffn_up_exps.weight", {32, 2, 2}, 8, first + second}})
+                               .bytes());
   EXPECT_EQ(model.card.model_type, "qwen3_moe");
   const Tensor* expert = model.find("model.layers.0.mlp.experts.1.up_proj.weight");
   ASSERT_NE(expert, nullptr);
@@ -187,14 +201,17 @@ constexpr auto kTwoExpertsOfQwen =
 TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
   const auto refusal = [](DType second, std::string_view number) {
     Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
-    model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "0")));
-    model.add(make_dense(std::string("model.layers.0.mlp.experts.").append(number).append(".up_proj.weight"), {1, second == DType::f32 ? 2U : 4U}, second,
+    model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32,
+                         make_memory_blob(std::vector<std::byte>(8), "0")));
+    model.add(make_dense(std::string("model.layers.0.mlp.experts.").append(number).append(".up_proj.weight"),
+                         {1, second == DType::f32 ? 2U : 4U}, second,
                          make_memory_blob(std::vector<std::byte>(8), "1")));
     const Error error = support::error_of([&] { support::written(model, kGguf); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     return error.message();
   };
-  EXPECT_THAT(refusal(DType::f16, "1"), HasSubstr("blk.0.ffn_up_exps.weight: expert 1 has another type or shape than expert 0"));
+  EXPECT_THAT(refusal(DType::f16, "1"),
+              HasSubstr("blk.0.ffn_up_exps.weight: expert 1 has another type or shape than expert 0"));
   EXPECT_THAT(refusal(DType::f32, "2"), HasSubstr("expert 1 is not there"));
   EXPECT_THAT(refusal(DType::f32, "18446744073709551615"), HasSubstr("expert 1 is not there"));
 }
@@ -202,9 +219,11 @@ TEST(GgufArchitectures, ExpertsThatDoNotStackAreRefused) {
 TEST(GgufArchitectures, ExpertsThatAreMissingAreTold) {
   Model model = model_of(kTwoExpertsOfQwen, "qwen3_moe");
   model.vocabulary.emplace();
-  model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "0")));
+  model.add(make_dense("model.layers.0.mlp.experts.0.up_proj.weight", {1, 2}, DType::f32,
+                       make_memory_blob(std::vector<std::byte>(8), "0")));
   EXPECT_THAT(losses_of(model, kGguf, {}), Contains("llama.cpp will not load the file: a layer has 1 of 2 experts"));
-  model.add(make_dense("model.layers.0.mlp.experts.1.up_proj.weight", {1, 2}, DType::f32, make_memory_blob(std::vector<std::byte>(8), "1")));
+  model.add(make_dense("model.layers.0.mlp.experts.1.up_proj.weight", {1, 2}, DType::f32,
+                       make_memory_blob(std::vector<std::byte>(8), "1")));
   EXPECT_THAT(losses_of(model, kGguf, {}), testing::Not(Contains(HasSubstr("experts"))));
 }
 
@@ -254,12 +273,14 @@ TEST(GgufArchitectures, BlocksOfTransposedMatricesStay) {
 TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
   std::vector<float> numbers;
-  for (int in = 0; in < 32; ++in) numbers.insert(numbers.end(), {in == 0 ? 127.0F : static_cast<float>(in), in == 0 ? -254.0F : 2.0F});
+  for (int in = 0; in < 32; ++in)
+    numbers.insert(numbers.end(), {in == 0 ? 127.0F : static_cast<float>(in), in == 0 ? -254.0F : 2.0F});
   model.add(make_tensor("transformer.h.0.mlp.c_proj.weight", {32, 2}, numbers));
   std::string expected = std::string("\x00\x3c\x7f", 3);  // 1 as float16, 127
   for (char in = 1; in < 32; ++in) expected += in;
   expected += std::string("\x00\x40\x81", 3) + std::string(31, '\x01');  // 2, -127
-  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q8_0")}});
+  const Transformed made =
+      transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q8_0")}});
   EXPECT_EQ(stored(made.model, "blk.0.ffn_down.weight"), expected);
   EXPECT_EQ(made.model.find("transformer.h.0.mlp.c_proj.weight")->shape, (Shape{32, 2}));
   EXPECT_EQ(made.quantized.front().bytes_out, 68U);
@@ -267,7 +288,8 @@ TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
 
 // In .zt files, too; blocks of rows, as older ones may have them, become numbers when asked, and blocks of columns.
 TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
-  const Model rows = read(file_of({}, {{"transformer.h.0.attn.c_proj.weight", {32, 32}, 8, std::string(34 * 32, '\0')}}).bytes());
+  const Model rows =
+      read(file_of({}, {{"transformer.h.0.attn.c_proj.weight", {32, 32}, 8, std::string(34 * 32, '\0')}}).bytes());
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
   model.add(*rows.find("transformer.h.0.attn.c_proj.weight"));
   const auto layout = [&](const Format& target, const ConvertOptions& options) {
@@ -284,8 +306,10 @@ TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
 TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   Model model = model_of(R"({"n_embd": 32, "n_head": 2})", "gpt2");
   // E2M1: 2 is 1, low nibbles first.
-  model.add(make_dense("transformer.h.0.mlp.c_proj.weight", {32, 2}, DType::f4_e2m1, make_memory_blob(std::vector<std::byte>(32, std::byte{0x02}), "w")));
-  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q4_0")}});
+  model.add(make_dense("transformer.h.0.mlp.c_proj.weight", {32, 2}, DType::f4_e2m1,
+                       make_memory_blob(std::vector<std::byte>(32, std::byte{0x02}), "w")));
+  const Transformed made =
+      transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q4_0")}});
   const std::vector<float> numbers = values(*made.model.find("transformer.h.0.mlp.c_proj.weight"));
   EXPECT_EQ(numbers[0], 1);
   EXPECT_EQ(numbers[1], 0);
@@ -294,9 +318,11 @@ TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
 
 // Blocks of columns are none of rows.
 TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
-  const Model gpt2 = read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
-  Model model =
-      model_of(R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 32, "max_position_embeddings": 4})", "llama");
+  const Model gpt2 =
+      read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());
+  Model model = model_of(
+      R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 32, "max_position_embeddings": 4})",
+      "llama");
   Tensor columns = *gpt2.find("transformer.h.0.attn.c_proj.weight");
   columns.name = "model.layers.0.mlp.up_proj.weight";
   model.add(columns);
@@ -324,8 +350,9 @@ TEST(GgufArchitectures, NamesOfGpt2MayBeShort) {
 }
 
 TEST(GgufArchitectures, RowsOfPhi3AreFused) {
-  const Model model = read(
-      file_of(entries("phi3"), {{"blk.0.attn_qkv.weight", {8, 1}, 0, std::string(32, 'q')}, {"blk.0.ffn_up.weight", {8, 2}, 0, std::string(64, 'u')}}).bytes());
+  const Model model = read(file_of(entries("phi3"), {{"blk.0.attn_qkv.weight", {8, 1}, 0, std::string(32, 'q')},
+                                                     {"blk.0.ffn_up.weight", {8, 2}, 0, std::string(64, 'u')}})
+                               .bytes());
   EXPECT_EQ(bytes_of(model, "model.layers.0.self_attn.qkv_proj.weight"), std::string(32, 'q'));
   EXPECT_EQ(bytes_of(model, "model.layers.0.mlp.gate_up_proj.weight"), std::string(64, 'u'));
 }
@@ -334,15 +361,19 @@ TEST(GgufArchitectures, RowsOfPhi3AreFused) {
 const std::vector<float> kLlama3 = {1, 1, 1, 1, 2.6945297718048096F, 8, 8, 8};
 
 Model with_rope_freqs(const std::vector<float>& factors) {
-  return read(file_of(entries("llama", {f32_entry("llama.rope.freq_base", 5e5F)}), {{"rope_freqs.weight", {factors.size()}, 0, floats(factors)}}).bytes());
+  return read(file_of(entries("llama", {f32_entry("llama.rope.freq_base", 5e5F)}),
+                      {{"rope_freqs.weight", {factors.size()}, 0, floats(factors)}})
+                  .bytes());
 }
 
 TEST(GgufArchitectures, FactorsOfFrequenciesAreRopeScaling) {
   const Model model = with_rope_freqs(kLlama3);
   EXPECT_EQ(model.size(), 0U);
-  EXPECT_EQ(*model.config_json.find("rope_scaling"),
-            Value(Attributes{
-                {"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}}));
+  EXPECT_EQ(*model.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "llama3"},
+                                                                      {"factor", 8.0},
+                                                                      {"low_freq_factor", 1.0},
+                                                                      {"high_freq_factor", 4.0},
+                                                                      {"original_max_position_embeddings", 8192}}));
   // Other factors say by how much each frequency is divided in contexts of any length.
   const Attributes other = *with_rope_freqs({1, 2}).config_json.find("rope_scaling")->get_if<Attributes>();
   EXPECT_EQ(*other.find("rope_type"), Value("longrope"));
@@ -353,9 +384,10 @@ TEST(GgufArchitectures, FactorsOfFrequenciesAreRopeScaling) {
 }
 
 TEST(GgufArchitectures, RopeScalingOfLlama3IsWrittenAsFactors) {
-  const Model model = model_of(R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_theta": 500000.0,
+  const Model model = model_of(
+      R"({"hidden_size": 32, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_theta": 500000.0,
       "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})",
-                               "llama");
+      "llama");
   std::vector<float> factors(8);
   const std::string bytes = stored(model, "rope_freqs.weight");
   ASSERT_EQ(bytes.size(), 32U);
@@ -365,14 +397,22 @@ TEST(GgufArchitectures, RopeScalingOfLlama3IsWrittenAsFactors) {
 
 // What llama.cpp does: load_hparams() of llama-model.cpp.
 TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
-  const auto scaling = [](std::vector<Entry> more) { return read(file_of(entries("llama", std::move(more)), {}).bytes()).config_json; };
+  const auto scaling = [](std::vector<Entry> more) {
+    return read(file_of(entries("llama", std::move(more)), {}).bytes()).config_json;
+  };
   const Value linear(Attributes{{"rope_type", "linear"}, {"factor", 4.0}});
   EXPECT_EQ(*scaling({f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), linear);
   EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 4)}).find("rope_scaling"), linear);
-  EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 8), f32_entry("llama.rope.scaling.factor", 4)}).find("rope_scaling"), linear);
-  EXPECT_EQ(*scaling({text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scale_linear", 4)}).find("rope_scaling"), linear);
-  for (const float none : {0.0F, 1.0F}) EXPECT_EQ(scaling({f32_entry("llama.rope.scaling.factor", none)}).find("rope_scaling"), nullptr) << none;
-  const std::vector<Entry> none = {text_entry("llama.rope.scaling.type", "none"), f32_entry("llama.rope.scaling.factor", 4)};
+  EXPECT_EQ(*scaling({f32_entry("llama.rope.scale_linear", 8), f32_entry("llama.rope.scaling.factor", 4)})
+                 .find("rope_scaling"),
+            linear);
+  EXPECT_EQ(*scaling({text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scale_linear", 4)})
+                 .find("rope_scaling"),
+            linear);
+  for (const float none : {0.0F, 1.0F})
+    EXPECT_EQ(scaling({f32_entry("llama.rope.scaling.factor", none)}).find("rope_scaling"), nullptr) << none;
+  const std::vector<Entry> none = {text_entry("llama.rope.scaling.type", "none"),
+                                   f32_entry("llama.rope.scaling.factor", 4)};
   EXPECT_EQ(scaling(none).find("rope_scaling"), nullptr);
   const Model again = read_again(read(file_of(entries("llama", none), {}).bytes()));
   EXPECT_EQ(again.config_json.find("rope_scaling"), nullptr) << "a factor without the type would scale";
@@ -380,7 +420,8 @@ TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
 
 // sqrt(1 + ln 4 / ln 512) is 1.1055415967851334.
 TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
-  const std::string config = R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "partial_rotary_factor": 0.5,
+  const std::string config =
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "partial_rotary_factor": 0.5,
       "max_position_embeddings": 2048, "original_max_position_embeddings": 512,
       "rope_scaling": {"type": "longrope", "short_factor": [1.5], "long_factor": [3.25]}})";
   const Model model = model_of(config, "phi3");
@@ -390,22 +431,27 @@ TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
   EXPECT_EQ(again.size(), 0U);
   EXPECT_EQ(*again.config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
 
-  const Model other = read(file_of(entries("phi3", {u32_entry("phi3.rope.scaling.original_context_length", 16), f32_entry("phi3.rope.scaling.attn_factor", 2)}),
-                                   {{"rope_factors_long.weight", {2}, 0, floats({1, 4})}, {"rope_factors_short.weight", {2}, 0, floats({1, 2})}})
+  const Model other = read(file_of(entries("phi3", {u32_entry("phi3.rope.scaling.original_context_length", 16),
+                                                    f32_entry("phi3.rope.scaling.attn_factor", 2)}),
+                                   {{"rope_factors_long.weight", {2}, 0, floats({1, 4})},
+                                    {"rope_factors_short.weight", {2}, 0, floats({1, 2})}})
                                .bytes());
   EXPECT_EQ(*other.config_json.find("original_max_position_embeddings"), Value(16));
-  EXPECT_EQ(*other.config_json.find("rope_scaling"),
-            Value(Attributes{
-                {"rope_type", "longrope"}, {"long_factor", Value::Array{1.0, 4.0}}, {"short_factor", Value::Array{1.0, 2.0}}, {"attention_factor", 2.0}}));
+  EXPECT_EQ(*other.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "longrope"},
+                                                                      {"long_factor", Value::Array{1.0, 4.0}},
+                                                                      {"short_factor", Value::Array{1.0, 2.0}},
+                                                                      {"attention_factor", 2.0}}));
 }
 
-// yarn multiplies by 0.1 ln(factor) + 1, which is 1.1386294 for a factor of 4; llama.cpp multiplies that by a number of its own.
+// yarn multiplies by 0.1 ln(factor) + 1, which is 1.1386294 for a factor of 4; llama.cpp multiplies that by a number of
+// its own.
 TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
   const auto with = [](const std::string& more) {
-    return model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64,
+    return model_of(
+        R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64,
                         "rope_scaling": {"rope_type": "yarn", "factor": 4.0)" +
-                        more + "}}",
-                    "llama");
+            more + "}}",
+        "llama");
   };
   const auto factor = [](const Model& model) {
     const std::string file = support::to_string(support::written(model, kGguf));
@@ -422,13 +468,17 @@ TEST(GgufArchitectures, YarnHasAFactorOfAttention) {
   EXPECT_THAT(losses(with(R"(, "attention_factor": 1.0)")), IsEmpty());
   for (const char* more : {R"(, "attention_factor": 1.25)", R"(, "mscale": 1.0, "mscale_all_dim": 0.5)"}) {
     const Model model = with(more);
-    EXPECT_EQ(to_json(*read_again(model).config_json.find("rope_scaling")), to_json(*model.config_json.find("rope_scaling"))) << more;
+    EXPECT_EQ(to_json(*read_again(model).config_json.find("rope_scaling")),
+              to_json(*model.config_json.find("rope_scaling")))
+        << more;
   }
-  const Model other = read(file_of(entries("llama", {text_entry("llama.rope.scaling.type", "yarn"), f32_entry("llama.rope.scaling.factor", 4),
+  const Model other = read(file_of(entries("llama", {text_entry("llama.rope.scaling.type", "yarn"),
+                                                     f32_entry("llama.rope.scaling.factor", 4),
                                                      f32_entry("llama.rope.scaling.attn_factor", 2)}),
                                    {})
                                .bytes());
-  EXPECT_EQ(*other.config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 2.2772589}}));
+  EXPECT_EQ(*other.config_json.find("rope_scaling"),
+            Value(Attributes{{"rope_type", "yarn"}, {"factor", 4.0}, {"attention_factor", 2.2772589}}));
 }
 
 // llama.cpp multiplies by it without yarn, too, and transformers has no word for that.
@@ -445,12 +495,14 @@ TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
 
 TEST(GgufArchitectures, WindowsOfLayers) {
   const auto types = [](const Entry& pattern) {
-    const Model model = read(file_of(entries("gemma3", {u32_entry("gemma3.attention.sliding_window", 8), pattern}), {}).bytes());
+    const Model model =
+        read(file_of(entries("gemma3", {u32_entry("gemma3.attention.sliding_window", 8), pattern}), {}).bytes());
     const Value* found = model.config_json.find("layer_types");
     return found == nullptr ? std::string("none") : to_json(*found);
   };
   const char* const kPattern = "gemma3.attention.sliding_window_pattern";
-  EXPECT_EQ(types(array_entry(kPattern, kBool, {std::string(1, '\0'), "\x01"})), R"(["full_attention","sliding_attention"])");
+  EXPECT_EQ(types(array_entry(kPattern, kBool, {std::string(1, '\0'), "\x01"})),
+            R"(["full_attention","sliding_attention"])");
   EXPECT_EQ(types(u32_entry(kPattern, 2)), R"(["sliding_attention","full_attention"])");
   EXPECT_EQ(types(u32_entry(kPattern, 0)), "none");
   EXPECT_EQ(types(array_entry(kPattern, kBool, {"\x01"})), "none");  // not as many as layers
@@ -483,8 +535,10 @@ TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
   EXPECT_EQ(*config("gemma3", 26).find("sliding_window"), Value());
   EXPECT_EQ(config("llama", 2).find("sliding_window"), nullptr);
   EXPECT_EQ(config("llama", 2).find("attention_bias"), nullptr);
-  EXPECT_EQ(*config("llama", 2, {{"blk.0.attn_q.bias", {8}, 0, std::string(32, '\0')}}).find("attention_bias"), Value(true));
-  EXPECT_EQ(*config("qwen2", 2, {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')}}).find("vocab_size"), Value(3));
+  EXPECT_EQ(*config("llama", 2, {{"blk.0.attn_q.bias", {8}, 0, std::string(32, '\0')}}).find("attention_bias"),
+            Value(true));
+  EXPECT_EQ(*config("qwen2", 2, {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')}}).find("vocab_size"),
+            Value(3));
 }
 
 // The 27 billion models of Gemma 2 divide by another number than a head's length.
@@ -496,41 +550,58 @@ TEST(GgufArchitectures, TheLargestGemmaScalesByHiddenSize) {
 
 TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
   const auto said = [](const std::string& more, const std::string& model_type) {
-    return losses(
-        model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 64)" + more + "}",
-                 model_type));
+    return losses(model_of(
+        R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 64)" +
+            more + "}",
+        model_type));
   };
   EXPECT_THAT(said("", "llama"), IsEmpty());
-  EXPECT_THAT(said(R"(, "hidden_act": "gelu")", "llama"), ElementsAre("llama.cpp computes as if hidden_act were \"silu\", it is \"gelu\""));
-  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1.0})", "llama"), IsEmpty());
+  EXPECT_THAT(said(R"(, "hidden_act": "gelu")", "llama"),
+              ElementsAre("llama.cpp computes as if hidden_act were \"silu\", it is \"gelu\""));
+  EXPECT_THAT(
+      said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1.0})", "llama"),
+      IsEmpty());
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 8})", "llama"),
               ElementsAre("llama.cpp computes yarn with beta_fast 32 and beta_slow 1, rope_scaling says 8 and 1"));
-  EXPECT_THAT(said(R"(, "norm_topk_prob": false)", "qwen3_moe"), ElementsAre("llama.cpp computes as if norm_topk_prob were true, it is false"));
+  EXPECT_THAT(said(R"(, "norm_topk_prob": false)", "qwen3_moe"),
+              ElementsAre("llama.cpp computes as if norm_topk_prob were true, it is false"));
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", "llama"),
               ElementsAre("llama.cpp does not scale positions as rope_scaling says (dynamic)"));
-  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})", "phi3"),
-              ElementsAre("llama.cpp will not scale positions: longrope has no two lists of 2 factors"));
-  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"), Contains(HasSubstr("no factors of the kind llama3")));
+  EXPECT_THAT(
+      said(R"(, "rope_scaling": {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})", "phi3"),
+      ElementsAre("llama.cpp will not scale positions: longrope has no two lists of 2 factors"));
+  EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"),
+              Contains(HasSubstr("no factors of the kind llama3")));
   EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
               ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is 9"));
   EXPECT_THAT(said(R"(, "hidden_activation": "relu")", "gemma"),
               ElementsAre("llama.cpp computes as if hidden_activation were \"gelu_pytorch_tanh\", it is \"relu\""));
-  EXPECT_THAT(said(R"(, "attn_logit_softcapping": 50.0)", "gemma3_text"), ElementsAre("llama.cpp computes as if attn_logit_softcapping were null, it is 50.0"));
+  EXPECT_THAT(said(R"(, "attn_logit_softcapping": 50.0)", "gemma3_text"),
+              ElementsAre("llama.cpp computes as if attn_logit_softcapping were null, it is 50.0"));
   EXPECT_THAT(said(R"(, "no_rope_layers": [1, 1])", "smollm3"), IsEmpty());
-  EXPECT_THAT(said(R"(, "no_rope_layers": [0, true])", "smollm3"), ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
-  EXPECT_THAT(said(R"(, "no_rope_layer_interval": 3)", "smollm3"), ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
-  EXPECT_THAT(said("", "olmo2"), ElementsAre("llama.cpp will not load the file: it asks olmo2 models for output.weight, here it is the embedding"));
-  Model biased =
-      model_of(R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})", "qwen3");
+  EXPECT_THAT(said(R"(, "no_rope_layers": [0, true])", "smollm3"),
+              ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
+  EXPECT_THAT(said(R"(, "no_rope_layer_interval": 3)", "smollm3"),
+              ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
+  EXPECT_THAT(
+      said("", "olmo2"),
+      ElementsAre(
+          "llama.cpp will not load the file: it asks olmo2 models for output.weight, here it is the embedding"));
+  Model biased = model_of(
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "max_position_embeddings": 64})",
+      "qwen3");
   biased.add(make_tensor("model.layers.0.self_attn.o_proj.bias", {8}, std::vector<float>(8)));
-  EXPECT_THAT(losses(biased), ElementsAre("llama.cpp will not load the file: it has no name for model.layers.0.self_attn.o_proj.bias"));
+  EXPECT_THAT(losses(biased),
+              ElementsAre("llama.cpp will not load the file: it has no name for model.layers.0.self_attn.o_proj.bias"));
   Model bare;
   bare.card.model_type = "gemma";
   bare.config_json = {{"num_attention_heads", 2}};
-  EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
+  EXPECT_THAT(losses(bare),
+              Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
   Model strange = model_of(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2");
   strange.add(make_tensor("transformer.h.0.attn.strange", {1}, {1}));
-  EXPECT_THAT(losses(strange), ElementsAre("llama.cpp will not load the file: it has no name for transformer.h.0.attn.strange"));
+  EXPECT_THAT(losses(strange),
+              ElementsAre("llama.cpp will not load the file: it has no name for transformer.h.0.attn.strange"));
 }
 
 struct Configuration {
@@ -557,38 +628,50 @@ TEST_P(GgufConfiguration, ComesBack) {
 }
 
 constexpr auto kConfigurations = std::to_array<Configuration>({
-    {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rms_norm_eps": 1e-6, "rope_theta": 500000.0,
+    {"llama",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rms_norm_eps": 1e-6, "rope_theta": 500000.0,
         "attention_bias": false, "architectures": ["LlamaForCausalLM"], "rope_scaling": {"rope_type": "llama3", "factor": 32.0, "low_freq_factor": 1.0,
         "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})"},
     {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4,
         "rope_scaling": {"type": "dynamic", "factor": 2.0}, "num_key_value_heads": null, "eos_token_id": [1, 2])"},
-    {"llama", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_parameters": {"rope_type": "yarn",
+    {"llama",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "rope_parameters": {"rope_type": "yarn",
         "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 16.0, "rope_theta": 20000.0})"},
-    {"mistral", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "sliding_window": null)"},
-    {"mixtral", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "num_local_experts": 8,
+    {"mistral",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "sliding_window": null)"},
+    {"mixtral",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "num_local_experts": 8,
         "num_experts_per_tok": 2, "sliding_window": null, "router_aux_loss_coef": 0.02)"},
     {"qwen2",
      R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "use_sliding_window": false, "sliding_window": 32768,
         "max_window_layers": 21)"},
-    {"qwen3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 16, "attention_bias": false)"},
-    {"qwen3_moe", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "moe_intermediate_size": 2, "num_experts": 4,
+    {"qwen3",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 16, "attention_bias": false)"},
+    {"qwen3_moe",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "moe_intermediate_size": 2, "num_experts": 4,
         "num_experts_per_tok": 2, "norm_topk_prob": false, "mlp_only_layers": [], "decoder_sparse_step": 1)"},
     {"gemma",
      R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "head_dim": 16, "hidden_act": "gelu_pytorch_tanh")"},
-    {"gemma2", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "head_dim": 16, "sliding_window": 4096,
+    {"gemma2",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "head_dim": 16, "sliding_window": 4096,
         "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 224)"},
-    {"gemma3_text", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
+    {"gemma3_text",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
         "sliding_window_pattern": 2, "rope_local_base_freq": 10000.0, "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
         "final_logit_softcapping": null, "query_pre_attn_scalar": 256)"},
-    {"gemma3_text", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
+    {"gemma3_text",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 3, "intermediate_size": 4, "head_dim": 16, "sliding_window": 512,
         "layer_types": ["full_attention", "full_attention", "full_attention"])"},
-    {"phi3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "original_max_position_embeddings": 64,
+    {"phi3",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4, "original_max_position_embeddings": 64,
         "max_position_embeddings": 256, "sliding_window": 2047, "partial_rotary_factor": 0.5,
         "rope_scaling": {"type": "longrope", "short_factor": [1.0299999713897705], "long_factor": [7]})"},
-    {"gpt2", R"("n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 64, "n_ctx": 64, "n_inner": null, "layer_norm_epsilon": 1e-05,
+    {"gpt2",
+     R"("n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 64, "n_ctx": 64, "n_inner": null, "layer_norm_epsilon": 1e-05,
         "activation_function": "gelu_new", "task_specific_params": {"text-generation": {"max_length": 50}})"},
     {"olmo2", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4)"},
-    {"smollm3", R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "no_rope_layers": [1, 1, 1, 0],
+    {"smollm3",
+     R"("hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 4, "intermediate_size": 4, "no_rope_layers": [1, 1, 1, 0],
         "no_rope_layer_interval": 4, "layer_types": ["full_attention", "full_attention", "full_attention", "full_attention"])"},
 });
 

@@ -31,9 +31,13 @@ class GgufEdit : public testing::Test {
             f32_entry("a.float", 0.5F),
             array_entry("a.list", kI32, {number(1, 4)})};
   }
-  static std::vector<TensorEntry> tensors() { return {{"w", {4}, 0, std::string(16, 'w')}, {"x", {2}, 26, std::string(8, 'x')}}; }
+  static std::vector<TensorEntry> tensors() {
+    return {{"w", {4}, 0, std::string(16, 'w')}, {"x", {2}, 26, std::string(8, 'x')}};
+  }
 
-  void store(const std::string& bytes) const { std::ofstream(path(), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size())); }
+  void store(const std::string& bytes) const {
+    std::ofstream(path(), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
   std::string load() const {
     std::ifstream file(path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -54,10 +58,14 @@ class GgufEdit : public testing::Test {
 
 // What is not changed stays to the byte, and keys keep their types.
 TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
-  edit(path(), {.set = {{"general.name", "a new, longer name of the model"}, {"a.number", "4000000000"}, {"a.float", "-2.25"}, {"z.new", "text"}},
+  edit(path(), {.set = {{"general.name", "a new, longer name of the model"},
+                        {"a.number", "4000000000"},
+                        {"a.float", "-2.25"},
+                        {"z.new", "text"}},
                 .erase = {"a.flag"}});
-  const std::vector<Entry> expected = {text_entry("general.name", "a new, longer name of the model"), u32_entry("a.number", 4000000000U),
-                                       f32_entry("a.float", -2.25F), array_entry("a.list", kI32, {number(1, 4)}), text_entry("z.new", "text")};
+  const std::vector<Entry> expected = {text_entry("general.name", "a new, longer name of the model"),
+                                       u32_entry("a.number", 4000000000U), f32_entry("a.float", -2.25F),
+                                       array_entry("a.list", kI32, {number(1, 4)}), text_entry("z.new", "text")};
   EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
 }
 
@@ -90,12 +98,15 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
 
 // The number of heads says in which order a matrix has its rows.
 TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
-  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2), u32_entry("llama.block_count", 1),
-                 u32_entry("llama.embedding_length", 4), u32_entry("llama.feed_forward_length", 4), u32_entry("llama.context_length", 8)},
+  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2),
+                 u32_entry("llama.block_count", 1), u32_entry("llama.embedding_length", 4),
+                 u32_entry("llama.feed_forward_length", 4), u32_entry("llama.context_length", 8)},
                 {{"blk.0.attn_q.weight", {4, 4}, 0, std::string(64, 'q')}})
             .bytes());
-  EXPECT_THAT(refusal({.set = {{"llama.attention.head_count", "3"}}, .erase = {}}), AllOf(HasSubstr("could not be opened afterwards"), HasSubstr("attn_q")));
-  edit(path(), {.set = {{"llama.attention.head_count", "1"}, {"general.name", "a name that moves the data"}}, .erase = {}});
+  EXPECT_THAT(refusal({.set = {{"llama.attention.head_count", "3"}}, .erase = {}}),
+              AllOf(HasSubstr("could not be opened afterwards"), HasSubstr("attn_q")));
+  edit(path(),
+       {.set = {{"llama.attention.head_count", "1"}, {"general.name", "a name that moves the data"}}, .erase = {}});
   EXPECT_EQ(open(path()).size(), 1U);
 }
 
@@ -116,7 +127,8 @@ TEST_F(GgufEdit, LeavesTensorsInPlaceWhereTheHeaderKeepsItsSize) {
   EXPECT_EQ(edit(path(), {.set = {{"a.number", "258"}}, .erase = {}}).bytes, 0U);
 }
 
-// Every length of a name: either the padding takes the difference or the file is written anew, and both give the same bytes.
+// Every length of a name: either the padding takes the difference or the file is written anew, and both give the same
+// bytes.
 TEST_F(GgufEdit, GivesTheSameBytesEitherWay) {
   for (std::size_t length = 0; length < 70; ++length) {
     const std::string name(length, 'n');
@@ -159,7 +171,8 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   for (const std::string& content :
        {std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(3, 8) + "oxdnxw",
         std::string("poise undo 1\n\0\0\0", 16) + number(~0ULL, 8) + number(3, 8) + "oldnew",
-        std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(~0ULL, 8) + "oldnew", std::string("poise"), std::string()}) {
+        std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(~0ULL, 8) + "oldnew", std::string("poise"),
+        std::string()}) {
     undo = content;
     leave(mixed);
     EXPECT_NO_THROW(open(path()));
@@ -171,21 +184,25 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
 
 // poise.config counts for Poise.
 TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
-  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.context_length", 64), u32_entry("llama.embedding_length", 8),
-                 u32_entry("llama.block_count", 0), u32_entry("llama.feed_forward_length", 4), u32_entry("llama.attention.head_count", 2),
+  store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.context_length", 64),
+                 u32_entry("llama.embedding_length", 8), u32_entry("llama.block_count", 0),
+                 u32_entry("llama.feed_forward_length", 4), u32_entry("llama.attention.head_count", 2),
                  text_entry("llama.rope.scaling.type", "linear"), f32_entry("llama.rope.scaling.factor", 2),
                  text_entry("poise.config", R"({"rope_scaling": {"type": "linear", "factor": 2.0}})")},
                 {})
             .bytes());
-  EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}), HasSubstr("poise.config says the same and counts for Poise"));
+  EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}),
+              HasSubstr("poise.config says the same and counts for Poise"));
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}}));
   edit(path(), {.set = {{"llama.context_length", "32"}}, .erase = {}});
   edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {"poise.config"}});
-  EXPECT_EQ(*open(path()).config_json.find("rope_scaling"), Value(Attributes{{"rope_type", "linear"}, {"factor", 4.0}}));
+  EXPECT_EQ(*open(path()).config_json.find("rope_scaling"),
+            Value(Attributes{{"rope_type", "linear"}, {"factor", 4.0}}));
 }
 
 TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
-  EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}), HasSubstr("a.number is u32, and \"-1\" is no such number"));
+  EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}),
+              HasSubstr("a.number is u32, and \"-1\" is no such number"));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
   EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is an array"));
   EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("says where the tensors are"));

@@ -41,20 +41,27 @@ struct TensorEntry {
   std::string data;
 };
 
-// Fields: "magic", "version", "tensor count", "metadata count"; of each entry "key N", "type N", "value N"; of each tensor "name N", "rank N",
-// "dimension N.D", "tensor type N", "offset N"; "padding"; "data N", "padding N".
-inline ByteFile file_of(const std::vector<Entry>& entries, const std::vector<TensorEntry>& tensors, std::uint64_t alignment = 32) {
+// Fields: "magic", "version", "tensor count", "metadata count"; of each entry "key N", "type N", "value N"; of each
+// tensor "name N", "rank N", "dimension N.D", "tensor type N", "offset N"; "padding"; "data N", "padding N".
+inline ByteFile file_of(const std::vector<Entry>& entries, const std::vector<TensorEntry>& tensors,
+                        std::uint64_t alignment = 32) {
   ByteFile file;
-  file.raw("magic", "GGUF").raw("version", number(3, 4)).u64("tensor count", tensors.size()).u64("metadata count", entries.size());
+  file.raw("magic", "GGUF")
+      .raw("version", number(3, 4))
+      .u64("tensor count", tensors.size())
+      .u64("metadata count", entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string n = " " + std::to_string(i);
-    file.raw("key" + n, text(entries[i].key)).raw("type" + n, number(entries[i].type, 4)).raw("value" + n, entries[i].value);
+    file.raw("key" + n, text(entries[i].key))
+        .raw("type" + n, number(entries[i].type, 4))
+        .raw("value" + n, entries[i].value);
   }
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const std::string n = " " + std::to_string(i);
     file.raw("name" + n, text(tensors[i].name)).raw("rank" + n, number(tensors[i].dimensions.size(), 4));
-    for (std::size_t d = 0; d < tensors[i].dimensions.size(); ++d) file.u64("dimension" + n + "." + std::to_string(d), tensors[i].dimensions[d]);
+    for (std::size_t d = 0; d < tensors[i].dimensions.size(); ++d)
+      file.u64("dimension" + n + "." + std::to_string(d), tensors[i].dimensions[d]);
     file.raw("tensor type" + n, number(tensors[i].type, 4)).u64("offset" + n, offset);
     offset = (offset + tensors[i].data.size() + alignment - 1) / alignment * alignment;
   }

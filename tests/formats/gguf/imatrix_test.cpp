@@ -22,7 +22,8 @@ using testing::HasSubstr;
 class Imatrix : public testing::Test {
  protected:
   std::filesystem::path stored(const std::string& bytes) const {
-    std::ofstream(directory_ / "imatrix", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(directory_ / "imatrix", std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return directory_ / "imatrix";
   }
 
@@ -37,66 +38,82 @@ std::string floats(const std::vector<float>& numbers) {
 }
 
 TEST_F(Imatrix, SumsOverCounts) {
-  const auto path = stored(file_of({text_entry("general.type", "imatrix")}, {{"blk.0.attn_q.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
-                                                                             {"blk.0.attn_q.weight.counts", {1, 1}, 0, floats({3})},
-                                                                             {"output.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
-                                                                             {"output.weight.counts", {1, 1}, 0, floats({0})}})
-                               .bytes());
+  const auto path = stored(
+      file_of({text_entry("general.type", "imatrix")}, {{"blk.0.attn_q.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
+                                                        {"blk.0.attn_q.weight.counts", {1, 1}, 0, floats({3})},
+                                                        {"output.weight.in_sum2", {2, 1}, 0, floats({6, 9})},
+                                                        {"output.weight.counts", {1, 1}, 0, floats({0})}})
+          .bytes());
   const ImportanceMatrix matrix(path);
   EXPECT_THAT(*matrix.weights("model.layers.0.self_attn.q_proj.weight", "llama", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.weights("lm_head.weight", "mistral", 2), ElementsAre(1, 1));  // never seen
   EXPECT_THAT(*matrix.weights("blk.0.attn_q.weight", "of no family", 2), ElementsAre(2, 3));
   EXPECT_EQ(matrix.weights("model.layers.1.self_attn.q_proj.weight", "llama", 2), nullptr);
-  EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(), HasSubstr("2 weights, tensor lm_head.weight has 3 columns"));
+  EXPECT_THAT(support::error_of([&] { matrix.weights("lm_head.weight", "llama", 3); }).message(),
+              HasSubstr("2 weights, tensor lm_head.weight has 3 columns"));
 }
 
 TEST_F(Imatrix, EachExpertHasItsOwn) {
-  const ImportanceMatrix matrix(stored(file_of({text_entry("general.type", "imatrix")}, {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
-                                                                                         {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
+  const ImportanceMatrix matrix(stored(file_of({text_entry("general.type", "imatrix")},
+                                               {{"blk.0.ffn_up_exps.weight.in_sum2", {2, 2}, 0, floats({6, 9, 4, 8})},
+                                                {"blk.0.ffn_up_exps.weight.counts", {1, 2}, 0, floats({3, 4})}})
                                            .bytes()));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.0.up_proj.weight", "qwen3_moe", 2), ElementsAre(2, 3));
   EXPECT_THAT(*matrix.weights("model.layers.0.mlp.experts.1.up_proj.weight", "qwen3_moe", 2), ElementsAre(1, 2));
   // Of an architecture without a family they stay stacked.
   EXPECT_THAT(*matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 2), ElementsAre(2, 3, 1, 2));
-  EXPECT_THAT(support::error_of([&] { matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(), HasSubstr("4 weights"));
-  const auto refusal = [&](const char* name) { return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message(); };
-  EXPECT_THAT(refusal("model.layers.0.mlp.experts.2.up_proj.weight"), HasSubstr("4 weights, tensor model.layers.0.mlp.experts.2.up_proj.weight has 2 columns"));
+  EXPECT_THAT(support::error_of([&] { matrix.weights("blk.0.ffn_up_exps.weight", "of no family", 2, 3); }).message(),
+              HasSubstr("4 weights"));
+  const auto refusal = [&](const char* name) {
+    return support::error_of([&] { matrix.weights(name, "qwen3_moe", 2); }).message();
+  };
+  EXPECT_THAT(refusal("model.layers.0.mlp.experts.2.up_proj.weight"),
+              HasSubstr("4 weights, tensor model.layers.0.mlp.experts.2.up_proj.weight has 2 columns"));
 }
 
 std::string older(std::int32_t values = 2) {
   const std::string name = "blk.0.ffn_down.weight";
-  return number(1, 4) + number(name.size(), 4) + name + number(4, 4) + number(static_cast<std::uint32_t>(values), 4) + floats({2, 8});
+  return number(1, 4) + number(name.size(), 4) + name + number(4, 4) + number(static_cast<std::uint32_t>(values), 4) +
+         floats({2, 8});
 }
 
 TEST_F(Imatrix, TheOlderFormat) {
-  EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2), ElementsAre(0.5F, 2));
+  EXPECT_THAT(*ImportanceMatrix(stored(older())).weights("model.layers.0.mlp.down_proj.weight", "llama", 2),
+              ElementsAre(0.5F, 2));
 }
 
 // Chunks and data set come last, and need not be there.
 TEST_F(Imatrix, TellsWhatItIs) {
-  const auto told = [&](const std::string& bytes) { return Value(ImportanceMatrix(stored(bytes)).told()); };
-  EXPECT_EQ(told(older()), Value(Attributes{{"quantize.imatrix.file", "imatrix"}, {"quantize.imatrix.entries_count", 1}}));
+  const auto told = [&](const std::string& bytes) { return Value(ImportanceMatrix(stored(bytes)).provenance()); };
+  EXPECT_EQ(told(older()),
+            Value(Attributes{{"quantize.imatrix.file", "imatrix"}, {"quantize.imatrix.entries_count", 1}}));
   const Value whole(Attributes{{"quantize.imatrix.file", "imatrix"},
                                {"quantize.imatrix.dataset", "some text"},
                                {"quantize.imatrix.entries_count", 1},
                                {"quantize.imatrix.chunks_count", 7}});
   EXPECT_EQ(told(older() + number(7, 4) + number(9, 4) + "some text"), whole);
-  EXPECT_EQ(told(file_of({array_entry("imatrix.datasets", kText, {text("some text"), text("more")}), u32_entry("imatrix.chunk_count", 7)},
+  EXPECT_EQ(told(file_of({array_entry("imatrix.datasets", kText, {text("some text"), text("more")}),
+                          u32_entry("imatrix.chunk_count", 7)},
                          {{"w.in_sum2", {2}, 0, floats({1, 2})}, {"w.counts", {1}, 0, floats({1})}})
                      .bytes()),
             whole);
 }
 
 TEST_F(Imatrix, BrokenFilesAreRefused) {
-  const auto refusal = [&](const std::string& bytes) { return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message(); };
+  const auto refusal = [&](const std::string& bytes) {
+    return support::error_of([&] { ImportanceMatrix matrix(stored(bytes)); }).message();
+  };
   EXPECT_THAT(refusal(older(-1)), HasSubstr("values: -1 do not fit the file"));
   EXPECT_THAT(refusal(older(1 << 30)), HasSubstr("do not fit the file"));
   EXPECT_THAT(refusal(older() + "abc"), HasSubstr("chunks: 4 bytes wanted"));
-  EXPECT_THAT(refusal(older() + number(7, 4) + number(9, 4) + "some"), HasSubstr("data set's length: 9 do not fit the file"));
+  EXPECT_THAT(refusal(older() + number(7, 4) + number(9, 4) + "some"),
+              HasSubstr("data set's length: 9 do not fit the file"));
   EXPECT_THAT(refusal(""), HasSubstr("entries: 4 bytes wanted"));
   EXPECT_THAT(refusal(number(0, 4)), HasSubstr("there are no weights in it"));
-  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, 2})}}).bytes()), HasSubstr("w.counts: it is missing"));
-  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()), HasSubstr("-2 is no weight"));
+  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, 2})}}).bytes()),
+              HasSubstr("w.counts: it is missing"));
+  EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()),
+              HasSubstr("-2 is no weight"));
 }
 
 }  // namespace

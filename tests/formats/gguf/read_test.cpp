@@ -57,24 +57,24 @@ std::vector<Entry> llama() {
 }
 
 TEST(Gguf, EveryTypeOfValueIsRead) {
-  const Model model =
-      read(file_of({{"u8", kU8, "\xff"},
-                    {"i8", kI8, "\xff"},
-                    {"u16", kU16, "\x01\x80"},
-                    {"i16", kI16, "\x01\x80"},
-                    {"u32", kU32, number(0xffffffff, 4)},
-                    {"i32", kI32, number(0xfffffffe, 4)},
-                    {"f32", kF32, f32(0.1F)},
-                    {"bool", kBool, "\x01"},
-                    {"text", kText, text("t\xc3\xa9xt")},
-                    {"u64", kU64, number(UINT64_MAX, 8)},
-                    {"i64", kI64, number(UINT64_MAX, 8)},
-                    {"f64", kF64, number(std::bit_cast<std::uint64_t>(0.1), 8)},
-                    {"list", kArray,
-                     number(kArray, 4) + number(2, 8) + number(kU8, 4) + number(2, 8) + "\x01\x02" + number(kBool, 4) + number(1, 8) + std::string(1, '\0')},
-                    {"bytes", kText, text("\xff\xfe")}},
-                   {})
-               .bytes());
+  const Model model = read(file_of({{"u8", kU8, "\xff"},
+                                    {"i8", kI8, "\xff"},
+                                    {"u16", kU16, "\x01\x80"},
+                                    {"i16", kI16, "\x01\x80"},
+                                    {"u32", kU32, number(0xffffffff, 4)},
+                                    {"i32", kI32, number(0xfffffffe, 4)},
+                                    {"f32", kF32, f32(0.1F)},
+                                    {"bool", kBool, "\x01"},
+                                    {"text", kText, text("t\xc3\xa9xt")},
+                                    {"u64", kU64, number(UINT64_MAX, 8)},
+                                    {"i64", kI64, number(UINT64_MAX, 8)},
+                                    {"f64", kF64, number(std::bit_cast<std::uint64_t>(0.1), 8)},
+                                    {"list", kArray,
+                                     number(kArray, 4) + number(2, 8) + number(kU8, 4) + number(2, 8) + "\x01\x02" +
+                                         number(kBool, 4) + number(1, 8) + std::string(1, '\0')},
+                                    {"bytes", kText, text("\xff\xfe")}},
+                                   {})
+                               .bytes());
   const auto& a = model.attributes;
   EXPECT_EQ(*a.find("u8"), Value(255));
   EXPECT_EQ(*a.find("i8"), Value(-1));
@@ -127,12 +127,13 @@ TEST(Gguf, NamesKeysAndRowsBecomeThoseOfTransformers) {
   // Row r holds r: llama.cpp pairs neighbours, transformers halves of a head (4 rows).
   std::vector<float> rows;
   for (int r = 0; r < 8; ++r) rows.insert(rows.end(), 8, static_cast<float>(r));
-  const Model model = read(file_of(llama(), {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')},
-                                             {"blk.0.attn_q.weight", {8, 8}, 0, floats(rows)},
-                                             {"blk.0.attn_k.weight", {8, 4}, 0, floats({rows.begin(), rows.begin() + 32})},
-                                             {"blk.0.attn_v.weight", {8, 4}, 0, floats({rows.begin(), rows.begin() + 32})},
-                                             {"blk.0.unheard.of", {1}, 0, floats({1})}})
-                               .bytes());
+  const Model model =
+      read(file_of(llama(), {{"token_embd.weight", {8, 3}, 0, std::string(96, '\0')},
+                             {"blk.0.attn_q.weight", {8, 8}, 0, floats(rows)},
+                             {"blk.0.attn_k.weight", {8, 4}, 0, floats({rows.begin(), rows.begin() + 32})},
+                             {"blk.0.attn_v.weight", {8, 4}, 0, floats({rows.begin(), rows.begin() + 32})},
+                             {"blk.0.unheard.of", {1}, 0, floats({1})}})
+               .bytes());
   EXPECT_EQ(model.card.model_type, "llama");
   EXPECT_EQ(model.card.author, "nobody");
   EXPECT_EQ(model.card.base_model, "some/model");
@@ -157,17 +158,20 @@ TEST(Gguf, NamesKeysAndRowsBecomeThoseOfTransformers) {
 }
 
 TEST(Gguf, AVocabularyOfSentencePiece) {
-  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
-                                    array_entry("tokenizer.ggml.tokens", kText, {text("<unk>"), text("<s>"), text("<0x00>"), text("\xe2\x96\x81t"), text("u")}),
-                                    array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(-1), f32(-2.5F)}),
-                                    array_entry("tokenizer.ggml.token_type", kI32, {number(2, 4), number(3, 4), number(6, 4), number(1, 4), number(4, 4)}),
-                                    u32_entry("tokenizer.ggml.bos_token_id", 1),
-                                    u32_entry("tokenizer.ggml.unknown_token_id", 0),
-                                    {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
-                                    {"tokenizer.ggml.add_bos_token", kBool, "\x01"},
-                                    text_entry("tokenizer.chat_template", "{{ x }}")},
-                                   {})
-                               .bytes());
+  const Model model =
+      read(file_of({text_entry("tokenizer.ggml.model", "llama"),
+                    array_entry("tokenizer.ggml.tokens", kText,
+                                {text("<unk>"), text("<s>"), text("<0x00>"), text("\xe2\x96\x81t"), text("u")}),
+                    array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(-1), f32(-2.5F)}),
+                    array_entry("tokenizer.ggml.token_type", kI32,
+                                {number(2, 4), number(3, 4), number(6, 4), number(1, 4), number(4, 4)}),
+                    u32_entry("tokenizer.ggml.bos_token_id", 1),
+                    u32_entry("tokenizer.ggml.unknown_token_id", 0),
+                    {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
+                    {"tokenizer.ggml.add_bos_token", kBool, "\x01"},
+                    text_entry("tokenizer.chat_template", "{{ x }}")},
+                   {})
+               .bytes());
   ASSERT_TRUE(model.vocabulary);
   const Vocabulary& vocabulary = *model.vocabulary;
   EXPECT_EQ(vocabulary.size(), 5U);
@@ -188,16 +192,18 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
 }
 
 TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
-  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
-                                    array_entry("tokenizer.ggml.tokens", kText, {text("<unk>"), text("<s>"), text("</s>"), text("\xe2\x96\x81t")}),
-                                    array_entry("tokenizer.ggml.token_type", kI32, {number(2, 4), number(3, 4), number(3, 4), number(1, 4)}),
-                                    u32_entry("tokenizer.ggml.bos_token_id", 1),
-                                    u32_entry("tokenizer.ggml.eos_token_id", 2),
-                                    u32_entry("tokenizer.ggml.unknown_token_id", 0),
-                                    {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')},
-                                    {"tokenizer.ggml.add_eos_token", kBool, "\x01"}},
-                                   {})
-                               .bytes());
+  const Model model = read(
+      file_of({text_entry("tokenizer.ggml.model", "llama"),
+               array_entry("tokenizer.ggml.tokens", kText,
+                           {text("<unk>"), text("<s>"), text("</s>"), text("\xe2\x96\x81t")}),
+               array_entry("tokenizer.ggml.token_type", kI32, {number(2, 4), number(3, 4), number(3, 4), number(1, 4)}),
+               u32_entry("tokenizer.ggml.bos_token_id", 1),
+               u32_entry("tokenizer.ggml.eos_token_id", 2),
+               u32_entry("tokenizer.ggml.unknown_token_id", 0),
+               {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')},
+               {"tokenizer.ggml.add_eos_token", kBool, "\x01"}},
+              {})
+          .bytes());
   ASSERT_TRUE(model.vocabulary);
   EXPECT_THAT(Tokenizer(*model.vocabulary).encode_with_special("t"), ElementsAre(3, 2));
   EXPECT_EQ(model.attributes.size(), 0U);
@@ -207,15 +213,17 @@ TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
 TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
   for (const std::string_view algorithm : {"llama", "gpt2"}) {
     SCOPED_TRACE(algorithm);
-    const Model model = read(file_of({text_entry("tokenizer.ggml.model", algorithm), text_entry("tokenizer.ggml.pre", "gpt-2"),
-                                      array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
-                                      array_entry("tokenizer.ggml.token_type", kI32, {number(3, 4), number(1, 4)}),
-                                      array_entry("tokenizer.ggml.merges", kText, {}), u32_entry("tokenizer.ggml.bos_token_id", 0),
-                                      u32_entry("tokenizer.ggml.eos_token_id", 2), u32_entry("tokenizer.ggml.padding_token_id", 0xFFFFFFFF)},
-                                     {})
-                                 .bytes());
+    const Model model = read(
+        file_of({text_entry("tokenizer.ggml.model", algorithm), text_entry("tokenizer.ggml.pre", "gpt-2"),
+                 array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
+                 array_entry("tokenizer.ggml.token_type", kI32, {number(3, 4), number(1, 4)}),
+                 array_entry("tokenizer.ggml.merges", kText, {}), u32_entry("tokenizer.ggml.bos_token_id", 0),
+                 u32_entry("tokenizer.ggml.eos_token_id", 2), u32_entry("tokenizer.ggml.padding_token_id", 0xFFFFFFFF)},
+                {})
+            .bytes());
     ASSERT_EQ(model.warnings.size(), 2U);
-    EXPECT_EQ(model.warnings[0].message, "gguf: metadata: tokenizer.ggml.eos_token_id is 2, there are 2 tokens: it is not used");
+    EXPECT_EQ(model.warnings[0].message,
+              "gguf: metadata: tokenizer.ggml.eos_token_id is 2, there are 2 tokens: it is not used");
     EXPECT_THAT(model.warnings[1].message, HasSubstr("padding_token_id is 4294967295"));
     const auto vocabulary = vocabulary_of(model);
     ASSERT_TRUE(vocabulary);
@@ -227,7 +235,8 @@ TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
 
 // As convert_hf_to_gguf.py writes those of Mistral's own tokenizers; llama.cpp takes them.
 TEST(Gguf, ScoresMayBeWholeNumbers) {
-  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"), array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
+  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
+                                    array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("t")}),
                                     array_entry("tokenizer.ggml.scores", kI32, {number(0, 4), number(0xFFFFFFFE, 4)})},
                                    {})
                                .bytes());
@@ -237,7 +246,8 @@ TEST(Gguf, ScoresMayBeWholeNumbers) {
 
 // What llama.cpp's convert_lora_to_gguf.py writes has the name of an architecture and none of its hyperparameters.
 TEST(Gguf, AnAdapterIsListed) {
-  const Model model = read(file_of({text_entry("general.architecture", "llama"), text_entry("general.type", "adapter"), f32_entry("adapter.lora.alpha", 16)},
+  const Model model = read(file_of({text_entry("general.architecture", "llama"), text_entry("general.type", "adapter"),
+                                    f32_entry("adapter.lora.alpha", 16)},
                                    {{"blk.0.attn_q.weight.lora_a", {8, 2}, 0, std::string(64, '\0')}})
                                .bytes());
   EXPECT_FALSE(model.config);
@@ -251,10 +261,12 @@ TEST(Gguf, AnAdapterIsListed) {
 TEST(Gguf, OneNumberForAllLayers) {
   std::vector<Entry> entries = llama();
   for (Entry& entry : entries) {
-    if (entry.key == "llama.attention.head_count_kv") entry = array_entry(entry.key, kU32, {number(1, 4), number(1, 4), number(1, 4)});
+    if (entry.key == "llama.attention.head_count_kv")
+      entry = array_entry(entry.key, kU32, {number(1, 4), number(1, 4), number(1, 4)});
     if (entry.key == "llama.feed_forward_length") entry = array_entry(entry.key, kI32, {number(16, 4), number(16, 4)});
   }
-  const Model model = read(file_of(entries, {{"blk.0.attn_k.weight", {8, 4}, 0, floats(std::vector<float>(32))}}).bytes());
+  const Model model =
+      read(file_of(entries, {{"blk.0.attn_k.weight", {8, 4}, 0, floats(std::vector<float>(32))}}).bytes());
   ASSERT_TRUE(model.config);
   EXPECT_EQ(model.config->num_key_value_heads, 1);
   EXPECT_EQ(model.config->intermediate_size, 16);
@@ -269,8 +281,9 @@ TEST(Gguf, AModelThatLooksAheadIsNotRun) {
 
 // Version 1 counts in 32 bits.
 TEST(Gguf, VersionOne) {
-  const std::string bytes = "GGUF" + number(1, 4) + number(1, 4) + number(1, 4) + number(1, 4) + "k" + number(kText, 4) + number(2, 4) + "vv" + number(1, 4) +
-                            "t" + number(1, 4) + number(2, 4) + number(0, 4) + number(0, 8);
+  const std::string bytes = "GGUF" + number(1, 4) + number(1, 4) + number(1, 4) + number(1, 4) + "k" +
+                            number(kText, 4) + number(2, 4) + "vv" + number(1, 4) + "t" + number(1, 4) + number(2, 4) +
+                            number(0, 4) + number(0, 8);
   const Model model = read(bytes + std::string((32 - bytes.size() % 32) % 32, '\0') + floats({3, 4}));
   EXPECT_EQ(model.origin.format, "gguf-v1");
   EXPECT_EQ(*model.attributes.find("k"), Value("vv"));
@@ -288,11 +301,12 @@ TEST(Gguf, BigEndian) {
   const auto tensor = [&](std::string_view name, std::uint64_t elements, std::uint32_t type, std::uint64_t offset) {
     return big_text(name) + be(1, 4) + be(elements, 8) + be(type, 4) + be(offset, 8);
   };
-  const std::string bytes = "GGUF" + be(3, 4) + be(3, 8) + be(1, 8) + big_text("k") + be(kU32, 4) + be(5, 4) + tensor("f", 2, 0, 0) + tensor("q", 32, 8, 32) +
-                            tensor("n", 64, 40, 96);
-  std::string data = be(std::bit_cast<std::uint32_t>(1.5F), 4) + be(std::bit_cast<std::uint32_t>(-2.0F), 4) + std::string(24, '\0');
+  const std::string bytes = "GGUF" + be(3, 4) + be(3, 8) + be(1, 8) + big_text("k") + be(kU32, 4) + be(5, 4) +
+                            tensor("f", 2, 0, 0) + tensor("q", 32, 8, 32) + tensor("n", 64, 40, 96);
+  std::string data =
+      be(std::bit_cast<std::uint32_t>(1.5F), 4) + be(std::bit_cast<std::uint32_t>(-2.0F), 4) + std::string(24, '\0');
   data += std::string("\x3c\x00", 2) + std::string(32, '\x02') + std::string(30, '\0');  // q8_0: scale 1
-  data += std::string(36, '\0');                                                         // nvfp4, which has no byte order
+  data += std::string(36, '\0');  // nvfp4, which has no byte order
   const Model model = read(bytes + std::string((32 - bytes.size() % 32) % 32, '\0') + data);
   EXPECT_EQ(*model.attributes.find("k"), Value(5));
   EXPECT_THAT(values(*model.find("f")), ElementsAre(1.5F, -2));
@@ -304,25 +318,35 @@ TEST(Gguf, BigEndian) {
 TEST(Gguf, VerifyTellsOfTypesThatItDoesNotKnow) {
   const support::TemporaryDirectory directory;
   const auto path = directory / "test.gguf";
-  const std::string bytes =
-      file_of({}, {{"a", {32}, 99, std::string(32, 'a')}, {"b", {32}, 4, std::string(32, 'b')}, {"c", {32}, 8, std::string(34, '\0')}}).bytes();
+  const std::string bytes = file_of({}, {{"a", {32}, 99, std::string(32, 'a')},
+                                         {"b", {32}, 4, std::string(32, 'b')},
+                                         {"c", {32}, 8, std::string(34, '\0')}})
+                                .bytes();
   std::ofstream(path, std::ios::binary) << bytes;
   const VerifyReport report = verify(path);
   ASSERT_EQ(report.faults.size(), 2U);
-  EXPECT_EQ(report.faults[0].message, "tensor a: the layout \"gguf.type_99/1\" is not known to this version of Poise: its elements were not checked");
+  EXPECT_EQ(
+      report.faults[0].message,
+      "tensor a: the layout \"gguf.type_99/1\" is not known to this version of Poise: its elements were not checked");
   EXPECT_THAT(report.faults[1].message, HasSubstr("gguf.q4_2.removed/1"));
 }
 
 TEST(Gguf, AnotherAlignment) {
-  const Model model = read(file_of({u32_entry("general.alignment", 256)}, {{"a", {1}, 0, floats({1})}, {"b", {1}, 0, floats({2})}}, 256).bytes());
+  const Model model =
+      read(file_of({u32_entry("general.alignment", 256)}, {{"a", {1}, 0, floats({1})}, {"b", {1}, 0, floats({2})}}, 256)
+               .bytes());
   EXPECT_THAT(values(*model.find("b")), ElementsAre(2));
   EXPECT_EQ(model.find("b")->require("data").blob->stored()->offset % 256, 0U);
 }
 
 TEST(Gguf, APartAloneSaysWhatIsMissing) {
-  const std::string bytes = file_of({{"split.no", kU16, number(1, 2)}, {"split.count", kU16, number(3, 2)}}, {{"a", {1}, 0, floats({1})}}).bytes();
-  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m-00002-of-00003.gguf")); }).message(), HasSubstr("m-00001-of-00003.gguf is not there"));
-  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m.gguf")); }).message(), HasSubstr("its name does not end in -00002-of-00003.gguf"));
+  const std::string bytes =
+      file_of({{"split.no", kU16, number(1, 2)}, {"split.count", kU16, number(3, 2)}}, {{"a", {1}, 0, floats({1})}})
+          .bytes();
+  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m-00002-of-00003.gguf")); }).message(),
+              HasSubstr("m-00001-of-00003.gguf is not there"));
+  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m.gguf")); }).message(),
+              HasSubstr("its name does not end in -00002-of-00003.gguf"));
 }
 
 }  // namespace

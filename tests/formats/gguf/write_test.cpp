@@ -25,7 +25,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Tensor tensor(std::string name, Shape shape, DType dtype, std::size_t bytes, char fill = '\0') {
-  return make_dense(std::move(name), std::move(shape), dtype, make_memory_blob(std::vector<std::byte>(bytes, static_cast<std::byte>(fill)), "data"));
+  return make_dense(std::move(name), std::move(shape), dtype,
+                    make_memory_blob(std::vector<std::byte>(bytes, static_cast<std::byte>(fill)), "data"));
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) { return support::to_string(bytes); }
@@ -61,7 +62,8 @@ TEST(GgufWrite, RulesOfNormalizersAreBytes) {
 
 TEST(GgufWriter, WritesWhatTheSpecificationSays) {
   Model model;
-  model.attributes = {{"a.text", "x"}, {"b.number", 7}, {"c.negative", -1}, {"d.float", 0.5}, {"e.flag", true}, {"f.list", Value::Array{"p", "q"}}};
+  model.attributes = {{"a.text", "x"},  {"b.number", 7},  {"c.negative", -1},
+                      {"d.float", 0.5}, {"e.flag", true}, {"f.list", Value::Array{"p", "q"}}};
   model.add(tensor("m", {2, 3}, DType::f32, 24, 'a'));
   model.add(tensor("v", {5}, DType::i8, 5, 'b'));
   const std::string expected = file_of({u32_entry("general.file_type", 0),
@@ -82,7 +84,8 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
   const Model again = open(support::source(text_of(support::written(original, kGguf)), "nano.gguf"));
   EXPECT_EQ(again.card, original.card);
   EXPECT_EQ(*again.config, *original.config);
-  EXPECT_EQ(whole_config(again).find("attention_dropout") != nullptr, whole_config(original).find("attention_dropout") != nullptr);
+  EXPECT_EQ(whole_config(again).find("attention_dropout") != nullptr,
+            whole_config(original).find("attention_dropout") != nullptr);
   ASSERT_TRUE(again.vocabulary);
   EXPECT_EQ(again.vocabulary->size(), original.vocabulary->size());
   EXPECT_EQ(again.vocabulary->add_dummy_prefix, original.vocabulary->add_dummy_prefix);
@@ -98,7 +101,8 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
     EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
   }
   // And from there to the same file.
-  EXPECT_EQ(support::written(again, kGguf).size(), support::written(open(support::source(text_of(support::written(again, kGguf)), "x.gguf")), kGguf).size());
+  EXPECT_EQ(support::written(again, kGguf).size(),
+            support::written(open(support::source(text_of(support::written(again, kGguf)), "x.gguf")), kGguf).size());
 }
 
 // Poise runs it again; llama.cpp does not.
@@ -109,7 +113,11 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
     original.config_json = Attributes{{"model_type", type}, {"frobs", Value::Array{1, Value()}}};
     original.add(tensor("x", {4}, DType::f32, 16));
     if (type == "tiny_llama") {
-      original.config = Config{.hidden_act = "relu", .hidden_size = 8, .intermediate_size = 8, .max_position_embeddings = 8, .num_attention_heads = 2};
+      original.config = Config{.hidden_act = "relu",
+                               .hidden_size = 8,
+                               .intermediate_size = 8,
+                               .max_position_embeddings = 8,
+                               .num_attention_heads = 2};
     }
     const std::vector<std::byte> file = support::written(original, kGguf);
     const Model again = open(support::source(text_of(file), "frob.gguf"));
@@ -118,7 +126,8 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
     EXPECT_EQ(*again.config_json.find("frobs"), *original.config_json.find("frobs"));
     EXPECT_EQ(again.attributes.find("poise.config"), nullptr);
     EXPECT_EQ(support::written(again, kGguf), file);
-    EXPECT_THAT(losses_of(original, kGguf, {}), ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
+    EXPECT_THAT(losses_of(original, kGguf, {}),
+                ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
   }
 }
 
@@ -152,7 +161,9 @@ TEST(GgufWriter, KeepsTheTypesOfAFile) {
 
 TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
   const auto again = [](std::uint32_t file_type, std::uint32_t type, std::size_t bytes) {
-    const std::string file = file_of({u32_entry("general.file_type", file_type)}, {{"blk.0.ffn_up.weight", {256, 1}, type, std::string(bytes, '\0')}}).bytes();
+    const std::string file = file_of({u32_entry("general.file_type", file_type)},
+                                     {{"blk.0.ffn_up.weight", {256, 1}, type, std::string(bytes, '\0')}})
+                                 .bytes();
     const std::string made = text_of(support::written(open(support::source(file, "test.gguf")), kGguf));
     const std::string key = text("general.file_type");
     return static_cast<int>(made[made.find(key) + key.size() + 4]);
@@ -184,14 +195,19 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
   };
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}}), 15);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}, {"blk.0.attn_v.weight", "q6_k"}}), 15);
-  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}, {"blk.0.attn_v.weight", "q5_k"}, {"output.weight", "q6_k"}}), 14);
+  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q4_k"}, {"blk.0.attn_v.weight", "q5_k"}, {"output.weight", "q6_k"}}),
+            14);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}}), 17);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}, {"blk.0.attn_v.weight", "q6_k"}}), 17);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q5_k"}, {"output.weight", "q6_k"}}), 16);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}}), 12);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"output.weight", "q6_k"}}), 11);
-  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q4_k"}, {"output.weight", "q6_k"}}), 12);
-  EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q5_k"}, {"output.weight", "q6_k"}}), 13);
+  EXPECT_EQ(
+      file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q4_k"}, {"output.weight", "q6_k"}}),
+      12);
+  EXPECT_EQ(
+      file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q5_k"}, {"output.weight", "q6_k"}}),
+      13);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q8_0"}}), 7);
 }
 
@@ -208,18 +224,19 @@ TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
                       {"frobnicator.sizes", "[1, 2]"},
                       {"tokenizer.ggml.precompiled_charsmap", Value::Array{1, 255, 0}}};
   model.add(tensor("x", {4}, DType::f32, 16));
-  const std::string expected = file_of({text_entry("general.architecture", "frobnicator"),
-                                        u32_entry("general.file_type", 0),
-                                        u32_entry("general.quantization_version", 2),
-                                        u32_entry("tokenizer.ggml.eot_token_id", 106),
-                                        f32_entry("frobnicator.scale", 0.5F),
-                                        {"tokenizer.ggml.add_sep_token", kBool, "\x01"},
-                                        text_entry("tokenizer.ggml.pre", "default"),
-                                        text_entry("other.id", "106"),
-                                        array_entry("frobnicator.sizes", kI32, {number(1, 4), number(2, 4)}),
-                                        array_entry("tokenizer.ggml.precompiled_charsmap", kU8, {"\x01", "\xff", std::string(1, '\0')})},
-                                       {{"x", {4}, 0, std::string(16, '\0')}})
-                                   .bytes();
+  const std::string expected =
+      file_of({text_entry("general.architecture", "frobnicator"),
+               u32_entry("general.file_type", 0),
+               u32_entry("general.quantization_version", 2),
+               u32_entry("tokenizer.ggml.eot_token_id", 106),
+               f32_entry("frobnicator.scale", 0.5F),
+               {"tokenizer.ggml.add_sep_token", kBool, "\x01"},
+               text_entry("tokenizer.ggml.pre", "default"),
+               text_entry("other.id", "106"),
+               array_entry("frobnicator.sizes", kI32, {number(1, 4), number(2, 4)}),
+               array_entry("tokenizer.ggml.precompiled_charsmap", kU8, {"\x01", "\xff", std::string(1, '\0')})},
+              {{"x", {4}, 0, std::string(16, '\0')}})
+          .bytes();
   EXPECT_EQ(text_of(support::written(model, kGguf)), expected);
   // A text that a GGUF file has stays one.
   model.origin.format = "gguf-v3";
@@ -230,7 +247,8 @@ TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
 TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
   Model model;
   model.attributes = {{"a", Value::Array{Value::Array{1, 2}, Value::Array{3}}}, {"b", Value::Array{1, 2, -3}}};
-  EXPECT_THAT(losses_of(model, kGguf, {}), testing::Contains("gguf holds numbers, texts and arrays of these: a become JSON text"));
+  EXPECT_THAT(losses_of(model, kGguf, {}),
+              testing::Contains("gguf holds numbers, texts and arrays of these: a become JSON text"));
 }
 
 TEST(GgufWriter, WhatItCannotHoldIsRefused) {
@@ -242,7 +260,8 @@ TEST(GgufWriter, WhatItCannotHoldIsRefused) {
     return error.message();
   };
   EXPECT_THAT(refusal(tensor("b", {2}, DType::boolean, 2)), HasSubstr("gguf"));
-  EXPECT_THAT(refusal(tensor(std::string(64, 'n'), {1}, DType::f32, 4)), HasSubstr("the name has 64 bytes, llama.cpp takes 63"));
+  EXPECT_THAT(refusal(tensor(std::string(64, 'n'), {1}, DType::f32, 4)),
+              HasSubstr("the name has 64 bytes, llama.cpp takes 63"));
   EXPECT_THAT(refusal(tensor("r", {1, 1, 1, 1, 1}, DType::f32, 4)), HasSubstr("5 dimensions, at most 4"));
 }
 

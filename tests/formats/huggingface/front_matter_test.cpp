@@ -6,7 +6,9 @@
 namespace poise {
 namespace {
 
-std::string license(const std::string& yaml) { return front_matter_value("---\n" + yaml + "\n---\n# Title\n", "license"); }
+std::string license(const std::string& yaml) {
+  return front_matter_value("---\n" + yaml + "\n---\n# Title\n", "license");
+}
 
 TEST(FrontMatter, Scalars) {
   EXPECT_EQ(license("license: mit"), "mit");
@@ -21,7 +23,8 @@ TEST(FrontMatter, Scalars) {
 }
 
 TEST(FrontMatter, Nothing) {
-  for (const char* yaml : {"license:", "license: ''", "license: ~", "license: null", "license: # none", "License: mit", "a:\n  license: mit", "licenses: mit"})
+  for (const char* yaml : {"license:", "license: ''", "license: ~", "license: null", "license: # none", "License: mit",
+                           "a:\n  license: mit", "licenses: mit"})
     EXPECT_EQ(license(yaml), "") << yaml;
   EXPECT_EQ(front_matter_value("---\nlicense: mit\n", "license"), "") << "it does not end";
   EXPECT_EQ(front_matter_value("\n---\nlicense: mit\n---\n", "license"), "") << "it does not begin the file";

@@ -33,7 +33,13 @@ void add_numbers(Model& model, const std::string& name, Shape shape, DType dtype
 // Of a family that Poise does not know, with a vocabulary as a GGUF file's metadata describe it.
 Model described() {
   Model model;
-  model.card = {.model_type = "frob", .base_model = "a/b", .author = "c", .created_at = "2020-01-02", .last_modified = "", .license = "mit", .uuid = "u"};
+  model.card = {.model_type = "frob",
+                .base_model = "a/b",
+                .author = "c",
+                .created_at = "2020-01-02",
+                .last_modified = "",
+                .license = "mit",
+                .uuid = "u"};
   model.config_json = {{"model_type", "frob"}, {"torch_dtype", "float16"}, {"x", 1}};
   model.attributes = {{"tokenizer.ggml.model", "gpt2"},
                       {"tokenizer.ggml.pre", "qwen2"},
@@ -57,8 +63,10 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   const support::Files files = support::written_files(model, format_by_name("huggingface"));
   std::vector<std::string> names;
   for (const auto& [name, bytes] : files) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"));
-  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"eos_token_id", Value::Array{3, 4}}}));
+  EXPECT_THAT(names, ElementsAre("config.json", "generation_config.json", "model.safetensors", "tokenizer.json",
+                                 "tokenizer_config.json"));
+  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""),
+            Value(Attributes{{"eos_token_id", Value::Array{3, 4}}}));
   const support::TemporaryDirectory directory;
   const Model again = support::read(files, directory.path());
   ASSERT_TRUE(again.vocabulary);
@@ -70,13 +78,16 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   EXPECT_EQ(again.attributes.find("tokenizer.ggml.tokens"), nullptr);
   EXPECT_EQ(*again.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
   EXPECT_EQ(*again.attributes.find("format"), Value("pt"));  // which transformers asks for
-  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"), HasSubstr("does not know its class for a frob")));
+  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"),
+                                         HasSubstr("does not know its class for a frob")));
 }
 
 TEST(HuggingFaceWrite, KeepsAVocabularyThatItCannotRead) {
   Model model = described();
   model.attributes.set("tokenizer.ggml.pre", "frob-bpe");
-  EXPECT_THAT(losses(model), Contains(HasSubstr("makes no files of a tokenizer: tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
+  EXPECT_THAT(losses(model),
+              Contains(HasSubstr(
+                  "makes no files of a tokenizer: tokenizer.ggml.pre: the pre-tokenizer \"frob-bpe\" is not known")));
   const support::Files files = support::written_files(model, format_by_name("huggingface"));
   EXPECT_FALSE(files.contains("tokenizer.json"));
   EXPECT_THAT(text_of(files, "model.safetensors"), HasSubstr("tokenizer.ggml.tokens"));
@@ -87,7 +98,8 @@ TEST(HuggingFaceWrite, SaysHowManyTokensThereAre) {
   Model model = example();
   model.config->vocab_size = 0;
   model.config_json = {};
-  const Value config = parse_json(text_of(support::written_files(model, format_by_name("huggingface")), "config.json"), "config.json");
+  const Value config =
+      parse_json(text_of(support::written_files(model, format_by_name("huggingface")), "config.json"), "config.json");
   EXPECT_EQ(*config.get_if<Attributes>()->find("vocab_size"), Value(std::uint64_t{960}));
 }
 
@@ -126,7 +138,8 @@ TEST(HuggingFaceWrite, LeavesNothingWhenItIsCancelled) {
   WriteOptions options;
   options.shard_size = 500'000;
   options.progress = [](const ProgressEvent& step) { return step.done < step.total / 2; };
-  EXPECT_EQ(support::error_of([&] { save(example(), directory / "out", "huggingface", options); }).kind(), ErrorKind::cancelled);
+  EXPECT_EQ(support::error_of([&] { save(example(), directory / "out", "huggingface", options); }).kind(),
+            ErrorKind::cancelled);
   EXPECT_TRUE(fs::is_empty(directory.path()));
 }
 
@@ -140,11 +153,11 @@ TEST(HuggingFaceWrite, SavesByTheNameOfADirectory) {
 }
 
 TEST(HuggingFaceWrite, ReplacesModelsAlone) {
-  EXPECT_EQ(why_kept({"config.json"}), "");
-  EXPECT_EQ(why_kept({"README.md", "model-00001-of-00002.safetensors", "tokenizer.model"}), "");
-  EXPECT_THAT(why_kept({"README.md", "LICENSE"}), HasSubstr("neither config.json nor a safetensors file"));
-  EXPECT_THAT(why_kept({"config.json", "pytorch_model.bin"}), HasSubstr("holds pytorch_model.bin"));
-  EXPECT_THAT(why_kept({"config.json", "train.py"}), HasSubstr("holds train.py"));
+  EXPECT_EQ(refusal_to_replace({"config.json"}), "");
+  EXPECT_EQ(refusal_to_replace({"README.md", "model-00001-of-00002.safetensors", "tokenizer.model"}), "");
+  EXPECT_THAT(refusal_to_replace({"README.md", "LICENSE"}), HasSubstr("neither config.json nor a safetensors file"));
+  EXPECT_THAT(refusal_to_replace({"config.json", "pytorch_model.bin"}), HasSubstr("holds pytorch_model.bin"));
+  EXPECT_THAT(refusal_to_replace({"config.json", "train.py"}), HasSubstr("holds train.py"));
 }
 
 }  // namespace

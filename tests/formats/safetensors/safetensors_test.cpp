@@ -1,4 +1,5 @@
-// Where the writer puts tensors: by the element's width, as the format's own writer does, so that each can be used in place.
+// Where the writer puts tensors: by the element's width, as the format's own writer does, so that each can be used in
+// place.
 #include "formats/safetensors/safetensors.hpp"
 
 #include <gmock/gmock.h>
@@ -36,12 +37,16 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   std::memcpy(&length, bytes.data(), sizeof length);
   EXPECT_EQ(length % 8, 0U);
   const std::string header(reinterpret_cast<const char*>(bytes.data()) + 8, length);
-  EXPECT_THAT(header, HasSubstr(R"({"double":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"complex":{"dtype":"C64","shape":[1],"data_offsets":[8,16]},)"
-                                R"("single":{"dtype":"F32","shape":[3],"data_offsets":[16,28]},"integer":{"dtype":"I32","shape":[1],"data_offsets":[28,32]},)"
-                                R"("half":{"dtype":"BF16","shape":[1],"data_offsets":[32,34]},"byte":{"dtype":"U8","shape":[1],"data_offsets":[34,35]},)"
-                                R"("nibbles":{"dtype":"F4","shape":[2],"data_offsets":[35,36]},"flag":{"dtype":"BOOL","shape":[1],"data_offsets":[36,37]}})"));
+  EXPECT_THAT(
+      header,
+      HasSubstr(
+          R"({"double":{"dtype":"F64","shape":[1],"data_offsets":[0,8]},"complex":{"dtype":"C64","shape":[1],"data_offsets":[8,16]},)"
+          R"("single":{"dtype":"F32","shape":[3],"data_offsets":[16,28]},"integer":{"dtype":"I32","shape":[1],"data_offsets":[28,32]},)"
+          R"("half":{"dtype":"BF16","shape":[1],"data_offsets":[32,34]},"byte":{"dtype":"U8","shape":[1],"data_offsets":[34,35]},)"
+          R"("nibbles":{"dtype":"F4","shape":[2],"data_offsets":[35,36]},"flag":{"dtype":"BOOL","shape":[1],"data_offsets":[36,37]}})"));
   const std::string data(reinterpret_cast<const char*>(bytes.data()) + 8 + length, bytes.size() - 8 - length);
-  EXPECT_EQ(data, std::string(8, 'd') + std::string(8, 'f') + std::string(12, 'b') + std::string(4, 'g') + "cc" + "a" + "e" + "\1");
+  EXPECT_EQ(data, std::string(8, 'd') + std::string(8, 'f') + std::string(12, 'b') + std::string(4, 'g') + "cc" + "a" +
+                      "e" + "\1");
   const Model again = support::read(bytes, "test.safetensors");
   for (const Tensor& tensor : again.tensors()) {
     const auto at = tensor.require("data").blob->stored();

@@ -64,7 +64,8 @@ std::string error_of(const std::string& bytes) {
 }
 
 std::string written(const Model& model) {
-  const auto path = std::filesystem::path(testing::TempDir()) / ("poise_tllm_" + std::to_string(std::random_device()()));
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / ("poise_tllm_" + std::to_string(std::random_device()()));
   WriteOptions options;
   options.overwrite = true;
   save(model, path, "tllm", options);
@@ -102,15 +103,23 @@ TEST(TinyLlamaFile, TheGoldenFileIsReadAndWritten) {
 }
 
 TEST(TinyLlamaFile, EveryHeaderFieldIsChecked) {
-  EXPECT_THAT(error_of(patched<std::uint32_t>(0, 0x4D4C4C54)), HasSubstr("begins with the letters \"TLLM\", so its bytes are swapped"));
+  EXPECT_THAT(error_of(patched<std::uint32_t>(0, 0x4D4C4C54)),
+              HasSubstr("begins with the letters \"TLLM\", so its bytes are swapped"));
   EXPECT_THAT(error_of(patched<std::uint32_t>(4, 2)), HasSubstr("version: expected 1, found 2 (at 0x4)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(8, 0)), HasSubstr("model dimension: expected at least 1, found 0 (at 0x8)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(12, -1)), HasSubstr("number of layers: expected at least 1, found -1 (at 0xc)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(16, 3)), HasSubstr("number of heads: 3 do not divide the model dimension 2 (at 0x10)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(12, 65537)), HasSubstr("number of layers: expected at most 65536, found 65537 (at 0xc)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(16, 65537)), HasSubstr("number of heads: expected at most 65536, found 65537 (at 0x10)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(8, 65537)), HasSubstr("number of heads: they have 65537 dimensions each, expected at most 65536 (at 0x10)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)), HasSubstr("the file is cut off: its header describes 520 bytes, it has 504"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(8, 0)),
+              HasSubstr("model dimension: expected at least 1, found 0 (at 0x8)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(12, -1)),
+              HasSubstr("number of layers: expected at least 1, found -1 (at 0xc)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(16, 3)),
+              HasSubstr("number of heads: 3 do not divide the model dimension 2 (at 0x10)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(12, 65537)),
+              HasSubstr("number of layers: expected at most 65536, found 65537 (at 0xc)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(16, 65537)),
+              HasSubstr("number of heads: expected at most 65536, found 65537 (at 0x10)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(8, 65537)),
+              HasSubstr("number of heads: they have 65537 dimensions each, expected at most 65536 (at 0x10)"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)),
+              HasSubstr("the file is cut off: its header describes 520 bytes, it has 504"));
   EXPECT_THAT(error_of(patched<std::int32_t>(28, 4)), HasSubstr("after the last array"));
   EXPECT_THAT(error_of(patched<std::int32_t>(20, 2147483647)), HasSubstr("the file is cut off"));
   EXPECT_THAT(error_of(patched(32, 1.5F)), HasSubstr("dropout rate: expected 0 to 1, found 1.5 (at 0x20)"));
@@ -119,8 +128,10 @@ TEST(TinyLlamaFile, EveryHeaderFieldIsChecked) {
 
 TEST(TinyLlamaFile, DimensionsNameLayerAndMatrix) {
   const std::size_t query = 36 + 56 + 48;
-  EXPECT_THAT(error_of(patched<std::uint64_t>(query, 3)), HasSubstr("layer 0: attention.query.weight: dimensions: expected [2, 2], found [3, 2]"));
-  EXPECT_THAT(error_of(patched<std::uint64_t>(36, 1ULL << 62)), HasSubstr("embedding.weight: dimensions: expected [5, 2]"));
+  EXPECT_THAT(error_of(patched<std::uint64_t>(query, 3)),
+              HasSubstr("layer 0: attention.query.weight: dimensions: expected [2, 2], found [3, 2]"));
+  EXPECT_THAT(error_of(patched<std::uint64_t>(36, 1ULL << 62)),
+              HasSubstr("embedding.weight: dimensions: expected [5, 2]"));
 }
 
 TEST(TinyLlamaFile, EveryTruncationIsAnError) {
@@ -154,9 +165,12 @@ TEST(TinyLlamaFile, WhatCannotBeOneIsRefusedWithTheReason) {
   };
   EXPECT_THAT(refusal([](Model& model) { model.card.model_type = "mistral"; }), HasSubstr("the model is a mistral"));
   EXPECT_THAT(refusal([](Model& model) { model.config.reset(); }), HasSubstr("no configuration"));
-  EXPECT_THAT(refusal([](Model& model) { model.config->num_hidden_layers = 2; }), HasSubstr("layers.1.attention.query.weight is missing"));
+  EXPECT_THAT(refusal([](Model& model) { model.config->num_hidden_layers = 2; }),
+              HasSubstr("layers.1.attention.query.weight is missing"));
   EXPECT_THAT(refusal([](Model& model) { model.config->sliding_window = 7; }), HasSubstr("sliding_window is 7"));
-  EXPECT_THAT(refusal([](Model& model) { model.add(make_dense("more", {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "m"))); }),
+  EXPECT_THAT(refusal([](Model& model) {
+                model.add(make_dense("more", {1}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "m")));
+              }),
               HasSubstr("tensor more has no place in the file"));
   EXPECT_THAT(refusal([](Model& model) {
                 model.config_json = Attributes{{"num_experts", 2}};

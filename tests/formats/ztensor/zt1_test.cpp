@@ -36,22 +36,29 @@ std::string golden_file() {
   file = padded(file, 64) + hex("01 00 02 00 03 00 ff ff");
   file = padded(file, 64);
   const std::string manifest =
-      hex("a3                          | map of 3") + hex("67 76657273696f6e           | version") + hex("65 312e312e30 | 1.1.0") +
-      hex("6a 61747472696275746573     | attributes") + hex("a1 67 6c6963656e7365 63 4d4954 | license: MIT") + hex("67 6f626a65637473           | objects") +
-      hex("a3 | by plain bytes of their names") + hex("63 612e77 a3                | a.w") + hex("65 7368617065 82 02 02      | shape: [2, 2]") +
-      hex("66 666f726d6174 65 64656e7365 | format: dense") + hex("6a 636f6d706f6e656e7473 a1 64 64617461 a4 | components: data") +
-      hex("65 6474797065 63 753136     | dtype: u16") + hex("66 6f6666736574 18 80       | offset: 128") + hex("66 6c656e677468 08          | length: 8") +
-      hex("66 646967657374 78 47       | digest: 71 characters") + "sha256:acb5f066ec124560337221d626e280657befe117fe05b4a12ca14db1c83329ad" +
-      hex("61 62 a3                    | b") + hex("65 7368617065 81 02 66 666f726d6174 65 64656e7365 6a 636f6d706f6e656e7473 a1 64 64617461 a4") +
+      hex("a3                          | map of 3") + hex("67 76657273696f6e           | version") +
+      hex("65 312e312e30 | 1.1.0") + hex("6a 61747472696275746573     | attributes") +
+      hex("a1 67 6c6963656e7365 63 4d4954 | license: MIT") + hex("67 6f626a65637473           | objects") +
+      hex("a3 | by plain bytes of their names") + hex("63 612e77 a3                | a.w") +
+      hex("65 7368617065 82 02 02      | shape: [2, 2]") + hex("66 666f726d6174 65 64656e7365 | format: dense") +
+      hex("6a 636f6d706f6e656e7473 a1 64 64617461 a4 | components: data") +
+      hex("65 6474797065 63 753136     | dtype: u16") + hex("66 6f6666736574 18 80       | offset: 128") +
+      hex("66 6c656e677468 08          | length: 8") + hex("66 646967657374 78 47       | digest: 71 characters") +
+      "sha256:acb5f066ec124560337221d626e280657befe117fe05b4a12ca14db1c83329ad" +
+      hex("61 62 a3                    | b") +
+      hex("65 7368617065 81 02 66 666f726d6174 65 64656e7365 6a 636f6d706f6e656e7473 a1 64 64617461 a4") +
       hex("65 6474797065 63 663332 66 6f6666736574 18 40 66 6c656e677468 08 66 646967657374 78 47 | f32 at 64") +
-      "sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b" + hex("61 65 a3                    | e") +
+      "sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b" +
+      hex("61 65 a3                    | e") +
       hex("65 7368617065 82 00 03 66 666f726d6174 65 64656e7365 6a 636f6d706f6e656e7473 a1 64 64617461 a4") +
       hex("65 6474797065 63 663332 66 6f6666736574 18 c0 66 6c656e677468 00 66 646967657374 78 47 | no bytes at 192") +
       "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
   return file + manifest + u64le(manifest.size()) + "ZTEN1000";
 }
 
-std::string written(const Model& model, const WriteOptions& options = {}) { return poise::written(model, kZtensor1, options); }
+std::string written(const Model& model, const WriteOptions& options = {}) {
+  return poise::written(model, kZtensor1, options);
+}
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
@@ -67,7 +74,8 @@ std::string component(std::string_view dtype, std::uint64_t offset, std::uint64_
   return map(entries);
 }
 
-std::string object(const std::vector<std::uint64_t>& shape, std::string_view format, const Entries& components, const std::string& attributes = "") {
+std::string object(const std::vector<std::uint64_t>& shape, std::string_view format, const Entries& components,
+                   const std::string& attributes = "") {
   std::vector<std::string> dimensions;
   for (const std::uint64_t dimension : shape) dimensions.push_back(number(dimension));
   Entries entries = {{text("shape"), array(dimensions)}, {text("format"), text(format)}};
@@ -78,8 +86,10 @@ std::string object(const std::vector<std::uint64_t>& shape, std::string_view for
 
 std::string one(const std::string& object) { return map({{text("t"), object}}); }
 
-std::string dense_file(std::string_view dtype, const std::vector<std::uint64_t>& shape, const std::string& data, Entries more = {}) {
-  return file_of(data, one(object(shape, "dense", {{text("data"), component(dtype, 64, data.size(), std::move(more))}})));
+std::string dense_file(std::string_view dtype, const std::vector<std::uint64_t>& shape, const std::string& data,
+                       Entries more = {}) {
+  return file_of(data,
+                 one(object(shape, "dense", {{text("data"), component(dtype, 64, data.size(), std::move(more))}})));
 }
 
 TEST(Zt1, TheGoldenFileIsReadFieldByField) {
@@ -109,7 +119,8 @@ TEST(Zt1, TheGoldenFileIsReadFieldByField) {
 TEST(Zt1, WritingWhatWasReadGivesTheSameBytes) { EXPECT_EQ(written(read(golden_file())), golden_file()); }
 
 TEST(Zt1, AnEmptyFileIs48Bytes) {
-  const std::string file = "ZTEN1000" + hex("a2 67 76657273696f6e 65 312e312e30 67 6f626a65637473 a0") + u64le(24) + "ZTEN1000";
+  const std::string file =
+      "ZTEN1000" + hex("a2 67 76657273696f6e 65 312e312e30 67 6f626a65637473 a0") + u64le(24) + "ZTEN1000";
   EXPECT_EQ(written(Model()), file);
   EXPECT_EQ(file.size(), 48U);
   EXPECT_EQ(read(file).size(), 0U);
@@ -173,8 +184,10 @@ TEST(Zt1, EveryElementTypeOfTheTable) {
 }
 
 TEST(Zt1, FloatEightComplexAndNarrowIndicesComeWithAWarning) {
-  EXPECT_THAT(losses_of(read(dense_file("f8_e4m3", {1}, "x")), kZtensor1, {}), testing::ElementsAre(HasSubstr("cannot read float8")));
-  EXPECT_THAT(losses_of(read(dense_file("complex64", {1}, std::string(8, 'x'))), kZtensor1, {}), testing::ElementsAre(HasSubstr("complex")));
+  EXPECT_THAT(losses_of(read(dense_file("f8_e4m3", {1}, "x")), kZtensor1, {}),
+              testing::ElementsAre(HasSubstr("cannot read float8")));
+  EXPECT_THAT(losses_of(read(dense_file("complex64", {1}, std::string(8, 'x'))), kZtensor1, {}),
+              testing::ElementsAre(HasSubstr("complex")));
   EXPECT_THAT(losses_of(read(golden_file()), kZtensor1, {}), IsEmpty());
 }
 
@@ -192,7 +205,8 @@ TEST(Zt1, WhatIsNotKnownIsListedAndRefusedWhenLoaded) {
     EXPECT_THAT(error.what(), HasSubstr("\"lz4\""));
   }
 
-  const Model layout = read(file_of("abcd", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 4)}}))));
+  const Model layout =
+      read(file_of("abcd", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 4)}}))));
   EXPECT_EQ(layout.tensors().at(0).layout, Layout::other);
   EXPECT_EQ(layout.tensors()[0].layout.name(), "block_sparse");
 }
@@ -200,7 +214,8 @@ TEST(Zt1, WhatIsNotKnownIsListedAndRefusedWhenLoaded) {
 // One zstd frame of one raw block (RFC 8878, section 3.1.1), spelled out.
 std::string zstd_frame(const std::string& content) {
   const std::size_t head = content.size() << 3 | 1;
-  return hex("28 b5 2f fd 20") + static_cast<char>(content.size()) + std::string{static_cast<char>(head), static_cast<char>(head >> 8), '\0'} + content;
+  return hex("28 b5 2f fd 20") + static_cast<char>(content.size()) +
+         std::string{static_cast<char>(head), static_cast<char>(head >> 8), '\0'} + content;
 }
 
 std::string without_digests(const Model& model) {
@@ -214,8 +229,10 @@ std::string written_as_version_2(const Model& model) { return poise::written(mod
 TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
   const std::string type = dense_file("f6_e3m2", {2}, "abc");
   EXPECT_EQ(without_digests(read(type)), type);
-  EXPECT_EQ(hash(read(type)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad") << "FIPS 180-2's example";
-  const std::string layout = file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
+  EXPECT_EQ(hash(read(type)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+      << "FIPS 180-2's example";
+  const std::string layout =
+      file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
   EXPECT_EQ(without_digests(read(layout)), layout);
   EXPECT_EQ(hash(read(layout)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
@@ -223,7 +240,8 @@ TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
 TEST(Zt1, WhatIsNotKnownIsDecompressed) {
   const std::string frame = zstd_frame("abc");
   const Entries zstd = {{text("encoding"), text("zstd")}};
-  const Model layout = read(file_of(frame, one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, frame.size(), zstd)}}))));
+  const Model layout = read(
+      file_of(frame, one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, frame.size(), zstd)}}))));
   EXPECT_EQ(read_all(*layout.tensors()[0].parts[0].blob), to_bytes("abc"));
   EXPECT_EQ(hash(layout).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(read_all(*read(written(layout)).tensors()[0].parts[0].blob), to_bytes("abc"));
@@ -231,7 +249,8 @@ TEST(Zt1, WhatIsNotKnownIsDecompressed) {
   EXPECT_EQ(read_all(*read(written(type)).tensors()[0].parts[0].blob), to_bytes("abc"));
 }
 
-// Version 2 has twelve storage types: a type of version 1 that is not known becomes a logical type over bytes, and comes back.
+// Version 2 has twelve storage types: a type of version 1 that is not known becomes a logical type over bytes, and
+// comes back.
 TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
   const std::string type = dense_file("f6_e3m2", {2}, "abc");
   const Model second = read(written_as_version_2(read(type)));
@@ -239,7 +258,8 @@ TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
   EXPECT_EQ(second.tensors()[0].parts[0].dtype, DType::unknown);
   EXPECT_EQ(second.tensors()[0].parts[0].type_name(), "u8:f6_e3m2");
   EXPECT_EQ(without_digests(second), type);
-  const std::string layout = file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
+  const std::string layout =
+      file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
   EXPECT_EQ(without_digests(read(written_as_version_2(read(layout)))), layout);
 }
 
@@ -254,14 +274,17 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
     }
     return std::string();
   };
-  const Model csr = read(file_of("abcd", one(object({9, 9}, "zt.sparse_csr/1", {{text("blocks"), component("u8", 64, 4)}}))));
-  EXPECT_THAT(refused([&] { written_as_version_2(csr); }), HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_csr: blocks: expected u32 or u64, found u8"));
+  const Model csr =
+      read(file_of("abcd", one(object({9, 9}, "zt.sparse_csr/1", {{text("blocks"), component("u8", 64, 4)}}))));
+  EXPECT_THAT(refused([&] { written_as_version_2(csr); }),
+              HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_csr: blocks: expected u32 or u64, found u8"));
   EXPECT_NE(without_digests(csr), "");
   Model coo;
   Tensor tensor = make_dense("t", {1}, DType::u8, make_memory_blob(to_bytes("x"), "memory"));
   tensor.layout = TensorLayout::other("sparse_coo");
   coo.add(std::move(tensor));
-  EXPECT_THAT(refused([&] { written(coo); }), HasSubstr("zTensor 1.1 cannot hold t: tensor t: sparse_coo needs the part values"));
+  EXPECT_THAT(refused([&] { written(coo); }),
+              HasSubstr("zTensor 1.1 cannot hold t: tensor t: sparse_coo needs the part values"));
   Model type;
   Tensor odd = make_dense("t", {3}, DType::unknown, make_memory_blob(to_bytes("x"), "memory"));
   odd.parts[0].spelling = std::string("float7");
@@ -271,13 +294,16 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
   Tensor short_name = make_dense("t", {3}, DType::unknown, make_memory_blob(to_bytes("x"), "memory"));
   short_name.parts[0].spelling = std::string("f16");  // as a 1.0 file may call a type that is not known there
   half.add(std::move(short_name));
-  EXPECT_THAT(refused([&] { written(half); }), HasSubstr("zTensor 1.1 cannot hold t: tensor t: shape [3] of f16 needs 6 bytes, data holds 1"));
+  EXPECT_THAT(refused([&] { written(half); }),
+              HasSubstr("zTensor 1.1 cannot hold t: tensor t: shape [3] of f16 needs 6 bytes, data holds 1"));
 }
 
 // The specification names the components that a layout requires, and forbids no other.
 TEST(Zt1, DenseKeepsTheComponentsBesideData) {
-  const std::string objects =
-      one(object({4}, "dense", {{text("data"), component("f32", 128, 16)}, {text("extra"), component("u8", 64, 3)}, {text("zz"), component("f6", 192, 2)}}));
+  const std::string objects = one(object({4}, "dense",
+                                         {{text("data"), component("f32", 128, 16)},
+                                          {text("extra"), component("u8", 64, 3)},
+                                          {text("zz"), component("f6", 192, 2)}}));
   const std::string file = file_of(padded("abc", 64) + padded(elements<float>({1, 2, 3, 4}), 64) + "xy", objects);
   const Model model = read(file);
   const Tensor& tensor = model.tensors()[0];
@@ -289,7 +315,8 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
   EXPECT_EQ(model.warnings[0].offset, 64U);
   EXPECT_EQ(without_digests(model), file);
   EXPECT_THAT(losses_of(model, kZtensor1, {}), IsEmpty());
-  EXPECT_THAT(losses_of(model, kZtensor2, {}), testing::ElementsAre("tensor t: the parts extra, zz beside data are lost"));
+  EXPECT_THAT(losses_of(model, kZtensor2, {}),
+              testing::ElementsAre("tensor t: the parts extra, zz beside data are lost"));
   const Model second = read(written_as_version_2(model));
   ASSERT_EQ(second.tensors()[0].parts.size(), 1U);
   EXPECT_EQ(read_all(*second.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, 2, 3, 4})));
@@ -297,14 +324,18 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
 
 TEST(Zt1, DenseKeepsACompressedComponentBesideData) {
   const std::string frame = zstd_frame("abc");
-  const std::string objects = one(
-      object({4}, "dense", {{text("data"), component("u8", 128, 4)}, {text("extra"), component("u8", 64, frame.size(), {{text("encoding"), text("zstd")}})}}));
+  const std::string objects =
+      one(object({4}, "dense",
+                 {{text("data"), component("u8", 128, 4)},
+                  {text("extra"), component("u8", 64, frame.size(), {{text("encoding"), text("zstd")}})}}));
   const Model model = read(file_of(padded(frame, 64) + "data", objects));
   EXPECT_EQ(read_all(*model.tensors()[0].require("extra").blob), to_bytes("abc"));
   EXPECT_EQ(read_all(*read(written(model)).tensors()[0].require("extra").blob), to_bytes("abc"));
-  EXPECT_THAT(refusal(file_of(padded(frame, 64) + "data",
-                              one(object({5}, "dense", {{text("data"), component("u8", 128, 4)}, {text("extra"), component("u8", 64, frame.size())}})))),
-              HasSubstr("shape [5] of u8 needs 5 bytes, data holds 4"));
+  EXPECT_THAT(
+      refusal(file_of(padded(frame, 64) + "data", one(object({5}, "dense",
+                                                             {{text("data"), component("u8", 128, 4)},
+                                                              {text("extra"), component("u8", 64, frame.size())}})))),
+      HasSubstr("shape [5] of u8 needs 5 bytes, data holds 4"));
 }
 
 TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
@@ -317,13 +348,17 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
   const std::string scales = padded(elements<std::uint16_t>({0x3c00, 0x4000}), 64);
   const std::string zeros = elements<std::uint16_t>({0x4800, 0});
   const std::string objects = map({
-      {text("coo"), object({2, 3}, "sparse_coo", {{text("coords"), component("u64", 256, 32)}, {text("values"), component("f32", 64, 8)}})},
-      {text("csr"),
-       object({2, 3}, "sparse_csr",
-              {{text("indices"), component("u16", 128, 4)}, {text("indptr"), component("u16", 192, 6)}, {text("values"), component("f32", 64, 8)}})},
+      {text("coo"), object({2, 3}, "sparse_coo",
+                           {{text("coords"), component("u64", 256, 32)}, {text("values"), component("f32", 64, 8)}})},
+      {text("csr"), object({2, 3}, "sparse_csr",
+                           {{text("indices"), component("u16", 128, 4)},
+                            {text("indptr"), component("u16", 192, 6)},
+                            {text("values"), component("f32", 64, 8)}})},
       {text("q"),
        object({2, 8}, "quantized_group",
-              {{text("packed_weight"), component("i32", 320, 8)}, {text("scales"), component("f16", 384, 4)}, {text("zeros"), component("f16", 448, 4)}},
+              {{text("packed_weight"), component("i32", 320, 8)},
+               {text("scales"), component("f16", 384, 4)},
+               {text("zeros"), component("f16", 448, 4)}},
               map({{text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}}))},
   });
   const Model model = read(file_of(values + indices + indptr + coords + codes + scales + zeros, objects));
@@ -336,7 +371,8 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
     const Tensor& other = *again.find(tensor.name);
     EXPECT_EQ(other.layout, tensor.layout);
     EXPECT_EQ(other.attributes, tensor.attributes);
-    for (const Part& part : tensor.parts) EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob)) << tensor.name << "/" << part.role;
+    for (const Part& part : tensor.parts)
+      EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob)) << tensor.name << "/" << part.role;
   }
 }
 
@@ -349,23 +385,28 @@ TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
                                {text("indptr"), component(type, 192, indptr.size())},
                                {text("values"), component("f32", 64, 8)}})));
   };
-  const auto indices_of = [&]<typename T>(std::string_view type, T) { return file(type, elements<T>({1, 0}), elements<T>({0, 1, 2})); };
+  const auto indices_of = [&]<typename T>(std::string_view type, T) {
+    return file(type, elements<T>({1, 0}), elements<T>({0, 1, 2}));
+  };
   for (const std::string& bytes :
-       {indices_of("u8", std::uint8_t{}), indices_of("u16", std::uint16_t{}), indices_of("u32", std::uint32_t{}), indices_of("u64", std::uint64_t{}),
-        indices_of("i8", std::int8_t{}), indices_of("i16", std::int16_t{}), indices_of("i32", std::int32_t{}), indices_of("i64", std::int64_t{})}) {
+       {indices_of("u8", std::uint8_t{}), indices_of("u16", std::uint16_t{}), indices_of("u32", std::uint32_t{}),
+        indices_of("u64", std::uint64_t{}), indices_of("i8", std::int8_t{}), indices_of("i16", std::int16_t{}),
+        indices_of("i32", std::int32_t{}), indices_of("i64", std::int64_t{})}) {
     const Model model = read(bytes);
     const Model same = read(written(model));
     const Model newer = read(poise::written(model, kZtensor2));
     SCOPED_TRACE(model.tensors()[0].require("indices").type_name());
     EXPECT_EQ(same.tensors()[0].require("indices").dtype, model.tensors()[0].require("indices").dtype);
     for (const Model* each : {&model, &same, &newer}) {
-      EXPECT_EQ(support::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))), elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
+      EXPECT_EQ(support::to_string(read_all(*dense_blob(each->tensors()[0], DType::f32))),
+                elements<float>({0, 1.5F, 0, 2.5F, 0, 0}));
     }
   }
 }
 
 TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
-  const auto csr = [](std::vector<std::uint64_t> shape, std::uint64_t values, std::uint64_t indices, std::uint64_t indptr, std::string_view type = "u16") {
+  const auto csr = [](std::vector<std::uint64_t> shape, std::uint64_t values, std::uint64_t indices,
+                      std::uint64_t indptr, std::string_view type = "u16") {
     return file_of(std::string(512, '\0'), one(object(shape, "sparse_csr",
                                                       {{text("indices"), component(type, 64, indices)},
                                                        {text("indptr"), component("u16", 128, indptr)},
@@ -378,29 +419,35 @@ TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3}, 8, 3, 6)), HasSubstr("no whole number"));
   EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 6, "f16")), HasSubstr("expected an integer type, found f16"));
   EXPECT_THAT(refusal(csr({UINT64_MAX, 1}, 8, 4, 6)), HasSubstr("overflows"));
-  EXPECT_THAT(refusal(file_of(std::string(64, '\0'), one(object({2}, "sparse_coo", {{text("values"), component("f32", 64, 4)}})))),
+  EXPECT_THAT(refusal(file_of(std::string(64, '\0'),
+                              one(object({2}, "sparse_coo", {{text("values"), component("f32", 64, 4)}})))),
               HasSubstr("needs the part coords"));
 
   const auto quantized = [](std::uint64_t codes, std::uint64_t scales, const Entries& attributes) {
-    return file_of(std::string(512, '\0'),
-                   one(object({2, 8}, "quantized_group",
-                              {{text("packed_weight"), component("i32", 64, codes)}, {text("scales"), component("f16", 128, scales)}}, map(attributes))));
+    return file_of(std::string(512, '\0'), one(object({2, 8}, "quantized_group",
+                                                      {{text("packed_weight"), component("i32", 64, codes)},
+                                                       {text("scales"), component("f16", 128, scales)}},
+                                                      map(attributes))));
   };
-  const Entries good = {{text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}};
+  const Entries good = {
+      {text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}};
   EXPECT_EQ(refusal(quantized(8, 4, good)), "");
   EXPECT_THAT(refusal(quantized(12, 4, good)), HasSubstr("packed_weight: expected 2 elements of i32, found 12 bytes"));
   EXPECT_THAT(refusal(quantized(8, 8, good)), HasSubstr("scales: expected 2 elements of f16, found 8 bytes"));
-  EXPECT_THAT(refusal(quantized(8, 4, {good[0], {text("group_size"), number(5)}, good[2]})), HasSubstr("5 does not divide the 8 codes"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], {text("group_size"), number(5)}, good[2]})),
+              HasSubstr("5 does not divide the 8 codes"));
   EXPECT_THAT(refusal(quantized(8, 4, {good[0], {text("group_size"), number(0)}, good[2]})), HasSubstr("group_size"));
   EXPECT_THAT(refusal(quantized(8, 4, {{text("bits"), number(9)}, good[1], good[2]})), HasSubstr("9 is too large"));
-  EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1], {text("packing"), text("9_per_i32")}})), HasSubstr("do not fit"));
+  EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1], {text("packing"), text("9_per_i32")}})),
+              HasSubstr("do not fit"));
   EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1], {text("packing"), text("eight")}})), HasSubstr("8_per_i32"));
   EXPECT_THAT(refusal(quantized(8, 4, {good[0], good[1]})), HasSubstr("packing"));
 }
 
 TEST(Zt1, ComponentsLieWhereTheyMay) {
   const auto at = [](std::uint64_t offset, std::uint64_t length) {
-    return file_of(std::string(128, '\0'), one(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));
+    return file_of(std::string(128, '\0'),
+                   one(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));
   };
   EXPECT_EQ(refusal(at(64, 128)), "");
   EXPECT_EQ(refusal(at(192, 0)), "");
@@ -409,9 +456,12 @@ TEST(Zt1, ComponentsLieWhereTheyMay) {
   EXPECT_THAT(refusal(at(64, 129)), HasSubstr("reach beyond the data, which end at 192"));
   EXPECT_THAT(refusal(at(128, UINT64_MAX)), HasSubstr("reach beyond the data"));
   EXPECT_THAT(refusal(at(UINT64_MAX - 63, 64)), HasSubstr("reach beyond the data"));
-  const auto two = [](std::uint64_t first, std::uint64_t first_length, std::uint64_t second, std::uint64_t second_length) {
-    return file_of(std::string(256, '\0'), map({{text("a"), object({first_length}, "dense", {{text("data"), component("u8", first, first_length)}})},
-                                                {text("b"), object({second_length}, "dense", {{text("data"), component("i8", second, second_length)}})}}));
+  const auto two = [](std::uint64_t first, std::uint64_t first_length, std::uint64_t second,
+                      std::uint64_t second_length) {
+    return file_of(
+        std::string(256, '\0'),
+        map({{text("a"), object({first_length}, "dense", {{text("data"), component("u8", first, first_length)}})},
+             {text("b"), object({second_length}, "dense", {{text("data"), component("i8", second, second_length)}})}}));
   };
   EXPECT_EQ(refusal(two(64, 64, 128, 64)), "");
   EXPECT_EQ(refusal(two(64, 100, 64, 100)), "") << "identical ranges are shared";
@@ -421,12 +471,17 @@ TEST(Zt1, ComponentsLieWhereTheyMay) {
 }
 
 TEST(Zt1, BrokenManifestsAreRefused) {
-  const auto with = [](const std::string& manifest) { return padded("ZTEN1000", 64) + manifest + u64le(manifest.size()) + "ZTEN1000"; };
+  const auto with = [](const std::string& manifest) {
+    return padded("ZTEN1000", 64) + manifest + u64le(manifest.size()) + "ZTEN1000";
+  };
   EXPECT_THAT(refusal(with(map({{text("objects"), map({})}}))), HasSubstr("\"version\" is missing"));
   EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}}))), HasSubstr("\"objects\" is missing"));
-  EXPECT_THAT(refusal(with(map({{text("version"), text("2.0")}, {text("objects"), map({})}}))), HasSubstr("expected 1.x, found \"2.0\""));
-  EXPECT_THAT(refusal(with(map({{text("version"), number(1)}, {text("objects"), map({})}}))), HasSubstr("version: expected text, found an unsigned integer"));
-  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}, {text("objects"), map({})}}) + "x")), HasSubstr("1 bytes after the end"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("2.0")}, {text("objects"), map({})}}))),
+              HasSubstr("expected 1.x, found \"2.0\""));
+  EXPECT_THAT(refusal(with(map({{text("version"), number(1)}, {text("objects"), map({})}}))),
+              HasSubstr("version: expected text, found an unsigned integer"));
+  EXPECT_THAT(refusal(with(map({{text("version"), text("1.1.0")}, {text("objects"), map({})}}) + "x")),
+              HasSubstr("1 bytes after the end"));
   EXPECT_THAT(refusal(with(array({}))), HasSubstr("expected a map, found an array"));
   EXPECT_THAT(refusal(file_of("", map({{text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
                                        {text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}}))),
@@ -436,19 +491,22 @@ TEST(Zt1, BrokenManifestsAreRefused) {
   EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {{text("data"), map({{text("dtype"), text("u8")}})}})))),
               HasSubstr("components: data: \"offset\" is missing"));
   EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {})))), HasSubstr("dense needs the component data"));
-  EXPECT_THAT(refusal(file_of("", one(object({UINT64_MAX, 2}, "dense", {{text("data"), component("u8", 64, 0)}})))), HasSubstr("overflows"));
+  EXPECT_THAT(refusal(file_of("", one(object({UINT64_MAX, 2}, "dense", {{text("data"), component("u8", 64, 0)}})))),
+              HasSubstr("overflows"));
   EXPECT_THAT(refusal("ZTEN1000" + std::string(100, '\0')), HasSubstr("footer magic"));
   EXPECT_THAT(refusal("ZTEN1000"), HasSubstr("footer magic"));
   const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
   EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(manifest.size() + 1) + "ZTEN1000"), HasSubstr("manifest size"));
-  EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(UINT64_MAX) + "ZTEN1000"), HasSubstr("at most 1073741824 are allowed"));
+  EXPECT_THAT(refusal("ZTEN1000" + manifest + u64le(UINT64_MAX) + "ZTEN1000"),
+              HasSubstr("at most 1073741824 are allowed"));
 }
 
 TEST(Zt1, LenientEncodingsAreRead) {
-  const std::string object =
-      hex("bf") + text("components") + hex("bf") + text("data") +
-      map({{text("length"), hex("1b 00 00 00 00 00 00 00 02")}, {text("offset"), number(64)}, {text("dtype"), hex("7f 61 75 61 38 ff")}}) + hex("ff") +
-      text("format") + text("dense") + text("shape") + hex("9f 02 ff ff");
+  const std::string object = hex("bf") + text("components") + hex("bf") + text("data") +
+                             map({{text("length"), hex("1b 00 00 00 00 00 00 00 02")},
+                                  {text("offset"), number(64)},
+                                  {text("dtype"), hex("7f 61 75 61 38 ff")}}) +
+                             hex("ff") + text("format") + text("dense") + text("shape") + hex("9f 02 ff ff");
   const Model model = read(file_of("hi", one(object)));
   EXPECT_EQ(model.tensors().at(0).parts[0].dtype, DType::u8);
   EXPECT_EQ(model.tensors()[0].shape, (Shape{2}));

@@ -34,7 +34,8 @@ class Zt2Corpus : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     directory_ = std::filesystem::temp_directory_path() / fmt::format("poise-zt2-corpus-{}", getpid());
-    const std::string command = "python3 '" + (source_directory() / "tests/formats/ztensor/zt2_corpus.py").string() + "' '" + directory_.string() + "'";
+    const std::string command = "python3 '" + (source_directory() / "tests/formats/ztensor/zt2_corpus.py").string() +
+                                "' '" + directory_.string() + "'";
     made_ = std::system(command.c_str()) == 0;
     std::ifstream list(directory_ / "cases.txt");
     for (std::string line; std::getline(list, line);) {
@@ -160,7 +161,8 @@ TEST_F(Zt2Corpus, RefusedFilesSayWhy) {
       open(refused.file);
       ADD_FAILURE() << "it was opened";
     } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), refused.word == "version" ? ErrorKind::unsupported : ErrorKind::invalid_file) << error.what();
+      EXPECT_EQ(error.kind(), refused.word == "version" ? ErrorKind::unsupported : ErrorKind::invalid_file)
+          << error.what();
       EXPECT_THAT(std::string(error.what()), HasSubstr(refused.word));
       EXPECT_EQ(fmt::format("{}", error.offset().value_or(UINT64_MAX)), refused.offset) << error.what();
     }

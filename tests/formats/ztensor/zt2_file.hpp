@@ -36,7 +36,8 @@ struct File2 {
 // A part with its blob, and more fields.
 std::string part(std::string_view dtype, std::uint64_t offset, std::uint64_t length, Entries more = {});
 // An object with that layout and these parts, and more fields.
-std::string object(const std::vector<std::uint64_t>& shape, std::string_view layout, const Entries& parts, Entries more = {});
+std::string object(const std::vector<std::uint64_t>& shape, std::string_view layout, const Entries& parts,
+                   Entries more = {});
 // {"objects": objects}, and more fields of the root.
 std::string manifest(const Entries& objects, Entries more = {});
 

@@ -24,7 +24,8 @@ std::string File2::bytes() const {
   if (!manifest.empty()) file.resize(std::max<std::size_t>(file.size(), manifest_offset));
   file += manifest;
   file += u64le(offset.value_or(manifest.empty() ? 0 : manifest_offset)) + u64le(length.value_or(manifest.size())) +
-          u64le(hash.value_or(manifest.empty() ? 0 : xxh3_number(manifest))) + u32le(version) + u32le(reserved) + footer_magic;
+          u64le(hash.value_or(manifest.empty() ? 0 : xxh3_number(manifest))) + u32le(version) + u32le(reserved) +
+          footer_magic;
   return file;
 }
 
@@ -34,7 +35,8 @@ std::string part(std::string_view dtype, std::uint64_t offset, std::uint64_t len
   return sorted(std::move(more));
 }
 
-std::string object(const std::vector<std::uint64_t>& shape, std::string_view layout, const Entries& parts, Entries more) {
+std::string object(const std::vector<std::uint64_t>& shape, std::string_view layout, const Entries& parts,
+                   Entries more) {
   std::vector<std::string> dimensions;
   for (const std::uint64_t dimension : shape) dimensions.push_back(number(dimension));
   more.emplace_back(text("shape"), array(dimensions));

@@ -1,4 +1,5 @@
-// The golden file was laid out by an independent Python script from the format's rules; its digests are xxhsum's and hashlib's.
+// The golden file was laid out by an independent Python script from the format's rules; its digests are xxhsum's and
+// hashlib's.
 #include "formats/ztensor/zt2.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +34,9 @@ using namespace support;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string written(const Model& model, const WriteOptions& options = {}) { return poise::written(model, kZtensor2, options); }
+std::string written(const Model& model, const WriteOptions& options = {}) {
+  return poise::written(model, kZtensor2, options);
+}
 
 Tensor dense(std::string name, Shape shape, DType dtype, const std::string& data) {
   return make_dense(std::move(name), std::move(shape), dtype, make_memory_blob(to_bytes(data), "memory"));
@@ -43,7 +46,8 @@ std::string bytes_of(const Model& model, std::string_view tensor, std::string_vi
   return support::to_string(read_all(*model.find(tensor)->require(role).blob));
 }
 
-// Five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8], copy.of.b f32 [2, 1], e f32 [0, 3].
+// Five tensors, "b" and "copy.of.b" with the same bytes: a.w u16 [2, 2], b f32 [2], c bool [8], copy.of.b f32 [2, 1], e
+// f32 [0, 3].
 Model golden_model() {
   Model model;
   model.attributes = {{"license", "MIT"}, {"epoch", 3}};
@@ -56,19 +60,24 @@ Model golden_model() {
 }
 
 std::string golden_file() {
-  const auto data = [](std::string_view dtype, std::uint64_t offset, std::uint64_t length, std::string_view digest, Entries more = {}) {
+  const auto data = [](std::string_view dtype, std::uint64_t offset, std::uint64_t length, std::string_view digest,
+                       Entries more = {}) {
     more.emplace_back(text("digest"), text(digest));
     return Entries{{text("data"), part(dtype, offset, length, more)}};
   };
   File2 file;
-  file.blobs = {{65536, hex("01 00 02 00 03 00 ff ff")}, {131072, hex("00 00 80 3f 00 00 00 c0")}, {196608, hex("01 00 00 01 01 00 01 00")}};
+  file.blobs = {{65536, hex("01 00 02 00 03 00 ff ff")},
+                {131072, hex("00 00 80 3f 00 00 00 c0")},
+                {196608, hex("01 00 00 01 01 00 01 00")}};
   file.manifest_offset = 262144;
-  file.manifest = manifest({{text("b"), object({2}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))},
-                            {text("c"), object({8}, "dense", data("u8", 196608, 8, "xxh3:716d7f42253a2042", {{text("type"), text("bool")}}))},
-                            {text("e"), object({0, 3}, "dense", data("f32", 262144, 0, "xxh3:2d06800538d394c2"))},
-                            {text("a.w"), object({2, 2}, "dense", data("u16", 65536, 8, "xxh3:65d7497036ad434c"))},
-                            {text("copy.of.b"), object({2, 1}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))}},
-                           {{text("attributes"), sorted({{text("license"), text("MIT")}, {text("epoch"), number(3)}})}});
+  file.manifest =
+      manifest({{text("b"), object({2}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))},
+                {text("c"),
+                 object({8}, "dense", data("u8", 196608, 8, "xxh3:716d7f42253a2042", {{text("type"), text("bool")}}))},
+                {text("e"), object({0, 3}, "dense", data("f32", 262144, 0, "xxh3:2d06800538d394c2"))},
+                {text("a.w"), object({2, 2}, "dense", data("u16", 65536, 8, "xxh3:65d7497036ad434c"))},
+                {text("copy.of.b"), object({2, 1}, "dense", data("f32", 131072, 8, "xxh3:28a0ba9c345d3723"))}},
+               {{text("attributes"), sorted({{text("license"), text("MIT")}, {text("epoch"), number(3)}})}});
   return file.bytes();
 }
 
@@ -76,7 +85,9 @@ std::string golden_file() {
 class ChangingBlob final : public Blob {
  public:
   std::uint64_t size() const override { return 1 << 20; }
-  void read(std::uint64_t, std::span<std::byte> out) const override { std::ranges::fill(out, static_cast<std::byte>(++reads_)); }
+  void read(std::uint64_t, std::span<std::byte> out) const override {
+    std::ranges::fill(out, static_cast<std::byte>(++reads_));
+  }
 
  private:
   mutable std::atomic<unsigned> reads_ = 0;
@@ -85,9 +96,11 @@ class ChangingBlob final : public Blob {
 const hostile::HostileTable kTable("zt", [] { return golden_file(); });
 
 TEST(Zt2, DigestsAreThoseOfTheBytesWrittenEvenWhereTheInputChanges) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("poise-changing-{}", ::getpid());
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("poise-changing-{}", ::getpid());
   Model model;
-  for (const char* name : {"a", "b", "c", "d"}) model.add(make_dense(name, {1 << 20}, DType::u8, std::make_shared<ChangingBlob>()));
+  for (const char* name : {"a", "b", "c", "d"})
+    model.add(make_dense(name, {1 << 20}, DType::u8, std::make_shared<ChangingBlob>()));
   WriteOptions options;
   options.overwrite = true;
   for (const auto& [format, digest, level] : {std::tuple{"zt", DigestAlgorithm::sha256, 0},
@@ -149,28 +162,28 @@ TEST(Zt2, AFileWithoutTensorsIsTheManifestAlone) {
 }
 
 TEST(Zt2, EveryElementTypeRoundTrips) {
-  for (const auto& [dtype, storage, type, bits] :
-       std::vector<std::tuple<DType, std::string, std::string, unsigned>>{{DType::f64, "f64", "", 64},
-                                                                          {DType::f32, "f32", "", 32},
-                                                                          {DType::f16, "f16", "", 16},
-                                                                          {DType::bf16, "bf16", "", 16},
-                                                                          {DType::i64, "i64", "", 64},
-                                                                          {DType::i32, "i32", "", 32},
-                                                                          {DType::i16, "i16", "", 16},
-                                                                          {DType::i8, "i8", "", 8},
-                                                                          {DType::u64, "u64", "", 64},
-                                                                          {DType::u32, "u32", "", 32},
-                                                                          {DType::u16, "u16", "", 16},
-                                                                          {DType::u8, "u8", "", 8},
-                                                                          {DType::boolean, "u8", "bool", 8},
-                                                                          {DType::f8_e4m3, "u8", "f8_e4m3fn", 8},
-                                                                          {DType::f8_e5m2, "u8", "f8_e5m2", 8},
-                                                                          {DType::f8_e4m3fnuz, "u8", "f8_e4m3fnuz", 8},
-                                                                          {DType::f8_e5m2fnuz, "u8", "f8_e5m2fnuz", 8},
-                                                                          {DType::f8_e8m0, "u8", "f8_e8m0", 8},
-                                                                          {DType::f4_e2m1, "u8", "f4_e2m1", 4},
-                                                                          {DType::complex64, "f32", "complex64", 64},
-                                                                          {DType::complex128, "f64", "complex128", 128}}) {
+  for (const auto& [dtype, storage, type, bits] : std::vector<std::tuple<DType, std::string, std::string, unsigned>>{
+           {DType::f64, "f64", "", 64},
+           {DType::f32, "f32", "", 32},
+           {DType::f16, "f16", "", 16},
+           {DType::bf16, "bf16", "", 16},
+           {DType::i64, "i64", "", 64},
+           {DType::i32, "i32", "", 32},
+           {DType::i16, "i16", "", 16},
+           {DType::i8, "i8", "", 8},
+           {DType::u64, "u64", "", 64},
+           {DType::u32, "u32", "", 32},
+           {DType::u16, "u16", "", 16},
+           {DType::u8, "u8", "", 8},
+           {DType::boolean, "u8", "bool", 8},
+           {DType::f8_e4m3, "u8", "f8_e4m3fn", 8},
+           {DType::f8_e5m2, "u8", "f8_e5m2", 8},
+           {DType::f8_e4m3fnuz, "u8", "f8_e4m3fnuz", 8},
+           {DType::f8_e5m2fnuz, "u8", "f8_e5m2fnuz", 8},
+           {DType::f8_e8m0, "u8", "f8_e8m0", 8},
+           {DType::f4_e2m1, "u8", "f4_e2m1", 4},
+           {DType::complex64, "f32", "complex64", 64},
+           {DType::complex128, "f64", "complex128", 128}}) {
     const std::string data((5 * bits + 7) / 8, '\1');
     Model model;
     model.add(dense("t", {5}, dtype, data));
@@ -203,7 +216,8 @@ TEST(Zt2, DigestsCanBeSha256OrLeftOut) {
   WriteOptions options;
   options.digest = DigestAlgorithm::sha256;
   // hashlib's, of the two floats.
-  EXPECT_THAT(written(golden_model(), options), HasSubstr(text("sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b")));
+  EXPECT_THAT(written(golden_model(), options),
+              HasSubstr(text("sha256:ee4ac73c2bd27756ab82780f27c73a7bc4d3f0bb6acb37e008bc27eccd7e588b")));
   options.digest = DigestAlgorithm::none;
   EXPECT_THAT(written(golden_model(), options), testing::Not(HasSubstr("digest")));
   options.digest = DigestAlgorithm::crc32c;
@@ -247,7 +261,8 @@ std::string load(const std::filesystem::path& path) {
 TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   const support::TemporaryDirectory directory;
   Model model;
-  for (int i = 0; i < 5; ++i) model.add(dense("t" + std::to_string(i), {100'000}, DType::u8, std::string(100'000, static_cast<char>('a' + i))));
+  for (int i = 0; i < 5; ++i)
+    model.add(dense("t" + std::to_string(i), {100'000}, DType::u8, std::string(100'000, static_cast<char>('a' + i))));
   model.add(dense("t9", {100'000}, DType::u8, std::string(100'000, 'a')));
   WriteOptions options;
   options.shard_size = 300'000;
@@ -267,7 +282,8 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   std::string damaged = shard;
   damaged[10] = 'x';  // padding: only the shard's own digest sees it
   store(directory / "model-00002.zt", damaged);
-  EXPECT_THAT(verify(directory / "model.zt").faults, testing::Contains(testing::Field(&Finding::message, HasSubstr("shard 00002: the digest is"))));
+  EXPECT_THAT(verify(directory / "model.zt").faults,
+              testing::Contains(testing::Field(&Finding::message, HasSubstr("shard 00002: the digest is"))));
 
   store(directory / "model-00002.zt", shard.substr(1));
   EXPECT_THROW(open(directory / "model.zt"), Error);
@@ -275,7 +291,8 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   std::filesystem::remove(directory / "model-00002.zt");
   const Model partial = open(directory / "model.zt");
   ASSERT_EQ(partial.size(), 6U);
-  EXPECT_THAT(partial.warnings, testing::ElementsAre(testing::Field(&Finding::message, HasSubstr("the shard 00002 is not here"))));
+  EXPECT_THAT(partial.warnings,
+              testing::ElementsAre(testing::Field(&Finding::message, HasSubstr("the shard 00002 is not here"))));
   EXPECT_EQ(bytes_of(partial, "t0"), std::string(100'000, 'a'));
   EXPECT_THROW(bytes_of(partial, "t3"), Error);
   EXPECT_GT(verify(directory / "model.zt").errors(), 0U);
@@ -319,8 +336,10 @@ TEST(Zt2, WhatItCannotHoldIsRefused) {
   EXPECT_THAT(refusal(strange), HasSubstr("its layout has no name"));
   strange.layout = TensorLayout::other("blocky");
   EXPECT_EQ(refusal(strange), "");
-  strange.layout = TensorLayout::other("zt.sparse_coo/1");  // known here, wherever it came from: the parts have to be right
-  EXPECT_THAT(refusal(strange), HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
+  strange.layout =
+      TensorLayout::other("zt.sparse_coo/1");  // known here, wherever it came from: the parts have to be right
+  EXPECT_THAT(refusal(strange),
+              HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_coo: data: expected u32 or u64, found u8"));
   Value deep = 1;
   for (int i = 0; i < 40; ++i) deep = Value::Array{deep};
   Tensor nested = dense("t", {1}, DType::u8, "x");
@@ -354,7 +373,8 @@ TEST(Zt2, AttributesOfEveryKindSurvive) {
     EXPECT_EQ(*again.attributes.find(key), value) << key;
     EXPECT_EQ(*again.find("t")->attributes.find(key), value) << key;
   }
-  EXPECT_EQ(*again.attributes.find("map"), Value(Attributes{{"b", 2}, {"aa", 1}})) << "sorted by encoding: the shorter key first";
+  EXPECT_EQ(*again.attributes.find("map"), Value(Attributes{{"b", 2}, {"aa", 1}}))
+      << "sorted by encoding: the shorter key first";
   EXPECT_EQ(written(again), written(model));
 }
 
@@ -365,7 +385,8 @@ TEST(Zt2, NamesAreWrittenInNormalFormC) {
   EXPECT_THAT(losses_of(model, kZtensor2, {}), IsEmpty());
   model.add(dense("cafe\u0301", {1}, DType::u8, "y"));
   model.add(dense("\u1112\u1161\u11ab", {1}, DType::u8, "z"));
-  EXPECT_THAT(losses_of(model, kZtensor2, {}), testing::ElementsAre(HasSubstr("normal form C"), HasSubstr("normal form C")));
+  EXPECT_THAT(losses_of(model, kZtensor2, {}),
+              testing::ElementsAre(HasSubstr("normal form C"), HasSubstr("normal form C")));
   const Model again = read(written(model));
   EXPECT_EQ(bytes_of(again, "caf\u00e9"), "y");
   EXPECT_EQ(bytes_of(again, "\ud55c"), "z");
@@ -404,8 +425,8 @@ TEST(Zt2, EveryTruncationIsRefused) {
   }
 }
 
-// Every bit of the manifest and the footer is protected but the reserved field, which readers ignore; a flipped bit of a
-// tensor is seen by its digest.
+// Every bit of the manifest and the footer is protected but the reserved field, which readers ignore; a flipped bit of
+// a tensor is seen by its digest.
 TEST(Zt2, AFlippedBitOfManifestOrFooterIsRefused) {
   const std::string file = golden_file();
   const std::size_t reserved = file.size() - 12;
@@ -463,7 +484,9 @@ TEST(Zt2, BytesThatTensorsShareAreVerifiedOnceAndNamedForEach) {
 // A row of three columns whose one element is in column 99.
 auto misplaced(std::uint64_t values, const Entries& digest) {
   return object({1, 3}, "zt.sparse_csr/1",
-                {{text("indptr"), part("u64", 4096, 16)}, {text("indices"), part("u64", 8192, 8)}, {text("values"), part("f32", values, 4, digest)}});
+                {{text("indptr"), part("u64", 4096, 16)},
+                 {text("indices"), part("u64", 8192, 8)},
+                 {text("values"), part("f32", values, 4, digest)}});
 }
 
 // Neither a digest that cannot be checked nor a wrong one hides what else is wrong.
@@ -471,7 +494,8 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
   for (const std::string digest : {"blake3:00ff", "xxh3:0000000000000000"}) {
     const support::TemporaryDirectory directory;
     File2 file;
-    file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
+    file.blobs = {
+        {4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}};
     file.manifest = manifest({{text("t"), misplaced(12288, {{text("digest"), text(digest)}})}});
     store(directory / "bad.zt", file.bytes());
     const VerifyReport report = verify(directory / "bad.zt");
@@ -485,7 +509,10 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
 TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   const support::TemporaryDirectory directory;
   File2 file;
-  file.blobs = {{4096, elements<std::uint64_t>({0, 1})}, {8192, elements<std::uint64_t>({99})}, {12288, elements<float>({1})}, {16384, elements<float>({2})}};
+  file.blobs = {{4096, elements<std::uint64_t>({0, 1})},
+                {8192, elements<std::uint64_t>({99})},
+                {12288, elements<float>({1})},
+                {16384, elements<float>({2})}};
   file.manifest = manifest({{text("a"), misplaced(12288, {})}, {text("b"), misplaced(16384, {})}});
   store(directory / "bad.zt", file.bytes());
   const VerifyReport report = verify(directory / "bad.zt");
@@ -501,7 +528,9 @@ TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
   file.blobs = {{4096, "frames, perhaps"}};
   const auto tensor = [](std::uint64_t elements) {
     return object({elements}, "dense",
-                  {{text("data"), part("u8", 4096, 15, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(elements)}})}});
+                  {{text("data"), part("u8", 4096, 15,
+                                       {{text("encoding"), text("zt.zstd-seekable/1")},
+                                        {text("decoded_length"), number(elements)}})}});
   };
   file.manifest = manifest({{text("a"), tensor(8)}, {text("b"), tensor(8)}, {text("c"), tensor(9)}});
   store(directory / "shared.zt", file.bytes());
@@ -516,9 +545,11 @@ TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   File2 file;
   file.blobs = {{4096, "no zstd"}, {8192, elements<float>({1})}};
   const auto sparse = [](std::uint64_t columns) {
-    return object({columns}, "zt.sparse_coo/1",
-                  {{text("coords"), part("u64", 4096, 7, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(8)}})},
-                   {text("values"), part("f32", 8192, 4)}});
+    return object(
+        {columns}, "zt.sparse_coo/1",
+        {{text("coords"),
+          part("u64", 4096, 7, {{text("encoding"), text("zt.zstd-seekable/1")}, {text("decoded_length"), number(8)}})},
+         {text("values"), part("f32", 8192, 4)}});
   };
   file.manifest = manifest({{text("a"), sparse(5)}, {text("b"), sparse(6)}});
   store(directory / "bad.zt", file.bytes());
@@ -547,7 +578,8 @@ TEST(Zt2, ATensorThatSharesBytesHasTheWorstOfTheirFaults) {
   const support::TemporaryDirectory directory;
   File2 file;
   file.blobs = {{4096, hex("02")}};  // no boolean
-  const Entries data = {{text("data"), part("u8", 4096, 1, {{text("type"), text("bool")}, {text("digest"), text("md5:00")}})}};
+  const Entries data = {
+      {text("data"), part("u8", 4096, 1, {{text("type"), text("bool")}, {text("digest"), text("md5:00")}})}};
   file.manifest = manifest({{text("a"), object({1}, "dense", data)}, {text("b"), object({1}, "dense", data)}});
   store(directory / "two.zt", file.bytes());
   const VerifyReport report = verify(directory / "two.zt");

@@ -9,7 +9,9 @@
 
 namespace poise {
 
-inline Model read(const std::string& file, const std::string& name = "test.zt") { return open(support::source(file, name)); }
+inline Model read(const std::string& file, const std::string& name = "test.zt") {
+  return open(support::source(file, name));
+}
 
 inline std::string written(const Model& model, const Format& format, const WriteOptions& options = {}) {
   return support::to_string(support::written(model, format, options));

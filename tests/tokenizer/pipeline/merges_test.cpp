@@ -16,7 +16,8 @@ constexpr std::uint32_t kNever = UINT32_MAX;
 
 Vocabulary tokens(std::initializer_list<std::string_view> texts) {
   Vocabulary vocabulary;
-  for (const std::string_view text : texts) vocabulary.add(text, -static_cast<float>(vocabulary.size()), TokenType::normal);
+  for (const std::string_view text : texts)
+    vocabulary.add(text, -static_cast<float>(vocabulary.size()), TokenType::normal);
   return vocabulary;
 }
 
@@ -31,7 +32,10 @@ struct Asked {
 class Case {
  public:
   Case(const Vocabulary& vocabulary, Attributes model, std::string_view prefix = {})
-      : vocabulary_(vocabulary), model_(std::move(model)), ids_(vocabulary_, {}), merges_(Fields(model_, "model"), vocabulary_, ids_, prefix) {}
+      : vocabulary_(vocabulary),
+        model_(std::move(model)),
+        ids_(vocabulary_, {}),
+        merges_(Fields(model_, "model"), vocabulary_, ids_, prefix) {}
 
   Asked of(std::string_view left, std::string_view right) const {
     std::string buffer;

@@ -1,4 +1,4 @@
-#include "tokenizer/seams.hpp"
+#include "tokenizer/token_boundaries.hpp"
 
 #include <algorithm>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace poise {
 
-void Seams::add_characters(std::string_view token) {
+void TokenBoundaries::add_characters(std::string_view token) {
   if (!is_utf8(token)) return;
   char32_t before = 0;
   bool first = true;
@@ -18,12 +18,12 @@ void Seams::add_characters(std::string_view token) {
   });
 }
 
-bool Seams::is_spelled_in_bytes(std::string_view token) {
+bool TokenBoundaries::is_spelled_in_bytes(std::string_view token) {
   std::string bytes;
   return byte_level::decode(token, bytes);
 }
 
-void Seams::add_bytes(std::string_view token) {
+void TokenBoundaries::add_bytes(std::string_view token) {
   if (!byte_level::decode(token, bytes_)) return;
   const std::string_view text = bytes_;
   std::size_t begin = 0;  // of the character, or what there is of it, before `at`
@@ -46,7 +46,7 @@ void Seams::add_bytes(std::string_view token) {
   }
 }
 
-bool Seams::reaches(std::string_view left, std::string_view right) const {
+bool TokenBoundaries::reaches(std::string_view left, std::string_view right) const {
   if (is_ascii(left.back()) && is_ascii(right.front())) return has_ascii(left.back(), right.front());
   const Part whole_left = part_of(left);
   const Part whole_right = part_of(right);

@@ -1,4 +1,4 @@
-// Surface: how a token appears in text, by its type.
+// TokenDisplay: how a token appears in text, by its type.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace poise {
 
-enum class Surface : std::uint8_t { invisible, unknown, byte, text };
+enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
 // Of each token. Throws invalid_file for a byte token whose text names no byte.
-std::vector<Surface> surfaces_of(const Vocabulary& vocabulary);
+std::vector<TokenDisplay> token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

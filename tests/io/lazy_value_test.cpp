@@ -1,25 +1,25 @@
-#include "io/kept.hpp"
+#include "io/lazy_value.hpp"
 
 #include <gtest/gtest.h>
 
 namespace poise {
 namespace {
 
-TEST(Kept, IsMadeOnceUntilItIsLetGo) {
-  const Kept<const int> kept;
+TEST(LazyValue, IsMadeOnceUntilItIsLetGo) {
+  const LazyValue<const int> kept;
   int made = 0;
   const auto make = [&] { return std::make_shared<const int>(++made); };
   EXPECT_EQ(*kept.get(make), 1);
   const auto held = kept.get(make);
   EXPECT_EQ(*held, 1);
-  kept.let_go();
+  kept.release();
   EXPECT_EQ(*held, 1) << "who still reads keeps it";
   EXPECT_EQ(*kept.get(make), 2);
   EXPECT_EQ(made, 2);
 }
 
-TEST(Kept, AFailureIsNotKept) {
-  const Kept<const int> kept;
+TEST(LazyValue, AFailureIsNotKept) {
+  const LazyValue<const int> kept;
   EXPECT_THROW(kept.get([]() -> std::shared_ptr<const int> { throw 1; }), int);
   EXPECT_EQ(*kept.get([] { return std::make_shared<const int>(7); }), 7);
 }

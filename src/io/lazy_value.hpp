@@ -1,4 +1,4 @@
-// Kept: what is decoded when somebody first wants it, until it is let go.
+// LazyValue: what is decoded when somebody first wants it, until it is let go.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@ namespace poise {
 
 // Safe to use from many threads. A reader that holds it when it is let go keeps it; the next get() makes it again.
 template <typename T>
-class Kept {
+class LazyValue {
  public:
   // make() gives a std::shared_ptr<T>; others wait for it.
   template <typename Make>
@@ -18,7 +18,7 @@ class Kept {
     return value_;
   }
 
-  void let_go() const {
+  void release() const {
     const std::scoped_lock lock(mutex_);
     value_.reset();
   }

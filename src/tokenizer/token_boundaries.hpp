@@ -1,5 +1,5 @@
-// Seams: where a text may be cut because no token reaches over the place. Byte pair encoding gives the same tokens for the runs between seams
-// as for the text as a whole: whatever merges becomes a token.
+// TokenBoundaries: where a text may be cut because no token reaches over the place. Byte pair encoding gives the same
+// tokens for the runs between boundaries as for the text as a whole: whatever merges becomes a token.
 #pragma once
 
 #include <array>
@@ -15,11 +15,12 @@
 
 namespace poise {
 
-class Seams {
+class TokenBoundaries {
  public:
-  // What tokens and texts are made of: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a part of a character.
+  // What tokens and texts are made of: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a
+  // part of a character.
   enum class Of { characters, bytes };
-  explicit Seams(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
+  explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
   // Is a token one of the alphabet? "a" may be of either.
   static bool is_spelled_in_bytes(std::string_view token);
@@ -27,8 +28,8 @@ class Seams {
   // A text that is no UTF-8, or not in the alphabet, is no token that a text can become.
   void add(std::string_view token) { of_ == Of::bytes ? add_bytes(token) : add_characters(token); }
 
-  // Calls visit(run) for the runs of a text, from front to back. Of a text of bytes that are not in the alphabet, or no UTF-8, there is one.
-  // Requires: well-formed UTF-8.
+  // Calls visit(run) for the runs of a text, from front to back. Of a text of bytes that are not in the alphabet, or no
+  // UTF-8, there is one. Requires: well-formed UTF-8.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) const {
     if (of_ == Of::bytes) {
@@ -66,15 +67,21 @@ class Seams {
     key = (key ^ key >> 29 ^ right) * 0xD6E8FEB86659FD93U;
     return static_cast<std::size_t>(key >> (64 - kLogBits));
   }
-  bool has(std::uint64_t left, std::uint64_t right) const { return (pairs_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0; }
-  void put(std::uint64_t left, std::uint64_t right) { pairs_[place(left, right) / 64] |= std::uint64_t{1} << place(left, right) % 64; }
+  bool has(std::uint64_t left, std::uint64_t right) const {
+    return (pairs_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0;
+  }
+  void put(std::uint64_t left, std::uint64_t right) {
+    pairs_[place(left, right) / 64] |= std::uint64_t{1} << place(left, right) % 64;
+  }
 
   static std::size_t part_place(Part part) { return static_cast<std::size_t>(part * 0x9E3779B97F4A7C15U >> 50); }
   bool is_part(Part part) const { return (parts_[part_place(part) / 64] >> part_place(part) % 64 & 1) != 0; }
   void put_part(Part part) { parts_[part_place(part) / 64] |= std::uint64_t{1} << part_place(part) % 64; }
 
   static bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
-  static std::size_t ascii_place(char left, char right) { return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right); }
+  static std::size_t ascii_place(char left, char right) {
+    return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right);
+  }
   bool has_ascii(char left, char right) const { return ascii_[ascii_place(left, right)]; }
   void put_ascii(char left, char right) { ascii_[ascii_place(left, right)] = true; }
 
@@ -105,7 +112,8 @@ class Seams {
   }
 
   Of of_;
-  std::vector<std::uint64_t> pairs_;        // bits: of what is left and right of a place inside a token. May say yes to others, too
+  std::vector<std::uint64_t>
+      pairs_;  // bits: of what is left and right of a place inside a token. May say yes to others, too
   std::array<std::uint64_t, 256> parts_{};  // the same of parts of characters that tokens begin or end with
   std::array<bool, 128 * 128> ascii_{};     // the pairs of two bytes of ASCII, which most are
   std::string bytes_;                       // room to work in

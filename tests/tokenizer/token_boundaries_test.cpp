@@ -1,5 +1,6 @@
-// Byte pair encoding of texts that are cut at seams, against merging step by step as the definition has it, without cuts.
-#include "tokenizer/seams.hpp"
+// Byte pair encoding of texts that are cut at boundaries, against merging step by step as the definition has it,
+// without cuts.
+#include "tokenizer/token_boundaries.hpp"
 
 #include <chrono>
 #include <map>
@@ -17,7 +18,8 @@ namespace {
 
 using testing::ElementsAre;
 
-const std::vector<std::string> kLetters = {"a", "b", " ", "\u00e9", "\u0434", "\u6f22", "\u6c34", "\u5b57", "\U0001F600", "\U0001F601"};
+const std::vector<std::string> kLetters = {"a",      "b",      " ",      "\u00e9",     "\u0434",
+                                           "\u6f22", "\u6c34", "\u5b57", "\U0001F600", "\U0001F601"};
 
 std::string random_text(std::mt19937& random, std::size_t letters) {
   std::string text;
@@ -44,7 +46,8 @@ struct Merges {
   void add(TokenId left, TokenId right) {
     const std::string both = tokens[static_cast<std::size_t>(left)] + tokens[static_cast<std::size_t>(right)];
     add(both);
-    if (ranks.emplace(std::pair{left, right}, std::pair{pairs.size(), ids.at(both)}).second) pairs.emplace_back(left, right);
+    if (ranks.emplace(std::pair{left, right}, std::pair{pairs.size(), ids.at(both)}).second)
+      pairs.emplace_back(left, right);
   }
 
   // The pair of the lowest rank, of equal ones the leftmost, until there is none.
@@ -77,7 +80,7 @@ void grow(Merges& merges, std::mt19937& random, std::vector<TokenId> text, int c
   }
 }
 
-TEST(Seams, GiveTheTokensOfTheWholeTextInBytes) {
+TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInBytes) {
   std::mt19937 random(5);
   std::size_t cuts = 0;
   for (int round = 0; round < 60; ++round) {
@@ -93,30 +96,33 @@ TEST(Seams, GiveTheTokensOfTheWholeTextInBytes) {
     vocabulary.kind = VocabularyKind::pipeline;
     for (const std::string& token : merges.tokens) vocabulary.add(mapped(token), 0, TokenType::normal);
     for (const auto& [left, right] : merges.pairs) {
-      vocabulary.merges.emplace_back(mapped(merges.tokens[static_cast<std::size_t>(left)]), mapped(merges.tokens[static_cast<std::size_t>(right)]));
+      vocabulary.merges.emplace_back(mapped(merges.tokens[static_cast<std::size_t>(left)]),
+                                     mapped(merges.tokens[static_cast<std::size_t>(right)]));
     }
-    vocabulary.pipeline = {{"pre_tokenizer", Attributes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
-                           {"model", Attributes{{"type", "BPE"}, {"ignore_merges", round % 3 == 0}}}};
+    vocabulary.pipeline = {
+        {"pre_tokenizer", Attributes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
+        {"model", Attributes{{"type", "BPE"}, {"ignore_merges", round % 3 == 0}}}};
     const Tokenizer tokenizer(vocabulary);
     for (int texts = 0; texts < 20; ++texts) {
       const std::string text = random_text(random, 20 + random() % 60);
       EXPECT_EQ(tokenizer.encode(text), merges.merge(bytes_of(text))) << round;
     }
-    Seams seams(Seams::Of::bytes);
-    for (const std::string& token : merges.tokens) seams.add(mapped(token));
-    seams.for_each(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
+    TokenBoundaries boundaries(TokenBoundaries::Of::bytes);
+    for (const std::string& token : merges.tokens) boundaries.add(mapped(token));
+    boundaries.for_each(mapped(random_text(random, 100)), [&](std::string_view) { ++cuts; });
   }
   EXPECT_GT(cuts, 1000U);  // or this tests nothing
 }
 
-TEST(Seams, GiveTheTokensOfTheWholeTextInCharacters) {
+TEST(TokenBoundaries, GiveTheTokensOfTheWholeTextInCharacters) {
   std::mt19937 random(6);
   for (int round = 0; round < 60; ++round) {
     Merges merges;
     for (const std::string& letter : kLetters) merges.add(letter);
     const auto letters_of = [&](std::string_view text) {
       std::vector<TokenId> ids;
-      unicode::for_each(text, [&](char32_t, std::string_view letter) { ids.push_back(merges.ids.at(std::string(letter))); });
+      unicode::for_each(text,
+                        [&](char32_t, std::string_view letter) { ids.push_back(merges.ids.at(std::string(letter))); });
       return ids;
     };
     grow(merges, random, letters_of(random_text(random, 40)), 10 + static_cast<int>(random() % 40));
@@ -124,7 +130,8 @@ TEST(Seams, GiveTheTokensOfTheWholeTextInCharacters) {
     vocabulary.kind = VocabularyKind::pipeline;
     for (const std::string& token : merges.tokens) vocabulary.add(token, 0, TokenType::normal);
     for (const auto& [left, right] : merges.pairs) {
-      vocabulary.merges.emplace_back(merges.tokens[static_cast<std::size_t>(left)], merges.tokens[static_cast<std::size_t>(right)]);
+      vocabulary.merges.emplace_back(merges.tokens[static_cast<std::size_t>(left)],
+                                     merges.tokens[static_cast<std::size_t>(right)]);
     }
     vocabulary.pipeline = {{"model", Attributes{{"type", "BPE"}}}};
     const Tokenizer tokenizer(vocabulary);
@@ -135,31 +142,32 @@ TEST(Seams, GiveTheTokensOfTheWholeTextInCharacters) {
   }
 }
 
-std::vector<std::string> runs(const Seams& seams, std::string_view text) {
+std::vector<std::string> runs(const TokenBoundaries& boundaries, std::string_view text) {
   std::vector<std::string> all;
-  seams.for_each(text, [&](std::string_view run) { all.emplace_back(run); });
+  boundaries.for_each(text, [&](std::string_view run) { all.emplace_back(run); });
   return all;
 }
 
-TEST(Seams, AreWhereNoTokenReachesOver) {
-  Seams characters(Seams::Of::characters);
+TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
+  TokenBoundaries characters(TokenBoundaries::Of::characters);
   characters.add("ab");
   characters.add("b\u6f22");
   characters.add("\xff");  // no text has it
   EXPECT_THAT(runs(characters, "abab\u6f22a"), ElementsAre("ab", "ab\u6f22", "a"));
   EXPECT_THAT(runs(characters, ""), ElementsAre());
   // A token that ends inside a character.
-  Seams bytes(Seams::Of::bytes);
+  TokenBoundaries bytes(TokenBoundaries::Of::bytes);
   bytes.add(mapped("a\xe6"));
   EXPECT_THAT(runs(bytes, mapped("a\u6f22\u6f22")), ElementsAre(mapped("a\u6f22"), mapped("\u6f22")));
-  EXPECT_THAT(runs(bytes, mapped("a\u5b57b")), ElementsAre(mapped("a"), mapped("\u5b57"), mapped("b"))) << "which begins with another byte";
+  EXPECT_THAT(runs(bytes, mapped("a\u5b57b")), ElementsAre(mapped("a"), mapped("\u5b57"), mapped("b")))
+      << "which begins with another byte";
   // What is not in the alphabet, or no UTF-8 behind it, stays whole.
   EXPECT_THAT(runs(bytes, "\u6f22\u6f22"), ElementsAre("\u6f22\u6f22"));
   EXPECT_THAT(runs(bytes, mapped("ab\xe6")), ElementsAre(mapped("ab\xe6")));
 }
 
 // Texts of one character, whatever it is, for vocabularies that merge it.
-TEST(Seams, ManyEqualCharactersAreNoTrap) {
+TEST(TokenBoundaries, ManyEqualCharactersAreNoTrap) {
   for (const bool byte_level : {false, true}) {
     for (const std::string& letter : kLetters) {
       Merges merges;
@@ -178,14 +186,18 @@ TEST(Seams, ManyEqualCharactersAreNoTrap) {
       }
       for (int i = 0; i < 4; ++i) {
         merges.add(last, last);
-        last = merges.ids.at(merges.tokens[static_cast<std::size_t>(last)] + merges.tokens[static_cast<std::size_t>(last)]);
+        last = merges.ids.at(merges.tokens[static_cast<std::size_t>(last)] +
+                             merges.tokens[static_cast<std::size_t>(last)]);
       }
       for (const std::string& token : merges.tokens) vocabulary.add(spelled(token), 0, TokenType::normal);
       for (const auto& [left, right] : merges.pairs) {
-        vocabulary.merges.emplace_back(spelled(merges.tokens[static_cast<std::size_t>(left)]), spelled(merges.tokens[static_cast<std::size_t>(right)]));
+        vocabulary.merges.emplace_back(spelled(merges.tokens[static_cast<std::size_t>(left)]),
+                                       spelled(merges.tokens[static_cast<std::size_t>(right)]));
       }
       vocabulary.pipeline = {
-          {"pre_tokenizer", byte_level ? Value(Attributes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}) : Value()},
+          {"pre_tokenizer",
+           byte_level ? Value(Attributes{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}})
+                      : Value()},
           {"model", Attributes{{"type", "BPE"}}}};
       constexpr std::size_t kCount = 1 << 18;
       std::string text;
