@@ -156,6 +156,13 @@ std::int64_t size_of(const ConfigView& view, std::string_view key) {
   return number < 0 || number > kMaxModelSize ? 0 : number;
 }
 
+float positive_number(const ConfigView& view, std::string_view key, float by_default) {
+  const float number = view.keys().number(key).value_or(by_default);
+  if (!(number > 0))
+    throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
+  return number;
+}
+
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys) {
   std::vector<std::string> faults;
   for (const auto& [key, most] : keys) {

@@ -76,6 +76,10 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
+// Does config.json say that projections have biases?
+bool has_attention_bias(const ConfigView& view);
+bool has_mlp_bias(const ConfigView& view);
+
 constexpr std::array<TensorRow, 3> qkv_biases(Needed needed) {
   return {{{"self_attn.q_proj.bias", {axis::queries}, needed},
            {"self_attn.k_proj.bias", {axis::keys}, needed},
@@ -88,6 +92,17 @@ constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
   return {{{"mlp.gate_proj.bias", {axis::inner}, needed},
            {"mlp.up_proj.bias", {axis::inner}, needed},
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
+}
+
+// Llama's layer, with the biases that the two keys say.
+inline constexpr std::array kLlamaLayer =
+    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
+           kMlpRows, mlp_biases(has_mlp_bias));
+
+// Family::followed of every family that decoder_plan() plans, and more keys.
+template <std::size_t kCount>
+constexpr auto decoder_followed(const std::string_view (&more)[kCount]) {
+  return joined(kRopeObjects, std::to_array(more));
 }
 
 constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
@@ -106,10 +121,6 @@ constexpr Family decoder_family(Family its) {
   if (its.reformed == nullptr) its.reformed = text_model;
   return its;
 }
-
-// Does config.json say that projections have biases?
-bool has_attention_bias(const ConfigView& view);
-bool has_mlp_bias(const ConfigView& view);
 
 // Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration.
 // Biases as the two keys say.
@@ -140,6 +151,9 @@ struct SizeKey {
 };
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
 std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 where it is missing or out of range
+
+// The number of a key, or `by_default` where it is missing. Throws invalid_file where it is 0 or less.
+float positive_number(const ConfigView& view, std::string_view key, float by_default);
 
 inline constexpr std::int64_t kMaxExperts = 4096;
 

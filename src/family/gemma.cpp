@@ -12,10 +12,6 @@
 #include <array>
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include <poise/error.hpp>
-
 #include "family/decoder_family.hpp"
 
 namespace poise {
@@ -83,22 +79,20 @@ DecoderPlan gemma_plan(const ConfigView& view) {
   return plan;
 }
 
-float number_from(const ConfigView& view, std::string_view key, float by_default, bool may_be_none) {
+// A soft cap; 0 for none, which null means, too.
+float soft_cap(const ConfigView& view, std::string_view key, float by_default) {
   const ConfigKeys keys = view.keys();
-  const float number =
-      keys.number(key).value_or(keys.absent(key) || !may_be_none ? by_default : 0.0F);  // null means none
-  if (number < 0 || (number == 0 && !may_be_none))
-    throw Error(ErrorKind::invalid_file, fmt::format("{} is {}, expected more than 0", key, number), {});
-  return number;
+  const float cap = keys.number(key).value_or(keys.absent(key) ? by_default : 0.0F);
+  return cap == 0 ? 0.0F : positive_number(view, key, by_default);
 }
 
 void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logit_cap) {
   plan.attention_post_norm = "post_attention_layernorm";
   plan.mlp_norm = "pre_feedforward_layernorm";
   plan.mlp_post_norm = "post_feedforward_layernorm";
-  plan.attention_scale = 1.0F / std::sqrt(number_from(view, "query_pre_attn_scalar", 256, false));
-  plan.attention_cap = number_from(view, "attn_logit_softcapping", cap, true);
-  plan.logit_cap = number_from(view, "final_logit_softcapping", logit_cap, true);
+  plan.attention_scale = 1.0F / std::sqrt(positive_number(view, "query_pre_attn_scalar", 256));
+  plan.attention_cap = soft_cap(view, "attn_logit_softcapping", cap);
+  plan.logit_cap = soft_cap(view, "final_logit_softcapping", logit_cap);
 }
 
 bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
@@ -132,7 +126,7 @@ DecoderPlan plan_gemma3(const ConfigView& view) {
   DecoderPlan plan = gemma_plan({view.config, others});
   if (full != nullptr) plan.ropes.front() = rope_plan(view, full, {.theta = view.config.rope_theta});
   const float local_theta =
-      theta_in(view.keys(), "sliding_attention", number_from(view, "rope_local_base_freq", 10000, false));
+      theta_in(view.keys(), "sliding_attention", positive_number(view, "rope_local_base_freq", 10000));
   plan.ropes.push_back(rope_plan(view, local, {.theta = local_theta}));
   plan.rope_divisors = {};
   set_gemma2(plan, view, 0, 0);
@@ -152,22 +146,12 @@ constexpr std::array kGemmaLayer = joined(kInputNorm, kAttentionRows, qkv_biases
 constexpr std::array kGemma2Layer = joined(kGemmaLayer, kFeedForwardNorms);
 constexpr std::array kGemma3Layer = joined(kGemma2Layer, kHeadNorms);
 
-constexpr std::array<std::string_view, 5> kFollowedByGemma = {"hidden_act", "hidden_activation", "rope_scaling",
-                                                              "rope_parameters", "attention_bias"};
-constexpr std::array<std::string_view, 9> kFollowedByGemma2 = {
-    "hidden_act",  "hidden_activation",     "rope_scaling",           "rope_parameters",        "attention_bias",
-    "layer_types", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"};
-constexpr std::array<std::string_view, 11> kFollowedByGemma3 = {"hidden_act",
-                                                                "hidden_activation",
-                                                                "rope_scaling",
-                                                                "rope_parameters",
-                                                                "attention_bias",
-                                                                "layer_types",
-                                                                "query_pre_attn_scalar",
-                                                                "attn_logit_softcapping",
-                                                                "final_logit_softcapping",
-                                                                "rope_local_base_freq",
-                                                                "sliding_window_pattern"};
+constexpr std::array kFollowedByGemma = decoder_followed({"hidden_act", "hidden_activation", "attention_bias"});
+constexpr std::array kFollowedByGemma2 =
+    joined(kFollowedByGemma, std::to_array<std::string_view>({"layer_types", "query_pre_attn_scalar",
+                                                              "attn_logit_softcapping", "final_logit_softcapping"}));
+constexpr std::array kFollowedByGemma3 =
+    joined(kFollowedByGemma2, std::to_array<std::string_view>({"rope_local_base_freq", "sliding_window_pattern"}));
 
 }  // namespace
 

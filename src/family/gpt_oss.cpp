@@ -110,8 +110,7 @@ constexpr std::array kRest = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
-constexpr std::array<std::string_view, 5> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias",
-                                                       "layer_types", "num_local_experts"};
+constexpr std::array kFollowed = decoder_followed({"attention_bias", "layer_types", "num_local_experts"});
 
 }  // namespace
 

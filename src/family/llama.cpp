@@ -9,9 +9,6 @@
 namespace poise {
 namespace {
 
-constexpr std::array kLlamaLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
-           kMlpRows, mlp_biases(has_mlp_bias));
 constexpr std::array kMistralLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
 
 // Models of Qwen with Llama's names have its switch for windows.
@@ -26,9 +23,7 @@ Config read_mistral(const ConfigKeys& keys) {
 
 DecoderPlan plan(const ConfigView& view) { return decoder_plan(view); }
 
-constexpr std::array<std::string_view, 4> kFollowedByLlama = {"rope_scaling", "rope_parameters", "attention_bias",
-                                                              "mlp_bias"};
-constexpr std::array<std::string_view, 2> kFollowedByMistral = {"rope_scaling", "rope_parameters"};
+constexpr std::array kFollowedByLlama = decoder_followed({"attention_bias", "mlp_bias"});
 
 }  // namespace
 
@@ -45,7 +40,7 @@ constexpr Family kMistralFamily = decoder_family({.model_type = "mistral",
                                                   .title = "Mistral or Llama",
                                                   .read_config = read_mistral,
                                                   .plan = plan,
-                                                  .followed = kFollowedByMistral,
+                                                  .followed = kRopeObjects,
                                                   .tensors = decoder_table(kMistralLayer)});
 
 constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
@@ -55,7 +50,7 @@ constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
                                                    .nested = kTextConfig,
                                                    .text_type = "mistral",
                                                    .plan = plan,
-                                                   .followed = kFollowedByMistral,
+                                                   .followed = kRopeObjects,
                                                    .tensors = decoder_table(kMistralLayer)});
 
 }  // namespace poise

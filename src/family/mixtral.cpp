@@ -45,7 +45,7 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "num_local_experts"};
+constexpr std::array kFollowed = decoder_followed({"num_local_experts"});
 
 }  // namespace
 

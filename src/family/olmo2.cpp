@@ -33,7 +33,7 @@ constexpr std::array kNorms = std::to_array<TensorRow>({
 constexpr std::array kLayer =
     joined(kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kNorms, kMlpRows);
 
-constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "attention_bias"};
+constexpr std::array kFollowed = decoder_followed({"attention_bias"});
 
 }  // namespace
 

@@ -35,7 +35,7 @@ constexpr std::array kLayer = std::to_array<TensorRow>({
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
 
-constexpr std::array<std::string_view, 3> kFollowed = {"rope_scaling", "rope_parameters", "partial_rotary_factor"};
+constexpr std::array kFollowed = decoder_followed({"partial_rotary_factor"});
 
 }  // namespace
 

@@ -127,12 +127,11 @@ constexpr std::array kExpertRows = std::to_array<TensorRow>({
 constexpr std::array kQwen3MoeLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias),
                                              o_bias(has_attention_bias), kHeadNorms, kPostAttentionNorm, kExpertRows);
 
-constexpr std::array<std::string_view, 5> kFollowedByQwen2 = {"rope_scaling", "rope_parameters", "use_sliding_window",
-                                                              "max_window_layers", "layer_types"};
-constexpr std::array<std::string_view, 6> kFollowedByQwen3 = {
-    "rope_scaling", "rope_parameters", "use_sliding_window", "max_window_layers", "layer_types", "attention_bias"};
-constexpr std::array<std::string_view, 6> kFollowedByQwen3Moe = {
-    "rope_scaling", "rope_parameters", "use_sliding_window", "attention_bias", "num_experts", "num_local_experts"};
+constexpr std::array kFollowedByQwen2 = decoder_followed({"use_sliding_window", "max_window_layers", "layer_types"});
+constexpr std::array kFollowedByQwen3 =
+    decoder_followed({"use_sliding_window", "max_window_layers", "layer_types", "attention_bias"});
+constexpr std::array kFollowedByQwen3Moe =
+    decoder_followed({"use_sliding_window", "attention_bias", "num_experts", "num_local_experts"});
 
 }  // namespace
 

@@ -57,13 +57,8 @@ DecoderPlan plan(const ConfigView& view) {
   return plan;
 }
 
-constexpr std::array kLayer =
-    joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
-           kMlpRows, mlp_biases(has_mlp_bias));
-
-constexpr std::array<std::string_view, 8> kFollowed = {
-    "rope_scaling",   "rope_parameters",        "attention_bias",     "mlp_bias",
-    "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"};
+constexpr std::array kFollowed = decoder_followed(
+    {"attention_bias", "mlp_bias", "no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types"});
 
 }  // namespace
 
@@ -74,6 +69,6 @@ constexpr Family kSmolLm3Family = decoder_family({.model_type = "smollm3",
                                                   .plan = plan,
                                                   .followed = kFollowed,
                                                   .window_switch = "use_sliding_window",
-                                                  .tensors = decoder_table(kLayer)});
+                                                  .tensors = decoder_table(kLlamaLayer)});
 
 }  // namespace poise
