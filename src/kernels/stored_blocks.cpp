@@ -1,9 +1,10 @@
 // Weights stored as ggml's blocks: one row a type that has products of its own, as all have that ggml decodes.
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <vector>
 
-#include "codec/block_type.hpp"
+#include "codec/block_type_table.hpp"
 #include "kernels/blocks/block_kernels.hpp"
 
 namespace poise {
@@ -15,55 +16,70 @@ const TypeKernels& decoding_kernels() {
 }
 
 struct BlockRow {
-  std::uint32_t number;  // of the type
-  std::size_t x_group;   // columns that share a scale; 0: x has 15 bits, and nothing is multiplied with sums of it
+  std::string_view name;  // of the type
+  std::size_t x_group;    // columns that share a scale; 0: x has 15 bits, and nothing is multiplied with sums of it
   const TypeKernels& (*kernels)();
 };
 
 // clang-format off
 constexpr auto kBlockRows = std::to_array<BlockRow>({
-    {2, 32, q4_0_kernels},
-    {3, 32, q4_1_kernels},
-    {6, 32, q5_0_kernels},
-    {7, 32, q5_1_kernels},
-    {8, 0, q8_0_kernels},
-    {10, 16, q2_k_kernels},
-    {11, 16, q3_k_kernels},
-    {12, 32, q4_k_kernels},
-    {13, 32, q5_k_kernels},
-    {14, 16, q6_k_kernels},
-    {15, 0, q8_k_kernels},
-    {16, 32, iq2_xxs_kernels},
-    {17, 16, iq2_xs_kernels},
-    {18, 32, iq3_xxs_kernels},
-    {19, 32, iq1_s_kernels},
-    {20, 32, iq4_nl_kernels},
-    {21, 32, iq3_s_kernels},
-    {22, 16, iq2_s_kernels},
-    {23, 32, iq4_xs_kernels},
-    {29, 16, iq1_m_kernels},
-    {34, 32, tq1_0_kernels},
-    {35, 32, tq2_0_kernels},
-    {39, 32, mxfp4_kernels},
-    {40, 16, nvfp4_kernels},
-    {41, 32, q1_0_kernels},
-    {42, 32, q2_0_kernels},
+    {"q4_0", 32, q4_0_kernels},
+    {"q4_1", 32, q4_1_kernels},
+    {"q5_0", 32, q5_0_kernels},
+    {"q5_1", 32, q5_1_kernels},
+    {"q8_0", 0, q8_0_kernels},
+    {"q2_k", 16, q2_k_kernels},
+    {"q3_k", 16, q3_k_kernels},
+    {"q4_k", 32, q4_k_kernels},
+    {"q5_k", 32, q5_k_kernels},
+    {"q6_k", 16, q6_k_kernels},
+    {"q8_k", 0, q8_k_kernels},
+    {"iq2_xxs", 32, iq2_xxs_kernels},
+    {"iq2_xs", 16, iq2_xs_kernels},
+    {"iq3_xxs", 32, iq3_xxs_kernels},
+    {"iq1_s", 32, iq1_s_kernels},
+    {"iq4_nl", 32, iq4_nl_kernels},
+    {"iq3_s", 32, iq3_s_kernels},
+    {"iq2_s", 16, iq2_s_kernels},
+    {"iq4_xs", 32, iq4_xs_kernels},
+    {"iq1_m", 16, iq1_m_kernels},
+    {"tq1_0", 32, tq1_0_kernels},
+    {"tq2_0", 32, tq2_0_kernels},
+    {"mxfp4", 32, mxfp4_kernels},
+    {"nvfp4", 16, nvfp4_kernels},
+    {"q1_0", 32, q1_0_kernels},
+    {"q2_0", 32, q2_0_kernels},
 });
 // clang-format on
 
-// By the types' numbers.
+// Is it the row of a type that is decoded, whose blocks are whole groups?
+constexpr bool is_of_a_type(const BlockRow& row) {
+  const std::size_t place = block_type_place(row.name);
+  return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
+         (row.x_group == 0 || kBlockTypes[place].elements % row.x_group == 0);
+}
+static_assert(std::ranges::all_of(kBlockRows, is_of_a_type), "a row is that of no block type, or has another group");
+
+constexpr bool comes_once(const BlockRow& row) {
+  return std::ranges::count(kBlockRows, row.name, &BlockRow::name) == 1;
+}
+static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows have the name of one block type");
+
+// By the places of the types in their table.
 constexpr auto kTypes = [] {
-  constexpr std::size_t kCount = 64;
-  std::array<StoredTypeRow, kCount> types;
+  std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = decoding_kernels});
   for (const BlockRow& row : kBlockRows)
-    types.at(row.number) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
+    types.at(block_type_place(row.name)) = {.planes = 2, .x_group = row.x_group, .kernels = row.kernels};
   return types;
 }();
 
 }  // namespace
 
-const StoredTypeRow& stored_block_type(const BlockType& type) { return kTypes.at(type.number); }
+// Requires: the type is a row of the table, as every one that codec/block_type.hpp gives is.
+const StoredTypeRow& stored_block_type(const BlockType& type) {
+  return kTypes.at(static_cast<std::size_t>(&type - kBlockTypes.data()));
+}
 
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
   const BlockType& type = *matrix.blocks;
