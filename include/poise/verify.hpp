@@ -23,8 +23,9 @@ struct VerifyReport {
   std::size_t warnings() const;
 };
 
-// Structure, agreement of configuration, vocabulary and shapes, digests, and every value: booleans are 0 or 1;
-// floating-point values that are not finite, which every format allows, are warnings. What is wrong with the file
+// Structure, agreement of configuration, vocabulary and shapes, whether the model's family can plan how it computes (a
+// warning where the configuration is sound and Poise does not follow it), digests, and every value: booleans are 0 or
+// 1; floating-point values that are not finite, which every format allows, are warnings. What is wrong with the file
 // becomes a finding; not_found, io, bad_argument (the path is no file) and cancelled are thrown.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 

@@ -149,6 +149,18 @@ std::vector<std::string> check_consistency(const Model& model) {
   return faults;
 }
 
+std::optional<Error> plan_refusal(const Model& model) {
+  const std::string& type = model.card.model_type;
+  if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
+  if (!effects_not_followed(model).empty()) return std::nullopt;
+  try {
+    (void)family_of(model).plan(config_view(model));
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string_view> unknown_weights(const Model& model) {
   const Family& family = family_of(model);
   static const Config none;

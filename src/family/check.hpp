@@ -1,10 +1,12 @@
 // check: do a model's parts agree with each other - configuration, vocabulary and tensor shapes?
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <poise/error.hpp>
 #include <poise/model.hpp>
 
 #include "family/family.hpp"
@@ -15,6 +17,10 @@ namespace poise {
 // model without configuration or tensors has nothing to disagree about, and one whose config.json has it that there are
 // others than Poise knows is not asked for them.
 std::vector<std::string> check_consistency(const Model& model);
+
+// Why the model's family has no plan of how it computes: what Family::plan() throws. Nothing where it has one, for a
+// model of no family, and for one that effects_not_followed() refuses. Requires: check_consistency() finds nothing.
+std::optional<Error> plan_refusal(const Model& model);
 
 // What keeps the hyperparameters from describing any model: zero or negative sizes, heads that do not divide, and sizes
 // beyond all reason (products of the sizes that pass this fit 64 bits).

@@ -13,10 +13,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "family/check.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
+#include "ops/check_headers.hpp"
 #include "ops/shared_bytes.hpp"
 #include "ops/verify_part.hpp"
 #include "ops/verify_values.hpp"
@@ -243,8 +243,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
   try {
     const auto [format, input, model] = open_with_format(path, options);
     report.faults = model.warnings;
-    for (const std::string& fault : check_consistency(model))
-      report.faults.push_back({Severity::error, fault, path.string(), std::nullopt});
+    std::ranges::move(check_headers(model, path), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
     std::ranges::move(of_files, std::back_inserter(report.faults));
