@@ -89,8 +89,9 @@ Attributes normal_config(const Model& model) {
 
 std::vector<std::string> other_config_keys(const Model& model) {
   Config all;
-  all.dropout = 1;  // one that is 0 has no key
-  const Attributes typed = config_to_attributes(all, {});
+  all.dropout = 1;                                                      // one that is 0 has no key
+  if (model.config) all.sliding_window = model.config->sliding_window;  // may have a second key
+  const Attributes typed = config_to_attributes(all, model.card.model_type);
   std::vector<std::string> keys;
   for (const auto& [key, value] : model.config_json) {
     if (!model.config || typed.find(key) == nullptr) keys.push_back(key);

@@ -24,7 +24,7 @@ void take_config(Model& model, Attributes map, const std::string& path);
 // configurations.
 Attributes normal_config(const Model& model);
 
-// The keys of config.json that are no hyperparameters of Config, in its order.
+// The keys of config.json that are no hyperparameters of Config and do not follow from them, in its order.
 std::vector<std::string> other_config_keys(const Model& model);
 
 }  // namespace poise

@@ -44,6 +44,17 @@ TEST(WholeConfig, IsKeptWholeInItsOrder) {
   EXPECT_THAT(other_config_keys(model), ElementsAre("architectures", "frobnication"));
 }
 
+// A format that holds the window alone says so, too.
+TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
+  const auto others = [](const std::string& window) {
+    return other_config_keys(model_of(
+        R"({"model_type":"qwen2","hidden_size":8,"intermediate_size":4,"num_attention_heads":2,"num_hidden_layers":1,)" +
+        window + "}"));
+  };
+  EXPECT_THAT(others(R"("sliding_window":8,"use_sliding_window":true)"), IsEmpty());
+  EXPECT_THAT(others(R"("sliding_window":8,"use_sliding_window":false)"), ElementsAre("use_sliding_window"));
+}
+
 TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   Model model = model_of(kMistral);
   Model again;
