@@ -79,6 +79,7 @@ struct PlannedTensor {
 // What a conversion will do: known from headers alone, before any tensor's bytes are read or written.
 struct Plan {
   std::string format;                  // to be written
+  std::filesystem::path output;        // the file that will open the model, or the directory; empty: no path was given
   std::vector<PlannedTensor> tensors;  // to be written, in the model's order
   std::vector<std::string> skipped;    // names of those left out by only and skip
   std::vector<Finding> warnings;       // about the input

@@ -107,7 +107,7 @@ std::string planned_size(const Plan& plan) {
 
 void print_plan(const Plan& plan, const Options& options) {
   print_notes(plan.warnings, plan.losses);
-  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(options.output),
+  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(plan.output.string()),
              plan.format);
   fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()), planned_size(plan));
@@ -139,7 +139,7 @@ void print_plan_json(const Plan& plan, const Options& options) {
   Value::Array warnings;
   for (const Finding& warning : plan.warnings) warnings.emplace_back(warning.message);
   fmt::print("{}\n", to_json(Attributes{{"input", options.input},
-                                        {"output", options.output},
+                                        {"output", plan.output.string()},
                                         {"format", plan.format},
                                         {"bytes_out", plan.exact ? number_or_null(plan.bytes_out) : Value()},
                                         {"bytes_out_at_most", number_or_null(plan.bytes_out)},

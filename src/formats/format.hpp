@@ -63,6 +63,8 @@ class PreparedFile {
   virtual FilePlan plan() const = 0;
   // What of the model the written file will not hold beside what Format::layouts says, one sentence each.
   virtual std::vector<std::string> losses() const = 0;
+  // The name of the file that is opened, of an output called `name`.
+  virtual std::string main_name(const std::string& name) const { return name; }
   virtual void write(Output& output, const Progress& progress) const = 0;
 };
 

@@ -135,6 +135,7 @@ class WithoutMoreParts final : public PreparedFile {
     if (auto loss = lost_parts(model_)) losses.insert(losses.begin(), std::move(*loss));
     return losses;
   }
+  std::string main_name(const std::string& name) const override { return file_->main_name(name); }
   void write(Output& output, const Progress& progress) const override { file_->write(output, progress); }
 
  private:

@@ -62,7 +62,11 @@ Plan plan(const Model& model, std::string_view format, const ConvertOptions& cha
 }
 
 Plan plan(const std::filesystem::path& input, const std::filesystem::path& output, const ConvertOptions& options) {
-  return described(prepare(input, output, options));
+  Plan plan = described(prepare(input, output, options));
+  const std::string name = output.filename().string();
+  const std::string main_name = plan.work->file().main_name(name);
+  plan.output = main_name == name ? output : output.parent_path() / main_name;
+  return plan;
 }
 
 }  // namespace poise

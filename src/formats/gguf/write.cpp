@@ -203,6 +203,10 @@ class File final : public PreparedFile {
     return losses;
   }
 
+  std::string main_name(const std::string& name) const override {
+    return parts_.size() == 1 ? name : part_name(name, 0);
+  }
+
   void write(Output& output, const Progress& progress) const override {
     std::uint64_t total = 0;
     for (const Stored& tensor : tensors_) total += tensor.bytes();
@@ -225,11 +229,14 @@ class File final : public PreparedFile {
     return sum;
   }
 
+  std::string part_name(std::string name, std::size_t index) const {
+    if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+    return split_name(name, index, parts_.size());
+  }
+
   // The first part has the metadata, and is what the others are found by.
   Sink& sink_of(Output& output, std::size_t index) const {
-    std::string name = output.name();
-    if (name.ends_with(".gguf")) name.resize(name.size() - 5);
-    name = split_name(name, index, parts_.size());
+    const std::string name = part_name(output.name(), index);
     return index == 0 ? output.main_named(name) : output.sibling(name);
   }
 
