@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "formats/gguf/audit.hpp"
 #include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/write.hpp"
-#include "model/unknown.hpp"
-#include "tensor/block_layout.hpp"
 
 namespace poise {
 namespace {
@@ -16,15 +15,6 @@ namespace {
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, gguf::kMagic.size());
   return std::ranges::equal(bytes, std::as_bytes(std::span(gguf::kMagic)));
-}
-
-bool is_known_layout(std::string_view layout) { return block_layout_named(layout).has_value(); }
-
-// Of types that ggml removed, or that came after this version, and of blocks without a byte order.
-std::vector<Finding> audit(const Input&, const Model& model) {
-  std::vector<Finding> findings;
-  find_unknown(model, is_known_layout, findings);
-  return findings;
 }
 
 }  // namespace
@@ -41,7 +31,7 @@ const Format kGguf = {
     .sniff = sniff,
     .read = gguf::read,
     .prepare = gguf::prepare,
-    .audit = audit,
+    .audit = gguf::audit,
     .edit = gguf::edit,
 };
 

@@ -103,18 +103,15 @@ class TensorAdder {
   std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
-    std::optional<std::uint64_t> bytes;
-    if (const auto dtype = dtype_spelled(kSpellings, info.type)) {
-      bytes = packed_bytes(*dtype, *elements);
-    } else if (const BlockType* type = block_type_numbered(info.type)) {
-      const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back();
-      if (row % type->elements != 0)
-        fail(info, fmt::format("rows of {} elements are no whole blocks of {} ({})", row, type->elements, type->name));
-      bytes = checked_mul(*elements / type->elements, type->bytes);
-    } else {
+    const BlockType* type = block_type_numbered(info.type);
+    if (type == nullptr && !dtype_spelled(kSpellings, info.type)) {
       require_place(info, 0);
       return std::nullopt;
     }
+    const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back();
+    if (type != nullptr && row % type->elements != 0)
+      fail(info, fmt::format("rows of {} elements are no whole blocks of {} ({})", row, type->elements, type->name));
+    const auto bytes = stored_bytes(info.type, *elements);
     if (!bytes) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
     require_place(info, *bytes);
     return bytes;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "formats/spellings.hpp"
@@ -26,5 +27,9 @@ inline constexpr std::array kRemovedTypes = {
     RemovedType{32, "q4_0_4_8"},   RemovedType{33, "q4_0_8_8"},   RemovedType{36, "iq4_nl_4_4"},
     RemovedType{37, "iq4_nl_4_8"}, RemovedType{38, "iq4_nl_8_8"},
 };
+
+// The bytes of so many elements, which are whole blocks; nothing where the type is not known, or 64 bits do not hold
+// them.
+std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elements);
 
 }  // namespace poise::gguf

@@ -1,0 +1,121 @@
+// What llama.cpp refuses (gguf_init_from_file of ggml: each tensor begins where the one before it ends) and what no
+// reader looks at.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/format.hpp>
+#include <poise/verify.hpp>
+
+#include "formats/gguf/gguf_file.hpp"
+#include "support/directories.hpp"
+
+namespace poise {
+namespace {
+
+using namespace gguf_test;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class GgufAudit : public testing::Test {
+ protected:
+  static std::vector<TensorEntry> tensors() {
+    return {
+        {"a", {3}, 0, std::string(12, 'a')}, {"b", {8}, 0, std::string(32, 'b')}, {"c", {2}, 26, std::string(8, 'c')}};
+  }
+  static ByteFile whole() { return file_of({u32_entry("a.number", 7)}, tensors()); }
+
+  // Everything is a warning: Poise reads the file.
+  std::vector<std::string> warnings(const std::string& bytes) const {
+    const auto path = directory_ / "m.gguf";
+    support::put(path, bytes);
+    std::vector<std::string> messages;
+    for (const Finding& finding : verify(path).faults) {
+      EXPECT_EQ(finding.severity, Severity::warning) << finding.message;
+      EXPECT_EQ(finding.path, path.string());
+      messages.push_back(finding.message);
+    }
+    return messages;
+  }
+
+  support::TemporaryDirectory directory_;
+};
+
+TEST_F(GgufAudit, ASoundFileHasNothing) {
+  EXPECT_THAT(warnings(whole().bytes()), IsEmpty());
+  EXPECT_THAT(warnings(file_of({u32_entry("a.number", 7)}, {}).bytes()), IsEmpty());
+  const std::string padded = whole().bytes();
+  EXPECT_THAT(warnings(padded.substr(0, padded.size() - 24)), IsEmpty()) << "the last tensor need not be padded";
+  EXPECT_THAT(warnings(file_of({}, {{"none", {0}, 0, ""}, {"a", {1}, 0, std::string(4, 'a')}}).bytes()), IsEmpty());
+}
+
+TEST_F(GgufAudit, TellsOfBytesThatBelongToNothing) {
+  EXPECT_THAT(warnings(whole().bytes() + std::string(64, '\0')), ElementsAre("nothing refers to the 88 bytes here"));
+  EXPECT_THAT(warnings(whole().bytes() + "x"), ElementsAre("nothing refers to the 25 bytes here"));
+  // A hole of 32 bytes before the last tensor.
+  EXPECT_THAT(warnings(whole().u64("offset 2", 96).raw("padding 1", std::string(32, '\0')).bytes()),
+              ElementsAre("nothing refers to the 32 bytes here"));
+}
+
+TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
+  for (const std::string field : {"padding", "padding 0", "padding 2"}) {
+    SCOPED_TRACE(field);
+    std::string bytes = whole().bytes();
+    const auto at = static_cast<std::size_t>(whole().offset(field));
+    bytes[at] = 'x';
+    EXPECT_THAT(warnings(bytes), ElementsAre("the padding is not zero"));
+  }
+}
+
+TEST_F(GgufAudit, TellsOfTensorsThatShareAPlace) {
+  auto all = tensors();
+  all[2] = {"c", {8}, 0, std::string(32, 'c')};
+  // The last one's bytes are nobody's then.
+  EXPECT_THAT(warnings(file_of({}, all).u64("offset 2", 32).bytes()),
+              ElementsAre("tensor c: it is at the offset of tensor b, 32: llama.cpp refuses the file",
+                          "nothing refers to the 32 bytes here"));
+}
+
+TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
+  const auto in_order = [](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    return file_of({}, {{"a", {8}, 0, std::string(32, 'a')},
+                        {"b", {8}, 0, std::string(32, 'b')},
+                        {"c", {8}, 0, std::string(32, 'c')}})
+        .u64("offset 0", a)
+        .u64("offset 1", b)
+        .u64("offset 2", c)
+        .bytes();
+  };
+  EXPECT_THAT(warnings(in_order(0, 64, 32)),
+              ElementsAre("tensor c: its data are before those of a tensor that the header "
+                          "has before it: llama.cpp refuses the file"));
+  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr("tensor b: its data are before")));
+  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr(", as is another one: llama.cpp")));
+}
+
+TEST_F(GgufAudit, TellsOfNamesThatOtherProgramsReadOtherwise) {
+  const auto named = [](const std::string& name) {
+    return file_of({}, {{name, {1}, 0, std::string(4, '\0')}}).bytes();
+  };
+  EXPECT_THAT(warnings(named(std::string("a\0b", 3))),
+              ElementsAre(HasSubstr(": its name holds a NUL, at which other programs end it")));
+  EXPECT_THAT(warnings(named("a\x1b[2J")), ElementsAre(HasSubstr(": its name holds the control character 0x1b")));
+  EXPECT_THAT(warnings(named("a b\xc3\xa9")), IsEmpty());
+}
+
+TEST_F(GgufAudit, LooksAtEveryPartOfASplitModel) {
+  const auto part = [](std::uint32_t part_number, const std::string& name) {
+    return file_of({{"split.no", kU16, number(part_number, 2)}, {"split.count", kU16, number(2, 2)}},
+                   {{name, {1}, 0, std::string(4, '\0')}})
+        .bytes();
+  };
+  support::put(directory_ / "m-00001-of-00002.gguf", part(0, "a"));
+  support::put(directory_ / "m-00002-of-00002.gguf", part(1, "b") + "junk");
+  const VerifyReport report = verify(directory_ / "m-00001-of-00002.gguf");
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_EQ(report.faults.front().message, "nothing refers to the 32 bytes here");
+  EXPECT_EQ(report.faults.front().path, (directory_ / "m-00002-of-00002.gguf").string());
+}
+
+}  // namespace
+}  // namespace poise
