@@ -218,8 +218,8 @@ constexpr std::array kMistral3Keys =
     std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
 constexpr std::array kGemma2Keys = std::to_array<KeyRow>({
-    {"attn_logit_softcapping", "attn_logit_softcapping", kNumber},
-    {"final_logit_softcapping", "final_logit_softcapping", kNumber},
+    {.gguf = "attn_logit_softcapping", .config = "attn_logit_softcapping", .kind = kNumber, .never_none = 50},
+    {.gguf = "final_logit_softcapping", .config = "final_logit_softcapping", .kind = kNumber, .never_none = 30},
 });
 
 constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
@@ -227,8 +227,10 @@ constexpr std::array kGemma3Keys = std::to_array<KeyRow>({
     {"rope.freq_base_swa", "rope_local_base_freq", kNumber},
 });
 
-constexpr std::array kPhi3Keys =
-    std::to_array<KeyRow>({{"rope.scaling.original_context_length", "original_max_position_embeddings"}});
+constexpr std::array kPhi3Keys = std::to_array<KeyRow>({{.gguf = "rope.scaling.original_context_length",
+                                                         .config = "original_max_position_embeddings",
+                                                         .written_by_default = 4096,
+                                                         .read_by_default = "max_position_embeddings"}});
 
 constexpr std::array kGpt2Keys = std::to_array<KeyRow>({
     {"context_length", "n_positions", kInteger, "max_position_embeddings"},

@@ -38,6 +38,14 @@ struct KeyRow {
   std::string_view config;
   Kind kind = Kind::integer;
   std::string_view typed = {};  // what config_to_attributes() calls it, where that is another name
+  // What an absent key means, where llama.cpp and the family differ. The number that the family takes where config.json
+  // has no such key: it is written.
+  std::optional<double> written_by_default = {};
+  // The key of config.json whose number llama.cpp takes where a file has no such key: it is read.
+  std::string_view read_by_default = {};
+  // The number that llama.cpp takes where a file has no such key. Null or 0 in config.json is none, which a file cannot
+  // say.
+  std::optional<double> never_none = {};
 };
 
 // A hyperparameter that llama.cpp has no key for: it computes as with this value.

@@ -48,7 +48,7 @@ constexpr std::array kVariants = std::to_array<Variant>({
 });
 
 // By the type that most of the layers have: an embedding and an output matrix of another type may be larger than these.
-std::uint32_t looks_like(std::span<const TypedMatrix> matrices) {
+std::optional<std::uint32_t> looks_like(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {
     for (const TypedMatrix& matrix : matrices) {
@@ -66,7 +66,7 @@ std::uint32_t looks_like(std::span<const TypedMatrix> matrices) {
     if (variant.most == most->first && std::ranges::any_of(matrices, is_it)) return variant.file_type;
   }
   const auto* row = std::ranges::find(kFileTypes, most->first, &FileType::type);
-  return row == kFileTypes.end() ? 0 : row->number;
+  return row == kFileTypes.end() ? std::nullopt : std::optional(row->number);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ std::string file_type_name(std::uint32_t number) {
   return row != kFileTypes.end() ? std::string(row->name) : fmt::format("{}{}", kUnknown, number);
 }
 
-std::uint32_t file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
+std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
   const auto* row = std::ranges::find(kFileTypes, recipe, &FileType::name);
   if (row != kFileTypes.end()) return row->number;
   std::uint32_t number = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@ struct TypedMatrix {
 };
 
 // The number of the recipe that the model says it was made by; what the matrices look like where it says none, or one
-// without a number.
-std::uint32_t file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe);
+// without a number. Nothing where llama.cpp has no number for the type of most: it then looks at the tensors itself.
+std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe);
 
 }  // namespace poise::gguf

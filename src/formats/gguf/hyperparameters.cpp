@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "family/rope.hpp"
+#include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "numeric/shortest.hpp"
 
@@ -59,6 +60,7 @@ std::optional<double> number(const Value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* real = value->get_if<double>()) return *real;
   if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);
+  if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<double>(*negative);
   return std::nullopt;
 }
 
@@ -86,6 +88,10 @@ class Reader {
     map_.set("tie_word_embeddings", model_.size() > 0 && model_.find("lm_head.weight") == nullptr);
     for (const KeyRow& row : rows_of(architecture_)) {
       if (auto value = take(row)) map_.set(std::string(row.config), std::move(*value));
+    }
+    for (const KeyRow& row : architecture_.keys) {
+      const Value* by_default = row.read_by_default.empty() ? nullptr : map_.find(row.read_by_default);
+      if (by_default != nullptr && map_.find(row.config) == nullptr) map_.set(std::string(row.config), *by_default);
     }
     if (map_.find("vocab_size") == nullptr) {
       const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
@@ -263,6 +269,7 @@ class Writer {
     write_windows();
     compare_turned_layers();
     if (architecture_.rotates) write_scaling();
+    for (const KeyRow& row : architecture_.keys) write_by_default(row);
     compare_fixed();
     return std::move(result_);
   }
@@ -296,8 +303,19 @@ class Writer {
     if (written(row.gguf) != nullptr) return;  // by another key of the configuration
     const Value* value = value_of(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // not said
+    if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
+      return differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", row.config, *row.never_none,
+                                to_json(*config_.find(row.config))));
+    }
     write_value(row, value);
     if (row.config == "head_dim" && value != nullptr) write_value({"attention.value_length", row.config}, value);
+  }
+
+  void write_by_default(const KeyRow& row) {
+    if (!row.written_by_default || written(row.gguf) != nullptr) return;
+    const double number = *row.written_by_default;
+    const Value value = row.kind == KeyRow::Kind::integer ? Value(static_cast<std::uint64_t>(number)) : Value(number);
+    write_value(row, &value);
   }
 
   void write_value(const KeyRow& row, const Value* value) {
@@ -360,19 +378,24 @@ class Writer {
       differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name,
                          window));
     }
-    const auto slides = usual == 0 || integer(written(kSlidingWindow)) == 0 ? std::nullopt : windows();
+    if (usual == 0) return;
+    const auto slides = windows();
+    if (window == 0 || (slides && std::ranges::find(*slides, true) == slides->end())) return write_no_window();
     if (!slides) return;
-    if (std::ranges::find(*slides, true) == slides->end()) {
-      const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
-      std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
-      return;
-    }
     bool same = true;
     for (std::size_t i = 0; i < slides->size(); ++i) same = same && (*slides)[i] == (i % usual + 1 < usual);
     if (same) return;
     Value::Array pattern;
     for (const bool one : *slides) pattern.emplace_back(one);
     add(kPattern, std::move(pattern));
+  }
+
+  // Where llama.cpp has a window of its own, one of all positions hides none.
+  void write_no_window() {
+    const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
+    std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
+    const std::uint64_t positions = integer(written("context_length"));
+    if (architecture_.usual_window > 0 && positions > 0) add(kSlidingWindow, positions);
   }
 
   void compare_turned_layers() {
@@ -469,6 +492,9 @@ class Writer {
     add("rope.scaling.type", "longrope");
     if (written(kOriginalLength) == nullptr)
       write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
+    for (const KeyRow& row : architecture_.keys) {
+      if (row.gguf == kOriginalLength) write_by_default(row);
+    }
     const auto original = integer(written(kOriginalLength));
     const auto said = number(rope_->find("attention_factor"));
     if (!said && original == 0) return;
@@ -509,6 +535,22 @@ Heads heads_in(const Entries& entries, const Architecture& architecture) {
   const std::uint64_t queries = entries.number(fmt::format("{}.attention.head_count", architecture.name));
   const std::uint64_t keys = entries.number(fmt::format("{}.attention.head_count_kv", architecture.name));
   return {queries, keys != 0 ? keys : queries};
+}
+
+std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
+  for (const KeyRow& row : rows_of(architecture)) {
+    const std::string key = fmt::format("{}.{}", architecture.name, row.gguf);
+    const Value* value = entries.find(key);
+    if (value == nullptr || fits(*value, row.kind)) continue;
+    return fmt::format("{}: expected {}, found {}", key,
+                       row.kind == KeyRow::Kind::integer ? "an integer of 0 or more" : "a number",
+                       to_string(KeyValues::usual_type(*value)));
+  }
+  for (const std::string_view required : kRequired) {
+    const std::string key = fmt::format("{}.{}", architecture.name, required);
+    if (entries.find(key) == nullptr) return fmt::format("{} is missing", key);
+  }
+  return std::nullopt;
 }
 
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,

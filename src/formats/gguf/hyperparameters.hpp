@@ -1,6 +1,7 @@
 // Hyperparameters: keys of config.json as GGUF's entries and tensors say them, both ways.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,10 @@ Heads heads_in(const Entries& entries, const Architecture& architecture);
 // `factors` those that are no tensors.
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
                      const RopeFactors& factors);
+
+// Why config_in() leaves out hyperparameters that a configuration needs, in a sentence that names the file's key.
+// Nothing: it leaves out none. Requires: config_in() has not taken the entries.
+std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
 // The way back: what a model's configuration is in GGUF.
 struct Hyperparameters {

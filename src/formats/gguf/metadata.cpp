@@ -107,9 +107,15 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   const std::optional<Attributes> rest = take_rest(path);
   if (has_hyperparameters()) {
     take(kArchitecture);
+    const auto unreadable = unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = config_in(entries_, *architecture_, model, factors);
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
-    take_config(model, std::move(config), path);
+    try {
+      take_config(model, std::move(config), path);
+    } catch (const Error& error) {
+      if (!unreadable) throw;
+      throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
+    }
   } else {
     model.card.model_type = take_text(kArchitecture).value_or("");
     if (rest) take_config(model, *rest, path);

@@ -135,7 +135,7 @@ Stored factors_tensor(std::string_view name, const std::vector<float>& factors) 
   return {tensor.name, tensor.shape, type_number(tensor), tensor.require("data").blob};
 }
 
-std::uint32_t file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
+std::optional<std::uint32_t> file_type(const std::vector<Stored>& tensors, std::string_view recipe) {
   std::vector<TypedMatrix> matrices;
   for (const Stored& tensor : tensors) {
     if (tensor.shape.size() >= 2)

@@ -202,12 +202,12 @@ bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <
 }  // namespace
 
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::uint32_t file_type) {
+                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type) {
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
   if (!named.empty()) out.text("general.architecture", named);
-  out.u32("general.file_type", file_type);
+  if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = rest_of(model, architecture, hyperparameters);
   // What the model's own file said and Poise does not say anew.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct WrittenMetadata {
   std::vector<std::string> losses;  // what they leave out, one sentence each
 };
 
-// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors.
+// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors;
+// nothing where it has no name for them.
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::uint32_t file_type);
+                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type);
 
 }  // namespace poise::gguf

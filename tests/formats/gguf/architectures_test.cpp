@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
@@ -541,6 +542,56 @@ TEST(GgufArchitectures, WhatFilesDoNotSayIsWhatLlamaCppComputes) {
             Value(3));
 }
 
+// An absent key is not the same number to both: llama-hparams.h and models/gemma2.cpp of llama.cpp, Phi3Config and
+// Gemma2Config of transformers.
+TEST(GgufArchitectures, KeysWhoseAbsenceMeansAnotherNumberAreWritten) {
+  const auto number_of = [](const Model& model, const std::string& name) -> std::optional<std::uint32_t> {
+    const std::string file = support::to_string(support::written(model, kGguf));
+    const std::string key = text(name) + number(kU32, 4);
+    const std::size_t at = file.find(key);
+    if (at == std::string::npos) return std::nullopt;
+    std::uint32_t found = 0;
+    std::memcpy(&found, file.data() + at + key.size(), sizeof found);
+    return found;
+  };
+  const std::string sizes =
+      R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 16384, )";
+  const std::string longrope = R"("rope_scaling": {"type": "longrope", "short_factor": [1, 1], "long_factor": [2, 2])";
+  // transformers switches to the long factors after 4096 positions, llama.cpp after the context.
+  const std::string original = "phi3.rope.scaling.original_context_length";
+  EXPECT_EQ(number_of(model_of(sizes + longrope + "}}", "phi3"), original), 4096U);
+  EXPECT_EQ(number_of(model_of(sizes + longrope + R"(, "original_max_position_embeddings": 512}})", "phi3"), original),
+            512U);
+  EXPECT_EQ(*read(file_of(entries("phi3"), {}).bytes()).config_json.find("original_max_position_embeddings"),
+            Value(64));
+  // llama.cpp gives every other layer of a Gemma 2 a window of 4096.
+  const std::string window = "gemma2.attention.sliding_window";
+  const std::string full = R"("layer_types": ["full_attention", "full_attention"], "sliding_window": )";
+  EXPECT_EQ(number_of(model_of(sizes + full + "null}", "gemma2"), window), 16384U);
+  EXPECT_EQ(number_of(model_of(sizes + full + "8}", "gemma2"), window), 16384U);
+  EXPECT_EQ(number_of(model_of(sizes + R"("sliding_window": 8})", "gemma2"), window), 8U);
+  EXPECT_EQ(number_of(model_of(sizes + full + "null}", "gemma3_text"), "gemma3.attention.sliding_window"),
+            std::nullopt);
+}
+
+// The file has no key "hidden_size".
+TEST(GgufArchitectures, AHyperparameterThatIsMissingIsNamedAsTheFileDoes) {
+  const auto refusal = [](std::size_t index, const std::vector<Entry>& instead) {
+    std::vector<Entry> all = entries("llama");
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(index));
+    all.insert(all.end(), instead.begin(), instead.end());
+    return support::error_of([&] { read(file_of(all, {}).bytes()); }).message();
+  };
+  EXPECT_EQ(
+      refusal(2, {text_entry("llama.embedding_length", "8")}),
+      "gguf: llama.embedding_length: expected an integer of 0 or more, found text (config: hidden_size: missing)");
+  EXPECT_EQ(
+      refusal(4, {array_entry("llama.feed_forward_length", kI32, {number(4, 4), number(8, 4)})}),
+      "gguf: llama.feed_forward_length: expected an integer of 0 or more, found [i32] (config: intermediate_size: "
+      "missing)");
+  EXPECT_EQ(refusal(5, {}), "gguf: llama.attention.head_count is missing (config: num_attention_heads: missing)");
+}
+
 // The 27 billion models of Gemma 2 divide by another number than a head's length.
 TEST(GgufArchitectures, TheLargestGemmaScalesByHiddenSize) {
   auto all = entries("gemma2", {u32_entry("gemma2.attention.key_length", 16)});
@@ -574,6 +625,14 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
               Contains(HasSubstr("no factors of the kind llama3")));
   EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
               ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is 9"));
+  EXPECT_THAT(said(R"(, "query_pre_attn_scalar": -3)", "gemma2"),
+              ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is -3"));
+  for (const std::string none : {"null", "0"}) {
+    EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 256, "attn_logit_softcapping": )" + none, "gemma2"),
+                ElementsAre("llama.cpp computes as if attn_logit_softcapping were 50, it is " + none));
+    EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 256, "final_logit_softcapping": )" + none, "gemma2"),
+                ElementsAre("llama.cpp computes as if final_logit_softcapping were 30, it is " + none));
+  }
   EXPECT_THAT(said(R"(, "hidden_activation": "relu")", "gemma"),
               ElementsAre("llama.cpp computes as if hidden_activation were \"gelu_pytorch_tanh\", it is \"relu\""));
   EXPECT_THAT(said(R"(, "attn_logit_softcapping": 50.0)", "gemma3_text"),

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
+#include <span>
 
 #include <poise/convert.hpp>
 #include <poise/diff.hpp>
@@ -10,6 +12,7 @@
 
 #include "codec/block_type.hpp"
 #include "formats/format.hpp"
+#include "formats/gguf/file_types.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
 #include "support/bytes.hpp"
@@ -209,6 +212,25 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
       file_type({{"blk.0.ffn_up.weight", "q3_k"}, {"blk.0.attn_output.weight", "q5_k"}, {"output.weight", "q6_k"}}),
       13);
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q8_0"}}), 7);
+}
+
+// llama_ftype has no number for files of mostly q8_k, which no recipe makes. llama.cpp counts the tensors of a file
+// that has none.
+TEST(GgufWriter, ATypeWithoutAFileTypeIsNotCalledF32) {
+  Model model;
+  Tensor stored = tensor("blk.0.ffn_up.weight", {8, 256}, DType::u8, 8 * 292);
+  stored.layout = TensorLayout(*block_type_named("q8_k"));
+  model.add(std::move(stored));
+  EXPECT_EQ(text_of(support::written(model, kGguf)).find("general.file_type"), std::string::npos);
+}
+
+// A type that Poise writes has a name among those of llama.cpp.
+TEST(GgufWriter, EveryTypeThatIsWrittenHasAFileType) {
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    const gguf::TypedMatrix matrix{"blk.0.ffn_up.weight", type.number, 256};
+    EXPECT_NE(gguf::file_type_of(std::span(&matrix, 1), ""), std::nullopt) << type.name;
+  }
 }
 
 // llama.cpp refuses keys of its own with other types.
