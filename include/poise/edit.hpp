@@ -12,6 +12,9 @@ namespace poise {
 struct AttributeChanges {
   std::vector<std::pair<std::string, std::string>> set;  // key, text; replaces what the key had
   std::vector<std::string> erase;
+  // Also where verify() would then find errors and finds none now, the model would lose its configuration or
+  // vocabulary, or other programs alone would see the change.
+  bool force = false;
 };
 
 struct EditReport {
@@ -28,7 +31,7 @@ struct EditReport {
 // `set` gives a key of GGUF a value of the type that it has, from text; a new key is text. Arrays are not edited.
 // Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for
 // formats without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not
-// there; io.
+// there, the file could not be opened afterwards, or for what `force` is needed; io. The file is what it was then.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 }  // namespace poise

@@ -60,6 +60,8 @@ void add_edit(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--force", options->changes.force,
+                    "Also where verify would then fail, or the configuration or vocabulary would be lost");
   command->callback([options] { run(*options); });
 }
 

@@ -91,6 +91,22 @@ std::unique_ptr<PreparedFile> prepare_with(const Model& model, const WriteOption
   return std::make_unique<Prepared>(model, options);
 }
 
+// An edit of attributes on its way into a file.
+class PreparedEdit {
+ public:
+  virtual ~PreparedEdit() = default;
+  // The file as it will be.
+  virtual SourcePtr edited() const = 0;
+  // Throws bad_argument where other programs alone would see the changes: the models of the file as it is and as it
+  // will be.
+  virtual void require_effect(const Model& before, const Model& after) const {
+    (void)before;
+    (void)after;
+  }
+  // Changes the file at that path, which is the input's or what that links to. Requires: a FileLock holds it.
+  virtual EditReport commit(const std::filesystem::path& path) = 0;
+};
+
 struct Format {
   FormatInfo info;  // formats() fills in what can be read and written
   // Other extensions of its files, each with its dot.
@@ -118,8 +134,9 @@ struct Format {
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // Changes the attributes of a file that has been read. Null: it has none.
-  EditReport (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
+  // Prepares changes of the attributes of a file that has been read; writes nothing. Throws bad_argument for changes
+  // that the format does not allow. Null: its files have no attributes.
+  std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
 };
 
 // An input with the format that is meant and the model it holds.

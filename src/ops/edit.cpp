@@ -1,14 +1,55 @@
 #include <poise/edit.hpp>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "formats/format.hpp"
+#include "formats/metadata.hpp"
 #include "io/file_lock.hpp"
 #include "io/in_place.hpp"
+#include "ops/check_headers.hpp"
 
 namespace poise {
+namespace {
+
+// Throws bad_argument where the file could not be opened.
+Model read_edited(const Format& format, const Input& edited) {
+  try {
+    return format.read(edited, {});
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("nothing is changed: the file could not be opened afterwards: {}", error.message()),
+                edited.path.string());
+  }
+}
+
+bool has_vocabulary(const Model& model) { return model.vocabulary || described_vocabulary(model).made; }
+
+std::vector<std::string> errors_in(const Model& model, const std::filesystem::path& path) {
+  std::vector<std::string> errors;
+  for (Finding& finding : check_headers(model, path)) {
+    if (finding.severity == Severity::error) errors.push_back(std::move(finding.message));
+  }
+  return errors;
+}
+
+// What is wrong with the model afterwards, and was not before; empty: nothing.
+std::string harm(const Model& before, const Model& after, const std::filesystem::path& path) {
+  if (before.config && !after.config) return "the model would lose its configuration";
+  if (has_vocabulary(before) && !has_vocabulary(after)) return "the model would lose its vocabulary";
+  const std::vector<std::string> errors = errors_in(after, path);
+  if (errors.empty() || !errors_in(before, path).empty()) return {};
+  const std::string more = errors.size() == 1 ? "" : fmt::format(" (and {} more)", errors.size() - 1);
+  return fmt::format("verify would then fail: {}{}", errors.front(), more);
+}
+
+}  // namespace
 
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
   // What a link leads to is changed, not the link.
@@ -18,9 +59,8 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   if (unknown) path = named;  // opening it says why
   const FileLock lock(path);  // an edit goes on from what it read
   roll_back(path);            // an edit that was interrupted
-  Opened opened = open_with_format(
-      named, {});  // the whole structure is checked before anything changes; other parts are beside the link
-  opened.input.path = path;
+  // The whole structure is checked before anything changes. Other parts of the model are beside the link.
+  const Opened opened = open_with_format(named, {});
   if (opened.format->edit == nullptr) {
     throw Error(
         ErrorKind::unsupported,
@@ -28,7 +68,17 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
         path.string())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
-  return opened.format->edit(opened.input, changes);
+  const std::unique_ptr<PreparedEdit> prepared = opened.format->edit(opened.input, changes);
+  const Model after = read_edited(*opened.format, {named, prepared->edited()});
+  if (!changes.force) {
+    const std::string problem = harm(opened.model, after, named);
+    if (!problem.empty()) {
+      throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), named.string())
+          .with({.kind = Remedy::Kind::overwrite});
+    }
+    prepared->require_effect(opened.model, after);
+  }
+  return prepared->commit(path);
 }
 
 }  // namespace poise

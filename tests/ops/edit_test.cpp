@@ -13,8 +13,10 @@
 #include <poise/convert.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/verify.hpp>
 
 #include "support/directories.hpp"
+#include "support/errors.hpp"
 
 namespace poise {
 namespace {
@@ -75,12 +77,56 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
         FAIL() << name;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-        EXPECT_TRUE(error.message().starts_with("the file could not be opened afterwards: ")) << error.message();
+        EXPECT_TRUE(error.message().starts_with("nothing is changed: the file could not be opened afterwards: "))
+            << error.message();
       }
     }
     EXPECT_NE(open(file).attributes.find("note"), nullptr);
   }
   fs::remove_all(directory);
+}
+
+// What verify finds wrong afterwards, and did not before.
+TEST(Edit, RefusesWhatVerifyWouldFind) {
+  const support::TemporaryDirectory directory;
+  const std::string config = to_json(whole_config(open(source_directory() / "examples/nano-mistral")));
+  const auto with = [&](const std::string& key, const std::string& value) {
+    Attributes changed = parse_json(config, "config").take<Attributes>();
+    changed.set(key, parse_json(value, "value"));
+    return to_json(changed);
+  };
+  for (const std::string format : {"zt", "zt1"}) {
+    SCOPED_TRACE(format);
+    const fs::path file = directory / (format + ".zt");
+    ConvertOptions options;
+    options.format = format;
+    convert(source_directory() / "examples/nano-mistral", file, options);
+    const std::string before = support::contents(file);
+    const auto refusal = [&](const AttributeChanges& changes) {
+      const Error error = support::error_of([&] { edit(file, changes); });
+      EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+      EXPECT_EQ(error.remedies(), std::vector{Remedy{.kind = Remedy::Kind::overwrite}});
+      EXPECT_EQ(support::contents(file), before);
+      return error.message();
+    };
+    EXPECT_EQ(refusal({.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}}).substr(0, 66),
+              "nothing is changed: verify would then fail: tensor model.layers.4.");
+    EXPECT_EQ(refusal({.set = {{"poise.config", with("rope_scaling", R"({"type": "linear"})")}}, .erase = {}}),
+              "nothing is changed: verify would then fail: rope_scaling: factor is missing");
+    EXPECT_EQ(refusal({.set = {}, .erase = {"poise.config"}}),
+              "nothing is changed: the model would lose its configuration");
+    EXPECT_EQ(refusal({.set = {}, .erase = {"poise.vocabulary"}}),
+              "nothing is changed: the model would lose its vocabulary");
+    EXPECT_EQ(verify(file).errors(), 0U);
+
+    edit(file, {.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}, .force = true});
+    EXPECT_GT(verify(file).errors(), 0U);
+    edit(file, {.set = {{"note", "one that fails may be edited"}}, .erase = {}});
+    edit(file, {.set = {{"poise.config", config}}, .erase = {}});
+    EXPECT_EQ(verify(file).errors(), 0U);
+    edit(file, {.set = {}, .erase = {"poise.vocabulary"}, .force = true});
+    EXPECT_FALSE(open(file).vocabulary);
+  }
 }
 
 }  // namespace

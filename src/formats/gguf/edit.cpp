@@ -26,6 +26,7 @@
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
+#include "io/spliced_source.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -49,7 +50,8 @@ struct Header {
   std::uint64_t metadata_end = 0;
   std::uint64_t end = 0;
   std::uint64_t alignment = kUsualAlignment;
-  bool split = false;  // it is a part of several
+  std::uint64_t split_number = 0;  // of several files: which of them it is
+  std::uint64_t split_count = 0;
 };
 
 Header read_header(const Source& source) {
@@ -63,7 +65,8 @@ Header read_header(const Source& source) {
     if (!header.entries.empty()) header.entries.back().end = begin;
     header.entries.push_back({std::string(key), value.type(), begin});
     if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
-    if (key == "split.count") header.split = value.unsigned_integer().value_or(0) > 1;
+    if (key == "split.no") header.split_number = value.unsigned_integer().value_or(0);
+    if (key == "split.count") header.split_count = value.unsigned_integer().value_or(0);
   });
   header.metadata_end = reader.end();
   if (!header.entries.empty()) header.entries.back().end = header.metadata_end;
@@ -153,95 +156,97 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   }
 }
 
-// The file as it would be: another header before the data, which begin at `old_data` in the file. Requires: the header
-// outlives this.
-class Edited final : public Source {
- public:
-  Edited(SourcePtr file, std::span<const std::byte> header, std::uint64_t old_data)
-      : Source(file->name(), header.size() + (file->size() - old_data)),
-        file_(std::move(file)),
-        header_(header),
-        old_data_(old_data) {}
-
-  bool mapped() const override { return false; }
-  std::span<const std::byte> bytes() const override { return {}; }
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (offset < header_.size()) {
-      const auto part = out.first(std::min<std::size_t>(out.size(), header_.size() - static_cast<std::size_t>(offset)));
-      std::copy_n(header_.begin() + static_cast<std::ptrdiff_t>(offset), part.size(), part.begin());
-      out = out.subspan(part.size());
-      offset += part.size();
-    }
-    if (!out.empty()) file_->read(old_data_ + (offset - header_.size()), out);
-  }
-
- private:
-  SourcePtr file_;
-  std::span<const std::byte> header_;
-  std::uint64_t old_data_;
-};
-
-// The model with that header, tensors and all: what their shapes must be follows from metadata. Of a split file, whose
-// parts may have other names where they are, the metadata alone. Throws bad_argument where the file could not be
-// opened. Requires: the header goes as far as the data.
-Model read_edited(std::span<const std::byte> header, const Input& input, std::uint64_t old_data, bool split) {
-  const auto edited = std::make_shared<Edited>(input.source, header, old_data);
-  try {
-    if (!split) return read({input.path, edited}, {});
-    const SourceRange range(*edited);
-    HeaderReader reader(range);
-    Metadata metadata(reader);
-    Model model;
-    metadata.move_into(model, {}, input.path.string());
-    return model;
-  } catch (const Error& error) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()),
-                input.path.string());
-  }
-}
-
-// poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would not.
-// `edited`: the model with the header.
-void require_seen(const Model& edited, std::span<const std::byte> header, const Input& input,
-                  const AttributeChanges& changes) {
-  const auto of_architecture = [](const std::string& key) {
-    return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
-           !key.starts_with("poise.");
-  };
-  const bool changed =
-      std::ranges::any_of(changes.erase, of_architecture) ||
-      std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); });
-  std::vector<std::byte> old_header(
-      static_cast<std::size_t>(std::min<std::uint64_t>(header.size(), input.source->size())));
-  input.source->read(0, old_header);
-  if (!changed || std::ranges::equal(old_header, header)) return;
-  const Model before = read(input, {});
-  if (!(edited.config_json == before.config_json) || !(edited.attributes == before.attributes)) return;
-  refuse(fmt::format(
-      "{} says the same and counts for Poise, so that only llama.cpp would see the change; delete it in the same edit",
-      kConfigKey));
-}
-
 void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
   source.read(begin, bytes);
   out.append(bytes);
 }
 
-// Writes the bytes that differ from those the file begins with.
-EditReport replace_beginning(const Input& input, std::span<const std::byte> bytes) {
-  std::vector<std::byte> old_bytes(bytes.size());
-  input.source->read(0, old_bytes);
-  const auto first = static_cast<std::size_t>(std::ranges::mismatch(old_bytes, bytes).in1 - old_bytes.begin());
-  std::size_t last = bytes.size();
-  while (last > first && old_bytes[last - 1] == bytes[last - 1]) --last;
-  if (last > first) replace_in_place(input.path, first, bytes.subspan(first, last - first));
-  return {EditReport::Way::in_place, last - first};
+void require_first(const Header& header, const Input& input) {
+  if (header.split_number == 0) return;
+  const auto prefix = split_prefix(input.path.filename().string(), header.split_number, header.split_count);
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("this is part {} of {}, whose attributes nothing reads; those of the model are in part 1, {}",
+                          header.split_number + 1, header.split_count,
+                          split_name(prefix.value_or("..."), 0, header.split_count)),
+              input.path.string());
 }
+
+// Another header before the data, which begin at `old_data` in the file.
+class EditedHeader final : public PreparedEdit {
+ public:
+  // `has_config`: the header has poise.config.
+  EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
+               bool has_config)
+      : input_(input), old_data_(old_data) {
+    header_ = Source::from_memory({header.bytes().begin(), header.bytes().end()}, input.path.string());
+    const auto of_architecture = [](const std::string& key) {
+      return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
+             !key.starts_with("poise.");
+    };
+    may_be_covered_ =
+        has_config &&
+        (std::ranges::any_of(changes.erase, of_architecture) ||
+         std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); }));
+  }
+
+  SourcePtr edited() const override {
+    return make_spliced_source(input_.path.string(), {{header_, 0, header_->size()},
+                                                      {input_.source, old_data_, input_.source->size() - old_data_}});
+  }
+
+  // poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would
+  // not.
+  void require_effect(const Model& before, const Model& after) const override {
+    if (!may_be_covered_ || !has_other_beginning()) return;
+    if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; "
+                            "delete it in the same edit",
+                            kConfigKey),
+                input_.path.string())
+        .with({.kind = Remedy::Kind::overwrite});
+  }
+
+  EditReport commit(const std::filesystem::path& path) override {
+    if (header_->size() == old_data_) return replace_beginning(path);
+    FileOutput output(path, true);
+    output.main().write(header_->bytes());
+    output.main().copy(*input_.source, old_data_, input_.source->size() - old_data_);
+    const std::uint64_t bytes = output.bytes();
+    output.commit();
+    return {EditReport::Way::rewritten, bytes};
+  }
+
+ private:
+  std::vector<std::byte> old_beginning() const {
+    std::vector<std::byte> bytes(
+        static_cast<std::size_t>(std::min<std::uint64_t>(header_->size(), input_.source->size())));
+    input_.source->read(0, bytes);
+    return bytes;
+  }
+  bool has_other_beginning() const { return !std::ranges::equal(old_beginning(), header_->bytes()); }
+
+  // Writes the bytes that differ from those the file begins with.
+  EditReport replace_beginning(const std::filesystem::path& path) const {
+    const std::span<const std::byte> bytes = header_->bytes();
+    const std::vector<std::byte> old_bytes = old_beginning();
+    const auto first = static_cast<std::size_t>(std::ranges::mismatch(old_bytes, bytes).in1 - old_bytes.begin());
+    std::size_t last = bytes.size();
+    while (last > first && old_bytes[last - 1] == bytes[last - 1]) --last;
+    if (last > first) replace_in_place(path, first, bytes.subspan(first, last - first));
+    return {EditReport::Way::in_place, last - first};
+  }
+
+  Input input_;
+  SourcePtr header_;
+  std::uint64_t old_data_;
+  bool may_be_covered_ = false;  // a changed key says what poise.config may say, too
+};
 
 }  // namespace
 
-EditReport edit(const Input& input, const AttributeChanges& changes) {
+std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes) {
   const Source& source = *input.source;
   Header header = read_header(source);
   if (header.version == 1 || header.big_endian) {
@@ -249,6 +254,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
                 "only little-endian files of version 2 and 3 are edited; converting writes version 3",
                 input.path.string());
   }
+  require_first(header, input);
   apply(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
@@ -267,15 +273,7 @@ EditReport edit(const Input& input, const AttributeChanges& changes) {
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0)
     out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
-  const Model edited = read_edited(out.bytes(), input, data, header.split);
-  if (!header.split && has_config) require_seen(edited, out.bytes(), input, changes);
-  if (out.size() == data) return replace_beginning(input, out.bytes());
-  FileOutput output(input.path, true);
-  output.main().write(out.bytes());
-  output.main().copy(source, data, source.size() - data);
-  const std::uint64_t bytes = output.bytes();
-  output.commit();
-  return {EditReport::Way::rewritten, bytes};
+  return std::make_unique<EditedHeader>(input, out, data, changes, has_config);
 }
 
 }  // namespace poise::gguf

@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "formats/metadata.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/file_tail.hpp"
 #include "io/sink.hpp"
+#include "io/spliced_source.hpp"
 #include "pack/digest.hpp"
 #include "syntax/cbor.hpp"
 #include "syntax/cbor_encoder.hpp"
@@ -94,21 +98,6 @@ void apply(EncodedMap& attributes, const AttributeChanges& changes) {
   }
 }
 
-// The file has to open with them.
-void require_metadata(const std::string& encoded, cbor::Rules rules, const Input& input) {
-  Model model;
-  model.origin.path = input.path;
-  try {
-    model.attributes =
-        cbor::Cursor(std::as_bytes(std::span(encoded)), 0, input.path.string(), "the new attributes", rules)
-            .attributes();
-    take_text_attributes(model);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::bad_argument, fmt::format("the file could not be opened afterwards: {}", error.message()),
-                input.path.string());
-  }
-}
-
 // The manifest in `range`, with other attributes.
 std::string edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
                             const AttributeChanges& changes) {
@@ -133,9 +122,7 @@ std::string edited_manifest(const Input& input, const ManifestRange& range, cbor
     }
   }
   apply(attributes, changes);
-  const std::string encoded = attributes.encode();
-  require_metadata(encoded, rules, input);
-  if (!attributes.empty()) root.set(kAttributes, encoded);
+  if (!attributes.empty()) root.set(kAttributes, attributes.encode());
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes)
     throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
@@ -146,45 +133,100 @@ std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
+SourcePtr source_of(std::string_view text, const Input& input) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return Source::from_memory({bytes.begin(), bytes.end()}, input.path.string());
+}
+
+StoredRange all_of(const SourcePtr& source) { return {source, 0, source->size()}; }
+StoredRange zeros(std::uint64_t count, const Input& input) {
+  return {Source::from_memory(std::vector<std::byte>(static_cast<std::size_t>(count)), input.path.string()), 0, count};
+}
+
+// A new manifest and footer behind the old ones.
+class Appended final : public PreparedEdit {
+ public:
+  Appended(const Input& input, const std::string& manifest) : input_(input), manifest_(source_of(manifest, input)) {
+    manifest_offset_ = round_up(input.source->size(), kLeastAlignment2);
+    footer_offset_ = manifest_offset_ + manifest.size();
+    if (footer_offset_ % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
+      footer_offset_ = round_up(footer_offset_, kFooterBlock2);
+    footer_.u64(manifest_offset_);
+    footer_.u64(manifest.size());
+    footer_.u64(xxh3_64(std::as_bytes(std::span(manifest))));
+    footer_.u32(2);
+    footer_.u32(0);
+    footer_.text(kMagic2);
+  }
+
+  SourcePtr edited() const override {
+    const auto footer = Source::from_memory({footer_.bytes().begin(), footer_.bytes().end()}, input_.path.string());
+    return make_spliced_source(
+        input_.path.string(),
+        {all_of(input_.source), zeros(manifest_offset_ - input_.source->size(), input_), all_of(manifest_),
+         zeros(footer_offset_ - manifest_offset_ - manifest_->size(), input_), all_of(footer)});
+  }
+
+  EditReport commit(const std::filesystem::path& path) override {
+    FileTail tail(path);
+    if (tail.size() != input_.source->size())
+      throw Error(ErrorKind::io, "the file changed while being read", path.string());
+    tail.append(manifest_offset_, manifest_->bytes(), footer_offset_, footer_.bytes());
+    return {EditReport::Way::appended, footer_offset_ + kFooterBytes2 - tail.size()};
+  }
+
+ private:
+  Input input_;
+  SourcePtr manifest_;
+  std::uint64_t manifest_offset_ = 0;
+  std::uint64_t footer_offset_ = 0;
+  ByteWriter footer_;
+};
+
+// The blobs of the file and another manifest, in a file that replaces it.
+class Rewritten final : public PreparedEdit {
+ public:
+  Rewritten(const Input& input, std::uint64_t blobs_end, const std::string& manifest)
+      : input_(input), blobs_end_(blobs_end) {
+    ByteWriter end;
+    end.text(manifest);
+    end.u64(manifest.size());
+    end.text(kMagic1);
+    end_ = Source::from_memory({end.bytes().begin(), end.bytes().end()}, input.path.string());
+  }
+
+  SourcePtr edited() const override {
+    return make_spliced_source(input_.path.string(), {{input_.source, 0, blobs_end_}, all_of(end_)});
+  }
+
+  EditReport commit(const std::filesystem::path& path) override {
+    FileOutput output(path, true);
+    output.main().copy(*input_.source, 0, blobs_end_);
+    output.main().write(end_->bytes());
+    const std::uint64_t bytes = output.bytes();
+    output.commit();
+    return {EditReport::Way::rewritten, bytes};
+  }
+
+ private:
+  Input input_;
+  std::uint64_t blobs_end_;
+  SourcePtr end_;
+};
+
 }  // namespace
 
-EditReport edit_version_2(const Input& input, const AttributeChanges& changes) {
+std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0)
     throw Error(ErrorKind::unsupported, "this is a data shard: the attributes are in the file with the manifest",
                 input.path.string());
-  const std::string manifest = edited_manifest(input, range, cbor::Rules::deterministic, changes);
-  FileTail tail(input.path);
-  if (tail.size() != input.source->size())
-    throw Error(ErrorKind::io, "the file changed while being read", input.path.string());
-  const std::uint64_t offset = round_up(tail.size(), kLeastAlignment2);
-  std::uint64_t footer_offset = offset + manifest.size();
-  if (footer_offset % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
-    footer_offset = round_up(footer_offset, kFooterBlock2);
-  ByteWriter footer;
-  footer.u64(offset);
-  footer.u64(manifest.size());
-  footer.u64(xxh3_64(std::as_bytes(std::span(manifest))));
-  footer.u32(2);
-  footer.u32(0);
-  footer.text(kMagic2);
-  tail.append(offset, std::as_bytes(std::span(manifest)), footer_offset, footer.bytes());
-  return {EditReport::Way::appended, footer_offset + kFooterBytes2 - tail.size()};
+  return std::make_unique<Appended>(input, edited_manifest(input, range, cbor::Rules::deterministic, changes));
 }
 
-EditReport edit_version_1(const Input& input, const AttributeChanges& changes) {
+std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest1(*input.source);
-  const std::string manifest = edited_manifest(input, range, cbor::Rules::lenient, changes);
-  FileOutput output(input.path, true);
-  output.main().copy(*input.source, 0, range.begin);
-  ByteWriter end;
-  end.text(manifest);
-  end.u64(manifest.size());
-  end.text(kMagic1);
-  output.main().write(end.bytes());
-  const std::uint64_t bytes = output.bytes();
-  output.commit();
-  return {EditReport::Way::rewritten, bytes};
+  return std::make_unique<Rewritten>(input, range.begin, edited_manifest(input, range, cbor::Rules::lenient, changes));
 }
 
 }  // namespace poise::ztensor

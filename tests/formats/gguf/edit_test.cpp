@@ -5,9 +5,11 @@
 
 #include <fstream>
 
+#include <poise/convert.hpp>
 #include <poise/edit.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/verify.hpp>
 
 #include "formats/gguf/gguf_file.hpp"
 #include "support/directories.hpp"
@@ -110,6 +112,83 @@ TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   EXPECT_EQ(open(path()).size(), 1U);
 }
 
+// Each says how many tensors there are, or how large they are.
+TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
+  convert(source_directory() / "examples/nano-mistral", path());
+  for (const auto& [key, text] : {std::pair<std::string, std::string>{"llama.block_count", "3"},
+                                  {"llama.block_count", "5"},
+                                  {"llama.attention.head_count", "8"},
+                                  {"llama.attention.head_count_kv", "4"},
+                                  {"llama.vocab_size", "961"},
+                                  {"llama.embedding_length", "64"}}) {
+    SCOPED_TRACE(key);
+    EXPECT_THAT(refusal({.set = {{key, text}}, .erase = {}}), HasSubstr("nothing is changed: "));
+  }
+  for (const std::string key : {"llama.block_count", "llama.attention.head_count", "llama.feed_forward_length",
+                                "general.architecture", "tokenizer.ggml.tokens"}) {
+    SCOPED_TRACE(key);
+    EXPECT_THAT(refusal({.set = {}, .erase = {key}}), HasSubstr("nothing is changed: "));
+  }
+  EXPECT_THAT(refusal({.set = {}, .erase = {"tokenizer.ggml.tokens"}}), HasSubstr("would lose its vocabulary"));
+  EXPECT_THAT(refusal({.set = {}, .erase = {"general.architecture"}}), HasSubstr("would lose its configuration"));
+  EXPECT_EQ(verify(path()).errors(), 0U);
+  edit(path(), {.set = {{"llama.vocab_size", "961"}}, .erase = {}, .force = true});
+  EXPECT_GT(verify(path()).errors(), 0U);
+}
+
+// GPT-2 has a learned position for each of its context.
+TEST_F(GgufEdit, RefusesMorePositionsThanAGpt2Has) {
+  const auto zeros = [](std::uint64_t count) { return std::string(4 * count, '\0'); };
+  std::vector<TensorEntry> all = {{"token_embd.weight", {4, 3}, 0, zeros(12)},
+                                  {"position_embd.weight", {4, 8}, 0, zeros(32)},
+                                  {"output_norm.weight", {4}, 0, zeros(4)},
+                                  {"output_norm.bias", {4}, 0, zeros(4)}};
+  const auto add = [&](const std::string& name, std::uint64_t columns, std::uint64_t rows) {
+    all.push_back({"blk.0." + name + ".weight", {columns, rows}, 0, zeros(columns * rows)});
+    all.push_back({"blk.0." + name + ".bias", {rows}, 0, zeros(rows)});
+  };
+  add("attn_qkv", 4, 12);
+  add("attn_output", 4, 4);
+  add("ffn_up", 4, 16);
+  add("ffn_down", 16, 4);
+  for (const std::string name :
+       {"blk.0.attn_norm.weight", "blk.0.attn_norm.bias", "blk.0.ffn_norm.weight", "blk.0.ffn_norm.bias"})
+    all.push_back({name, {4}, 0, zeros(4)});
+  store(file_of({text_entry("general.architecture", "gpt2"), u32_entry("gpt2.context_length", 8),
+                 u32_entry("gpt2.embedding_length", 4), u32_entry("gpt2.block_count", 1),
+                 u32_entry("gpt2.feed_forward_length", 16), u32_entry("gpt2.attention.head_count", 2)},
+                all)
+            .bytes());
+  ASSERT_EQ(verify(path()).errors(), 0U);
+  EXPECT_THAT(refusal({.set = {{"gpt2.context_length", "16"}}, .erase = {}}),
+              AllOf(HasSubstr("verify would then fail"), HasSubstr("transformer.wpe.weight")));
+}
+
+// Nothing reads the attributes of the others.
+TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
+  const support::TemporaryDirectory directory;
+  const auto part = [&](std::uint64_t part_number) {
+    const auto file = directory / ("m-0000" + std::to_string(part_number + 1) + "-of-00002.gguf");
+    support::put(file, file_of({text_entry("general.name", "old"),
+                                {"split.no", kU16, number(part_number, 2)},
+                                {"split.count", kU16, number(2, 2)}},
+                               {{"t" + std::to_string(part_number), {1}, 0, std::string(4, '\0')}})
+                           .bytes());
+    return file;
+  };
+  const auto first = part(0);
+  const auto second = part(1);
+  const std::string before = support::contents(second);
+  const Error error = support::error_of([&] { edit(second, {.set = {{"general.name", "new"}}, .erase = {}}); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+  EXPECT_EQ(error.message(),
+            "this is part 2 of 2, whose attributes nothing reads; those of the model are in part 1, "
+            "m-00001-of-00002.gguf");
+  EXPECT_EQ(support::contents(second), before);
+  edit(first, {.set = {{"general.name", "new"}}, .erase = {}});
+  EXPECT_EQ(*open(first).attributes.find("general.name"), Value("new"));
+}
+
 TEST_F(GgufEdit, LeavesTensorsInPlaceWhereTheHeaderKeepsItsSize) {
   const auto number_of_file = [&] {
     struct stat status {};
@@ -194,6 +273,8 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
   EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}),
               HasSubstr("poise.config says the same and counts for Poise"));
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}}));
+  edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}, .force = true});
+  EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}, .force = true}));
   edit(path(), {.set = {{"llama.context_length", "32"}}, .erase = {}});
   edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {"poise.config"}});
   EXPECT_EQ(*open(path()).config_json.find("rope_scaling"),
