@@ -52,27 +52,45 @@ bool belongs_to_the_system(const std::filesystem::path& link) {
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
-// The mode of the file that will be replaced; nothing for a new file, whose mode the umask decides.
-std::optional<mode_t> replaced_mode(const std::filesystem::path& target, bool overwrite) {
+// Throws where what is there is nothing that a file takes the place of.
+void require_file(const struct stat& status, const std::filesystem::path& target) {
+  if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
+  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to
+    if (belongs_to_the_system(target))
+      throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
+    struct stat there {};
+    if (::stat(target.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+      throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file",
+                  target.string());
+  } else if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
+  }
+}
+
+// The file that will be replaced, whose mode and owner stay; nothing for a new one, and where a link is replaced.
+std::optional<struct stat> replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
   if (::lstat(target.c_str(), &status) != 0) {
     if (errno != ENOENT) throw_system_error("write", target.string());
     return std::nullopt;
   }
-  if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
+  require_file(status, target);
   if (!overwrite) refuse_existing(target);
-  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to
-    if (belongs_to_the_system(target))
-      throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
-    if (::stat(target.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      throw Error(ErrorKind::bad_argument, "the output is a link to something that is not a regular file",
-                  target.string());
-    return std::nullopt;
+  return S_ISREG(status.st_mode) ? std::optional(status) : std::nullopt;
+}
+
+// Gives a new file owner, group and mode of the one that it replaces, as far as the process may.
+void take_over_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) {
+  constexpr mode_t kRunsAsOwner = S_ISUID | S_ISGID;
+  mode_t mode = replaced.st_mode & 07777;
+  if (::fchown(fd.get(), replaced.st_uid, replaced.st_gid) != 0) {
+    const bool has_group = ::fchown(fd.get(), static_cast<uid_t>(-1), replaced.st_gid) == 0;
+    struct stat made {};
+    const bool is_same = has_group && ::fstat(fd.get(), &made) == 0 && made.st_uid == replaced.st_uid;
+    if (!is_same) mode &= ~kRunsAsOwner;  // of somebody else
   }
-  if (!S_ISREG(status.st_mode))
-    throw Error(ErrorKind::bad_argument, "the output is not a regular file", target.string());
-  return status.st_mode & 07777;
+  ::fchmod(fd.get(), mode);  // the umask, and a change of owner, take bits that the replaced file has
 }
 
 std::string link_to(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
@@ -122,7 +140,7 @@ bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
 }  // namespace
 
 void require_replaceable(const std::filesystem::path& target, bool overwrite) {
-  replaced_mode(target, overwrite);
+  replaced_file(target, overwrite);
   const std::filesystem::path directory = directory_of(target);
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     throw_system_error("create a file in this directory", directory.string(), errno);
@@ -130,10 +148,11 @@ void require_replaceable(const std::filesystem::path& target, bool overwrite) {
 
 AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
     : target_(std::move(target)), directory_(directory_of(target_)), overwrite_(overwrite) {
-  const std::optional<mode_t> mode = replaced_mode(target_, overwrite_);
-  open_unnamed(mode.value_or(0666));
-  if (!fd_) open_named(mode.value_or(0666));
-  if (mode) ::fchmod(fd_.get(), *mode);  // the umask may have taken bits that the replaced file has
+  const auto replaced = replaced_file(target_, overwrite_);
+  const mode_t mode = replaced ? replaced->st_mode & 0777 : 0666;
+  open_unnamed(mode);
+  if (!fd_) open_named(mode);
+  if (replaced) take_over_owner_and_mode(fd_, *replaced);
   buffer_.reserve(kBufferBytes);
 }
 

@@ -67,9 +67,6 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite,
   if (S_ISLNK(status.st_mode)) refuse("the output is a symbolic link; a directory is needed", target);
   if (!S_ISDIR(status.st_mode)) refuse("the output is a file; this format is a directory", target);
   require_no_input_in(target, inputs);
-  if (!overwrite)
-    throw Error(ErrorKind::bad_argument, "the output exists already", target.string())
-        .with({.kind = Remedy::Kind::overwrite});
   Found found{status.st_mode & 07777, {}};
   for (DirectoryEntry& entry : list_directory(target)) {
     if (!entry.is_file)
@@ -78,6 +75,9 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite,
   }
   if (const std::string why = found.names.empty() ? "" : refusal_to_replace(found.names); !why.empty())
     refuse(why + ": it is not replaced", target);
+  if (!overwrite)
+    throw Error(ErrorKind::bad_argument, "the output exists already", target.string())
+        .with({.kind = Remedy::Kind::overwrite});
   return found;
 }
 

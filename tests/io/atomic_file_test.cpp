@@ -167,6 +167,38 @@ TEST_F(AtomicFileTest, ReplacesOnlyWhenToldTo) {
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
+// The process is root where tests run; elsewhere owners cannot change, and the file has the process's.
+TEST_F(AtomicFileTest, AReplacedFileKeepsItsOwner) {
+  support::put(path("a"), "old");
+  const bool is_root = ::geteuid() == 0;
+  const uid_t owner = is_root ? 4711 : ::geteuid();
+  const gid_t group = is_root ? 4712 : ::getegid();
+  ASSERT_EQ(::chown(path("a").c_str(), owner, group), 0);
+  ASSERT_EQ(::chmod(path("a").c_str(), 04751), 0);
+  AtomicFile file(path("a"), true);
+  write(file, "new");
+  file.commit();
+  struct stat status {};
+  ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, owner);
+  EXPECT_EQ(status.st_gid, group);
+  EXPECT_EQ(mode_of(path("a")), 04751U);
+}
+
+TEST_F(AtomicFileTest, DoesNotAdviseToReplaceWhatItRefusesToReplace) {
+  fs::create_directory(path("directory"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/null", path("link"));
+  support::put(path("file"), "old");
+  const auto remedies = [&](const fs::path& target) {
+    return support::error_of([&] { require_replaceable(target, false); }).remedies().size();
+  };
+  EXPECT_EQ(remedies(path("directory")), 0U);
+  EXPECT_EQ(remedies(path("pipe")), 0U);
+  EXPECT_EQ(remedies(path("link")), 0U);
+  EXPECT_EQ(remedies(path("file")), 1U);
+}
+
 TEST_F(AtomicFileTest, TheNextSaveRemovesWhatAKilledOneLeft) {
   const std::string long_name(250, 'n');  // too long for a hidden name of its own
   for (const std::string& name : {std::string("f"), long_name}) {

@@ -113,7 +113,8 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
   EXPECT_THAT(refusal(path("real"), true, {path("real/a0")}), HasSubstr("the input is in this directory"));
   EXPECT_THAT(refusal(path("real"), true, {path("link/a0")}), HasSubstr("the input is in this directory"));
   support::put(path("real/b"), "precious");
-  EXPECT_THAT(refusal(path("real"), true), HasSubstr("there is b: it is not replaced"));
+  for (const bool overwrite : {false, true})  // no advice that does not help
+    EXPECT_THAT(refusal(path("real"), overwrite), HasSubstr("there is b: it is not replaced"));
   fs::remove(path("real/b"));
   fs::create_directory(path("real/a9"));
   EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is no file"));
