@@ -3,11 +3,13 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
 #include "syntax/json.hpp"
+#include "syntax/json_writer.hpp"
 
 namespace poise {
 namespace {
@@ -58,64 +60,6 @@ void append_escaped(std::string& out, char front) {
   }
 }
 
-class Writer {
- public:
-  explicit Writer(int indent) : indent_(indent) {}
-
-  std::string take() { return std::move(text_); }
-  void write(const Value& value) { std::visit(*this, value.storage()); }
-
-  void operator()(std::nullptr_t) { text_ += "null"; }
-  void operator()(bool value) { text_ += value ? "true" : "false"; }
-  void operator()(std::int64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
-  void operator()(std::uint64_t number) { fmt::format_to(std::back_inserter(text_), "{}", number); }
-  void operator()(double number) { text_ += std::isfinite(number) ? number_text(number) : "null"; }
-  void operator()(const std::string& text) { append_quoted(text_, text); }
-  void operator()(const Value::Bytes& bytes) { append_quoted(text_, hex(bytes)); }
-  void operator()(const Value::Array& array) {
-    list('[', array, ']', [&](const Value& item) { write(item); });
-  }
-  void operator()(const Value::Pairs& pairs) {
-    list('[', pairs, ']', [&](const auto& pair) {
-      list('[', std::array{&pair.first, &pair.second}, ']', [&](const Value* item) { write(*item); });
-    });
-  }
-  void operator()(const Attributes& map) {
-    list('{', map, '}', [&](const Attributes::Entry& entry) {
-      append_quoted(text_, entry.first);
-      text_ += indent_ < 0 ? ":" : ": ";
-      write(entry.second);
-    });
-  }
-
- private:
-  void new_line() {
-    if (indent_ < 0) return;
-    text_ += '\n';
-    text_.append(depth_ * static_cast<std::size_t>(indent_), ' ');
-  }
-
-  template <typename Items, typename Write>
-  void list(char open, const Items& items, char close, Write&& write_item) {
-    text_ += open;
-    ++depth_;
-    bool first = true;
-    for (const auto& item : items) {
-      if (!first) text_ += ',';
-      first = false;
-      new_line();
-      write_item(item);
-    }
-    --depth_;
-    if (!first) new_line();
-    text_ += close;
-  }
-
-  int indent_;
-  std::size_t depth_ = 0;
-  std::string text_;
-};
-
 }  // namespace
 
 void append_quoted(std::string& out, std::string_view text) {
@@ -131,9 +75,87 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
+// Writes what a value holds.
+struct JsonItem {
+  JsonWriter& out;
+
+  void operator()(std::nullptr_t) const { out.text_ += "null"; }
+  void operator()(bool value) const { out.text_ += value ? "true" : "false"; }
+  void operator()(std::int64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
+  void operator()(std::uint64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
+  void operator()(double number) const { out.text_ += std::isfinite(number) ? number_text(number) : "null"; }
+  void operator()(const std::string& text) const { append_quoted(out.text_, text); }
+  void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, hex(bytes)); }
+  void operator()(const Value::Array& array) const {
+    out.begin('[');
+    for (const Value& item : array) out.value(item);
+    out.end(']');
+  }
+  void operator()(const Value::Pairs& pairs) const {
+    out.begin('[');
+    for (const auto& [first, second] : pairs) {
+      out.begin_item();
+      out.begin('[');
+      out.value(first);
+      out.value(second);
+      out.end(']');
+    }
+    out.end(']');
+  }
+  void operator()(const Attributes& map) const {
+    out.begin('{');
+    for (const auto& [key, value] : map) out.member(key, value);
+    out.end('}');
+  }
+};
+
+void JsonWriter::value(const Value& value) {
+  begin_item();
+  std::visit(JsonItem{*this}, value.storage());
+}
+
+void JsonWriter::value(std::string_view text) {
+  begin_item();
+  append_quoted(text_, text);
+}
+
+void JsonWriter::key(std::string_view name) {
+  begin_item();
+  append_quoted(text_, name);
+  text_ += indent_ < 0 ? ":" : ": ";
+  is_after_key_ = true;
+}
+
+std::string JsonWriter::take() { return std::exchange(text_, {}); }
+
+void JsonWriter::begin_item() {
+  if (std::exchange(is_after_key_, false) || has_items_.empty()) return;
+  if (has_items_.back()) text_ += ',';
+  has_items_.back() = true;
+  new_line();
+}
+
+void JsonWriter::begin(char bracket) {
+  text_ += bracket;
+  has_items_.push_back(false);
+}
+
+void JsonWriter::end(char bracket) {
+  const bool had_items = has_items_.back();
+  has_items_.pop_back();
+  if (had_items) new_line();
+  text_ += bracket;
+}
+
+void JsonWriter::new_line() {
+  if (indent_ < 0) return;
+  text_ += '\n';
+  text_.append(has_items_.size() * static_cast<std::size_t>(indent_), ' ');
+}
+
 std::string to_json(const Value& value, int indent) {
-  Writer writer(indent);
-  writer.write(value);
+  JsonWriter writer(indent);
+  writer.value(value);
   return writer.take();
 }
 

@@ -1,0 +1,73 @@
+// JsonWriter: JSON text written piece by piece. to_json() is made of it; what is too large to be a Value first uses it
+// directly.
+//
+//   JsonWriter out(2);
+//   out.begin_object();
+//   out.member("name", name);
+//   out.key("shape");
+//   out.begin_array();
+//   for (const std::uint64_t dimension : shape) out.value(dimension);
+//   out.end_array();
+//   out.end_object();
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/value.hpp>
+
+namespace poise {
+
+class JsonWriter {
+ public:
+  // `indent`: spaces a level; below 0: all in one line.
+  explicit JsonWriter(int indent = -1) : indent_(indent) {}
+
+  void begin_object() {
+    begin_item();
+    begin('{');
+  }
+  void end_object() { end('}'); }
+  void begin_array() {
+    begin_item();
+    begin('[');
+  }
+  void end_array() { end(']'); }
+
+  // Of the member whose value comes next. Requires: an object has been begun last.
+  void key(std::string_view name);
+
+  // Numbers that are not finite are null, bytes are text in hexadecimal, and U+FFFD takes the place of each byte of a
+  // text that is no UTF-8.
+  void value(const Value& value);
+  void value(std::string_view text);
+  void value(const std::string& text) { value(std::string_view(text)); }
+  void value(const char* text) { value(std::string_view(text)); }
+
+  template <typename Of>
+  void member(std::string_view name, const Of& of) {
+    key(name);
+    value(of);
+  }
+
+  // What has been written and not taken yet.
+  std::size_t size() const { return text_.size(); }
+  std::string take();
+
+ private:
+  friend struct JsonItem;  // json_write.cpp's own
+  void begin(char bracket);
+  void end(char bracket);
+  // What separates an item from what is before it.
+  void begin_item();
+  void new_line();
+
+  int indent_;
+  std::string text_;
+  std::vector<bool> has_items_;  // of what has been begun, the outermost first
+  bool is_after_key_ = false;
+};
+
+}  // namespace poise

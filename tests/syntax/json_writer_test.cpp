@@ -1,0 +1,50 @@
+// What is written piece by piece is what to_json() makes of the same value.
+#include "syntax/json_writer.hpp"
+
+#include <gtest/gtest.h>
+
+namespace poise {
+namespace {
+
+TEST(JsonWriter, WritesWhatToJsonMakesOfTheSame) {
+  const Value nested = Attributes{{"deep", Value::Array{1, Value::Array{}, Attributes()}}};
+  const Attributes whole{{"name", "a\"b"},
+                         {"none", Value()},
+                         {"list", Value::Array{true, 2, -1.5}},
+                         {"empty", Attributes()},
+                         {"nested", nested}};
+  for (const int indent : {-1, 0, 2}) {
+    JsonWriter out(indent);
+    out.begin_object();
+    out.member("name", "a\"b");
+    out.member("none", Value());
+    out.key("list");
+    out.begin_array();
+    out.value(Value(true));
+    out.value(Value(2));
+    out.value(Value(-1.5));
+    out.end_array();
+    out.key("empty");
+    out.begin_object();
+    out.end_object();
+    out.member("nested", nested);
+    out.end_object();
+    EXPECT_EQ(out.take(), to_json(whole, indent)) << indent;
+  }
+}
+
+TEST(JsonWriter, GivesWhatWasWrittenPieceByPiece) {
+  JsonWriter out;
+  std::string text;
+  out.begin_array();
+  for (const char* item : {"a", "b", "c"}) {
+    out.value(item);
+    EXPECT_GT(out.size(), 0U);
+    text += out.take();
+  }
+  out.end_array();
+  EXPECT_EQ(text + out.take(), R"(["a","b","c"])");
+}
+
+}  // namespace
+}  // namespace poise
