@@ -45,6 +45,7 @@ struct GenerateOptions {
   SamplingOptions sampling = {};
   std::optional<TokenId> stop_id = {};  // ends the text; without it each token that the files name
                                         // (docs/tokenizers.md), for a Tiny Llama without vocabulary 3
+  bool ignore_eos = false;              // no token ends the text; stop_id does not count
 };
 
 enum class StopReason { end_of_text, max_tokens, context_full, callback };

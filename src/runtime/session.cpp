@@ -211,7 +211,7 @@ Generation Session::generate(const GenerateOptions& options, const std::function
     }
     result.tokens.push_back(state_->choose(sampler));
     const bool go_on = !on_token || on_token(result.tokens.back());
-    if (state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
+    if (!options.ignore_eos && state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
       result.reason = StopReason::end_of_text;
       return result;
     }

@@ -321,6 +321,12 @@ TEST(Session, GenerationStops) {
   EXPECT_EQ(generation.reason, StopReason::end_of_text);
   EXPECT_EQ(generation.tokens.back(), expected[2]);
   EXPECT_EQ(std::count(generation.tokens.begin(), generation.tokens.end(), expected[2]), 1);
+
+  with_end.reset();
+  with_end.feed(some_tokens(4));
+  generation = with_end.generate({.max_tokens = 6, .ignore_eos = true});
+  EXPECT_EQ(generation.reason, StopReason::max_tokens);
+  EXPECT_EQ(generation.tokens, expected);
 }
 
 TEST(Session, NeverGeneratesTokensThatTheVocabularyDoesNotHave) {
