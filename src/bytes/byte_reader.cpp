@@ -17,7 +17,7 @@ ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
   if (length <= remaining()) return;
-  fail(field, fmt::format("{} bytes wanted, {} left", length, remaining()), position_);
+  fail(field, fmt::format("{} byte{} wanted, {} left", length, length == 1 ? "" : "s", remaining()), position_);
 }
 
 const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {
