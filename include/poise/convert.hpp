@@ -76,6 +76,13 @@ struct PlannedTensor {
   std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; nothing where it may become sparse
 };
 
+// Codes that become float32 numbers, because nothing else is asked for and the output's format does not have them.
+struct DecodedTensors {
+  std::size_t tensors = 0;
+  std::uint64_t bytes_in = 0;   // of the codes, with their scales
+  std::uint64_t bytes_out = 0;  // of the numbers
+};
+
 // What a conversion will do: known from headers alone, before any tensor's bytes are read or written.
 struct Plan {
   std::string format;                  // to be written
@@ -87,6 +94,7 @@ struct Plan {
   // Of all files. Nothing where it depends on the tensors' bytes (compression, sparse layouts) or on where shards end.
   std::optional<std::uint64_t> bytes_out;
   bool exact = true;  // false: bytes_out is the most there can be; equal parts are stored once
+  DecodedTensors decoded;
 
   struct Work;
   std::shared_ptr<Work> work;  // what write() goes on with
@@ -139,6 +147,8 @@ struct ConvertReport {
     QuantizationError error;
   };
   std::vector<Quantized> quantized;
+
+  DecodedTensors decoded;
 };
 
 // plan() and write() in one. Throws what open() and save() throw; bad_argument when the output is one of the input's

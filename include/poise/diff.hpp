@@ -20,8 +20,18 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
+  // What differs first.
+  enum class What : std::uint8_t {
+    only_in_a,
+    only_in_b,
+    shape,
+    type,    // how elements are stored, with equal shapes; values tell how far apart they are
+    values,  // alone, or bytes that are no numbers
+  };
+
   std::string name;
-  std::string a;  // "f16 [4096, 4096]"; "-" when absent
+  What what = What::values;
+  std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
   // Over elements, where both have the same shape and real numbers, complex ones or integers. Floating-point numbers
   // are compared in the precision of the wider type, integers exactly.
@@ -37,7 +47,8 @@ struct DiffReport {
   std::vector<FieldDifference> fields;
   std::vector<TensorDifference> tensors;  // by name
   std::size_t equal_tensors = 0;
-  std::vector<Finding> warnings;  // digests that could not be checked
+  std::size_t equal_as_numbers = 0;  // of these, those whose bytes differ: 0.0 and -0.0, or NaNs
+  std::vector<Finding> warnings;     // digests that could not be checked
 
   bool same() const { return fields.empty() && tensors.empty(); }
 };

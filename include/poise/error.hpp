@@ -36,6 +36,7 @@ struct Remedy {
     skip,        // ConvertOptions::skip: `tensor`
     model_type,  // Card::model_type: `value`
     convert,     // convert() the file to the format `value`, and use that
+    force,       // AttributeChanges::force
   };
   Kind kind = Kind::overwrite;
   std::string value = {};

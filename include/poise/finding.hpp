@@ -17,6 +17,7 @@ struct Finding {
   std::string message;  // one sentence; names tensor and part where it is about one
   std::string path;     // of the file; empty: not about one of them
   std::optional<std::uint64_t> offset;
+  std::string tensor = {};  // that verify() found it in; empty: not known, or not about one
 };
 
 }  // namespace poise

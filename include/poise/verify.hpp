@@ -14,8 +14,10 @@ namespace poise {
 struct VerifyReport {
   std::string format;  // "alt-v2"; empty when the file could not be opened
   std::size_t tensors = 0;
-  std::uint64_t bytes = 0;  // decoded bytes that were looked at
-  std::size_t digests = 0;  // that were checked
+  std::uint64_t bytes = 0;       // decoded bytes that were looked at
+  std::size_t digests = 0;       // of parts, that were checked
+  std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
+  bool has_digests = false;      // where false, bytes that changed to other valid ones do not show
   std::vector<Finding>
       faults;  // errors and warnings in file order: all of them, of bytes that tensors share at the first of these
 

@@ -45,6 +45,13 @@ struct HeldLayouts {
   bool blocks = false;  // ggml's
 };
 
+// A key of a file's own metadata, as the file has it: before a reader makes card, configuration and vocabulary of it.
+struct MetadataKey {
+  std::string key;
+  std::string type;  // as the format calls it: "u32", "text[32000]"
+  Value value;
+};
+
 // What a file will be, as far as headers tell.
 struct FilePlan {
   // Of each tensor's parts, as a reader of the file will find them, in the model's order; before compression. Empty
@@ -137,6 +144,9 @@ struct Format {
   // Prepares changes of the attributes of a file that has been read; writes nothing. Throws bad_argument for changes
   // that the format does not allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
+  // The metadata of a file that has been read, in its order. Null: the format has no keys of a file's own. Throws
+  // unsupported where they take too much memory.
+  std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
 };
 
 // An input with the format that is meant and the model it holds.
@@ -146,6 +156,9 @@ struct Opened {
   Model model;
 };
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
+
+// Of the file that was opened. Throws unsupported, naming the formats that have some, where its format has none.
+std::vector<MetadataKey> metadata_keys(const Opened& opened);
 
 // All of them, in the order in which they are asked.
 std::span<const Format* const> all_formats();

@@ -175,9 +175,11 @@ const Format& output_format(const std::filesystem::path& path) {
   }
   const auto name = format_from_extension(path);
   if (name) return format_by_name(*name);
-  throw Error(ErrorKind::bad_argument,
-              fmt::format("the extension \"{}\" is that of no format", path.extension().string()), path.string())
-      .with({.kind = Remedy::Kind::format});
+  const std::string extension = path.extension().string();
+  const std::string problem =
+      extension.empty() ? "the name has no extension that says the format; that of a directory ends in a slash"
+                        : fmt::format("the extension \"{}\" is that of no format", extension);
+  throw Error(ErrorKind::bad_argument, problem, path.string()).with({.kind = Remedy::Kind::format});
 }
 
 std::unique_ptr<SavedOutput> output_for(const Format& format, const std::filesystem::path& path, bool overwrite,
@@ -215,6 +217,18 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
 
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) {
   return read_input(make_input(path, options), options);
+}
+
+std::vector<MetadataKey> metadata_keys(const Opened& opened) {
+  if (opened.format->keys != nullptr) return opened.format->keys(opened.input);
+  std::vector<std::string_view> names;
+  for (const Format* format : kFormats) {
+    if (format->keys != nullptr) names.push_back(format->info.name);
+  }
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} files have no metadata keys to list; those of these formats have: {}",
+                          opened.format->info.name, fmt::join(names, ", ")),
+              opened.input.path.string());
 }
 
 Model open(const std::filesystem::path& path, const ReadOptions& options) {

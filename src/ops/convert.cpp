@@ -108,6 +108,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
   report.losses = work.told_losses();
   work.losses->tell(report);
+  report.decoded = transformed.decoded;
   return report;
 }
 

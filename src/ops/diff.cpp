@@ -1,10 +1,12 @@
 #include <poise/diff.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include <oneapi/tbb/parallel_for.h>
 
@@ -106,9 +108,6 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
     out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
 
-// The type of a part as diff shows it.
-std::string type_name(const Tensor&, const Part& part) { return std::string(part.shown_type()); }
-
 // What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the
 // versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
@@ -116,11 +115,12 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.type_name()));
   if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype))
     return fmt::format("{}", info(part.dtype).bits);
-  return type_name(tensor, part);
+  return std::string(part.shown_type());
 }
 
+// "quantized_group f16+i32 [8, 64]": layout and types of the parts, each as `type_of` spells it, and shape.
 template <typename TypeOf>
-std::string describe(const Tensor& tensor, TypeOf&& type_of) {
+std::string kind_of(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;
   for (const Part& part : tensor.parts) parts.push_back(&part);
   std::ranges::sort(parts, {}, &Part::role);  // formats have orders of their own
@@ -131,7 +131,20 @@ std::string describe(const Tensor& tensor, TypeOf&& type_of) {
 }
 
 // Layout, element type and shape, however they are spelled.
-bool same_kind(const Tensor& a, const Tensor& b) { return describe(a, type_meaning) == describe(b, type_meaning); }
+bool same_kind(const Tensor& a, const Tensor& b) { return kind_of(a, type_meaning) == kind_of(b, type_meaning); }
+
+// As diff shows a tensor: "q4_k [256, 512]".
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{} {}", stored_type_name(tensor), to_string(tensor.shape));
+}
+
+// Both, with the types of their parts where only these tell them apart.
+std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
+  std::pair<std::string, std::string> texts(describe(a), describe(b));
+  if (texts.first != texts.second || same_kind(a, b)) return texts;
+  const auto shown = [](const Tensor&, const Part& part) { return std::string(part.shown_type()); };
+  return {kind_of(a, shown), kind_of(b, shown)};
+}
 
 // Do all parts, but the one of that role, hold the same?
 bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
@@ -158,8 +171,9 @@ bool same_scheme(const Tensor& a, const Tensor& b) {
   return !are_groups(a, b) || same_meaning(*a.layout.groups(), *b.layout.groups());
 }
 
-// What differs between two tensors of the same name; nothing when they are equal. Equal bytes need no look at numbers.
-std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b,
+// What differs between two tensors of the same name; nothing when they are equal. Then `as_numbers` tells whether their
+// bytes differ. Equal bytes need no look at numbers.
+std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& as_numbers,
                                         const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
   const bool is_same_kind = same_kind(a, b);
@@ -167,11 +181,17 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b,
     compared(a.elements());
     return std::nullopt;
   }
-  TensorDifference difference{a.name, describe(a, type_name), describe(b, type_name), std::nullopt};
-  if (have_numbers) difference.values = compare_numbers(a, b, compared);
+  std::optional<TensorDifference::Values> values;
+  if (have_numbers) values = compare_numbers(a, b, compared);
   const bool same_beside_data = a.layout != Layout::dense || same_parts(a, b, "data");
-  if (is_same_kind && have_numbers && difference.values->different == 0 && same_beside_data) return std::nullopt;
-  return difference;
+  if (is_same_kind && values && values->different == 0 && same_beside_data) {
+    as_numbers = a.layout == Layout::dense;  // other layouts hold the same numbers in several ways
+    return std::nullopt;
+  }
+  using What = TensorDifference::What;
+  auto [in_a, in_b] = describe_both(a, b);
+  const What what = a.shape != b.shape ? What::shape : is_same_kind ? What::values : What::type;
+  return TensorDifference{a.name, what, std::move(in_a), std::move(in_b), values};
 }
 
 // Attributes, but for those that spell a scheme that is the same.
@@ -211,19 +231,23 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
   for (const Tensor& tensor : b.tensors()) names.insert(tensor.name);
   const std::vector<std::string> ordered(names.begin(), names.end());
   std::vector<std::optional<TensorDifference>> found(ordered.size());
+  std::atomic<std::size_t> equal_as_numbers = 0;
   Meter meter(progress, work(a));
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
     if (left == nullptr || right == nullptr) {
-      const auto text = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor, type_name); };
-      found[i] = TensorDifference{ordered[i], text(left), text(right), std::nullopt};
+      const auto text = [](const Tensor* tensor) { return tensor == nullptr ? "-" : describe(*tensor); };
+      const auto what = right == nullptr ? TensorDifference::What::only_in_a : TensorDifference::What::only_in_b;
+      found[i] = TensorDifference{ordered[i], what, text(left), text(right), std::nullopt};
       return;
     }
     const bool sparse = is_sparse(*left);  // how far its elements are through its bytes is not known
-    found[i] = compare(*left, *right, [&](std::uint64_t elements) {
+    bool as_numbers = false;
+    found[i] = compare(*left, *right, as_numbers, [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]);
     });
+    if (as_numbers) ++equal_as_numbers;
     if (sparse) meter.advance(work(*left), ordered[i]);
   });
   for (const std::string& name : ordered) {
@@ -238,6 +262,7 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       ++report.equal_tensors;
     }
   }
+  report.equal_as_numbers = equal_as_numbers;
 }
 
 DiffReport compare_models(const Model& a, const Model& b, const Progress& progress) {

@@ -24,7 +24,7 @@ Model read_edited(const Format& format, const Input& edited) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
     throw Error(ErrorKind::bad_argument,
-                fmt::format("nothing is changed: the file could not be opened afterwards: {}", error.message()),
+                fmt::format("nothing is changed: the file would not open with it: {}", error.message()),
                 edited.path.string());
   }
 }
@@ -74,7 +74,7 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
     const std::string problem = harm(opened.model, after, named);
     if (!problem.empty()) {
       throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), named.string())
-          .with({.kind = Remedy::Kind::overwrite});
+          .with({.kind = Remedy::Kind::force});
     }
     prepared->require_effect(opened.model, after);
   }

@@ -2,32 +2,16 @@
 #include <fmt/format.h>
 
 #include "ops/conversion.hpp"
-#include "tensor/group_scheme.hpp"
 #include "views/dense.hpp"
-#include "views/sparse.hpp"
 
 namespace poise {
 namespace {
 
-// "bf16", "qint8", "qint4:range", "group4:128", "sparse_csr f16", "layout zt.foo/1"
-std::string stored_as(const Tensor& tensor) {
-  if (const AffineSource* affine = tensor.layout.affine()) {
-    return to_string(
-        StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
-  }
-  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
-  if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
-    const GroupScheme& scheme = *tensor.layout.groups();
-    return fmt::format("group{}:{}", scheme.bits, scheme.group_size);
-  }
-  return storage_name(tensor);
-}
-
 PlannedTensor planned(const Tensor& before, const Tensor& after) {
   return {.name = after.name,
           .shape = after.shape,
-          .from = stored_as(before),
-          .to = stored_as(after),
+          .from = stored_type_name(before),
+          .to = stored_type_name(after),
           .bytes_in = before.size_bytes(),
           .bytes_out = {}};
 }
@@ -44,6 +28,7 @@ Plan described(std::shared_ptr<Plan::Work> work) {
   plan.losses = work->told_losses();
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;
+  plan.decoded = transformed.decoded;
   plan.tensors.reserve(file.tensor_bytes.size());
   const Model& before = transformed.reformed ? transformed.reformed->model : *work->input;
   for (std::size_t i = 0; i < file.tensor_bytes.size(); ++i) {

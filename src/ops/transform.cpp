@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/imatrix.hpp"
@@ -405,6 +406,11 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
     Tensor output = transformed(transposes_back ? rows : tensor, type, importance.of(rows, type), target, result);
     if (transposes_back) output = transposed(std::move(output));
     const Tensor& made = result.model.add(with_parts_beside_data(std::move(output), tensor));
+    if (!type && is_quantized(tensor) && made.layout == Layout::dense) {
+      ++result.decoded.tensors;
+      result.decoded.bytes_in = saturating_add(result.decoded.bytes_in, tensor.size_bytes());
+      result.decoded.bytes_out = saturating_add(result.decoded.bytes_out, made.size_bytes());
+    }
     if (has_more_parts(tensor) && !has_more_parts(made)) lost_parts.push_back(tensor.name);
     if (is_asked_to_be_sparse(made, options)) result.perhaps_sparse.insert(tensor.name);
   }

@@ -34,6 +34,7 @@ struct Transformed {
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
+  DecodedTensors decoded;
 };
 
 // Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict

@@ -202,12 +202,15 @@ class ModelCheck {
   void tell(VerifyReport& report) {
     report.bytes = bytes_;
     for (TensorItem& item : tensors_) {
+      const std::size_t before = report.faults.size();
       for (std::size_t i = item.first; i < item.last; ++i) {
         if (outcomes_[i].checked_digest) ++report.digests;
         std::ranges::move(outcomes_[i].findings, std::back_inserter(report.faults));
       }
       std::ranges::move(item.findings, std::back_inserter(report.faults));
+      for (std::size_t i = before; i < report.faults.size(); ++i) report.faults[i].tensor = item.tensor->name;
     }
+    report.file_digests = files_.size();
   }
 
   std::vector<PartRef> parts_;
@@ -223,6 +226,12 @@ class ModelCheck {
   std::optional<Scan> scan_;
 };
 
+bool has_digests(const Model& model) {
+  return !model.origin.file_digests.empty() || std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
+    return std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+  });
+}
+
 }  // namespace
 
 std::size_t VerifyReport::errors() const {
@@ -236,6 +245,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
   const auto check_tensors = [&](const Model& model) {
     report.format = model.origin.format;
     report.tensors = model.size();
+    report.has_digests = has_digests(model);
     ModelCheck check(model, options.io, progress);
     check.run(report);
     return check.file_findings();

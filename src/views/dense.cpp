@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/stored_type.hpp>
+
 #include "tensor/block_layout.hpp"
+#include "tensor/group_scheme.hpp"
 #include "views/affine.hpp"
 #include "views/blocks.hpp"
 #include "views/group_quantize.hpp"
@@ -59,6 +62,19 @@ std::string storage_name(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
   const Part& data = tensor.require("data");
   return data.dtype == DType::unknown ? fmt::format("type {}", data.type_name()) : std::string(to_string(data.dtype));
+}
+
+std::string stored_type_name(const Tensor& tensor) {
+  if (const AffineSource* affine = tensor.layout.affine()) {
+    return to_string(
+        StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
+  }
+  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
+  if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
+    const GroupScheme& scheme = *tensor.layout.groups();
+    return fmt::format("group{}:{}", scheme.bits, scheme.group_size);
+  }
+  return storage_name(tensor);
 }
 
 DType element_type(const Tensor& tensor) {

@@ -15,6 +15,10 @@ bool has_float_elements(const Tensor& tensor);
 // How the elements are stored: "f64", "sparse_csr", "layout zt.foo/1".
 std::string storage_name(const Tensor& tensor);
 
+// The same in the words of StoredType, where it has some: "bf16", "q4_k", "qint8", "qint4:range", "group4:128",
+// "sparse_csr f16", "layout zt.foo/1".
+std::string stored_type_name(const Tensor& tensor);
+
 // The type that the elements have without a cast: of sparse tensors that of their values, f32 of codes and where
 // values of sparse tensors take less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
 DType element_type(const Tensor& tensor);

@@ -55,8 +55,45 @@ TEST(Diff, CountsAndMeasuresWhatDiffers) {
 
 TEST(Diff, NanEqualsNanWhateverItsBitsAndZeroEqualsMinusZero) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(difference(floats({nan, 0.0F}), floats({-nan, -0.0F})).same());
+  const DiffReport report = difference(floats({nan, 0.0F}), floats({-nan, -0.0F}));
+  EXPECT_TRUE(report.same());
+  EXPECT_EQ(report.equal_tensors, 1U);
+  EXPECT_EQ(report.equal_as_numbers, 1U);
+  EXPECT_EQ(difference(floats({nan, 0.0F}), floats({nan, 0.0F})).equal_as_numbers, 0U);
   EXPECT_FALSE(difference(floats({nan}), floats({1})).same());
+}
+
+TEST(Diff, TellsWhatDiffersAndHowElementsAreStored) {
+  using What = TensorDifference::What;
+  const auto only = [](const DiffReport& report) { return report.tensors.at(0); };
+  EXPECT_EQ(only(diff(of(floats({1})), Model())).what, What::only_in_a);
+  EXPECT_EQ(only(diff(Model(), of(floats({1})))).what, What::only_in_b);
+  EXPECT_EQ(only(difference(floats({1}), floats({1, 2}))).what, What::shape);
+  EXPECT_EQ(only(difference(floats({1}), floats({2}))).what, What::values);
+  const TensorDifference type = only(difference(floats({1, 2}), codes({1, 2}, 1)));
+  EXPECT_EQ(type.what, What::type);
+  EXPECT_EQ(type.a, "f32 [2]");
+  EXPECT_EQ(type.b, "qint8 [2]");
+
+  Tensor blocks = make_dense("x", {32}, DType::u8, make_memory_blob(std::vector<std::byte>(34), "blocks"));
+  blocks.layout = read_layout(blocks, "gguf.q8_0/1");
+  Tensor zeros = make_dense("x", {32}, DType::f32, make_memory_blob(std::vector<std::byte>(128), "zeros"));
+  const TensorDifference stored = only(difference(blocks, zeros));
+  EXPECT_EQ(stored.a, "q8_0 [32]");
+  EXPECT_EQ(stored.values.value().different, 0U);
+}
+
+// One name for two ways to store elements would not tell them apart.
+TEST(Diff, NamesPartsWhereTheTypeIsTheSame) {
+  const auto pair = [](DType dtype) {
+    Tensor tensor = floats({1});
+    tensor.layout = TensorLayout::other("pair");
+    tensor.parts[0].dtype = dtype;
+    return tensor;
+  };
+  const TensorDifference tensor = difference(pair(DType::f32), pair(DType::i32)).tensors.at(0);
+  EXPECT_EQ(tensor.a, "pair f32 [1]");
+  EXPECT_EQ(tensor.b, "pair i32 [1]");
 }
 
 TEST(Diff, AttributesOfTensorsAreFields) {

@@ -77,7 +77,7 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
         FAIL() << name;
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-        EXPECT_TRUE(error.message().starts_with("nothing is changed: the file could not be opened afterwards: "))
+        EXPECT_TRUE(error.message().starts_with("nothing is changed: the file would not open with it: "))
             << error.message();
       }
     }
@@ -105,7 +105,7 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
     const auto refusal = [&](const AttributeChanges& changes) {
       const Error error = support::error_of([&] { edit(file, changes); });
       EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-      EXPECT_EQ(error.remedies(), std::vector{Remedy{.kind = Remedy::Kind::overwrite}});
+      EXPECT_EQ(error.remedies(), std::vector{Remedy{.kind = Remedy::Kind::force}});
       EXPECT_EQ(support::contents(file), before);
       return error.message();
     };

@@ -76,6 +76,7 @@ TEST_F(Verify, ListsEveryFaultWithItsPlace) {
     EXPECT_EQ(report.warnings(), 0U);
     EXPECT_EQ(report.digests, 3U);
     EXPECT_EQ(name_of(report.faults[0]), "tensor first");
+    EXPECT_EQ(report.faults[0].tensor, "first");
     EXPECT_EQ(name_of(report.faults[1]), "tensor second");
     EXPECT_THAT(report.faults[0].message, HasSubstr("the digest is xxh3:"));
     EXPECT_EQ(report.faults[0].offset, first);
@@ -88,6 +89,8 @@ TEST_F(Verify, FindsBadValuesWithoutDigests) {
   const fs::path path = write("safetensors");
   EXPECT_TRUE(verify(path).faults.empty());
   EXPECT_EQ(verify(path).digests, 0U);
+  EXPECT_FALSE(verify(path).has_digests);
+  EXPECT_TRUE(verify(write("zt")).has_digests);
   const std::uint64_t truth = damage(path, "truth", 2, 2);
   const VerifyReport report = verify(path);
   ASSERT_EQ(report.errors(), 1U);

@@ -109,7 +109,7 @@ TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
   };
   const auto integer = [](const Bytes& file) -> Place { return error_of(file, read_integer); };
   const auto text = [](const Bytes& file) -> Place { return error_of(file, read_text); };
-  EXPECT_THAT(integer(bytes("\x08\x01\x08")), is("test: value: 1 bytes wanted", 3));
+  EXPECT_THAT(integer(bytes("\x08\x01\x08")), is("test: value: 1 byte wanted", 3));
   EXPECT_THAT(integer(bytes("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02")),
               is("test: value: a varint of more than 64 bits", 1));
   EXPECT_THAT(integer(bytes("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80")),

@@ -205,7 +205,7 @@ class EditedHeader final : public PreparedEdit {
                             "delete it in the same edit",
                             kConfigKey),
                 input_.path.string())
-        .with({.kind = Remedy::Kind::overwrite});
+        .with({.kind = Remedy::Kind::force});
   }
 
   EditReport commit(const std::filesystem::path& path) override {

@@ -6,6 +6,7 @@
 #include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/limits.hpp"
+#include "formats/gguf/list_keys.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/write.hpp"
 
@@ -33,6 +34,7 @@ const Format kGguf = {
     .prepare = gguf::prepare,
     .audit = gguf::audit,
     .edit = gguf::edit,
+    .keys = gguf::list_keys,
 };
 
 }  // namespace poise

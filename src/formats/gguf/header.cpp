@@ -38,6 +38,12 @@ Value text_value(std::string_view text) {
 
 }  // namespace
 
+std::string_view to_string(ValueType type) {
+  constexpr std::array<std::string_view, kValueBytes.size()> kNames = {
+      "u8", "i8", "u16", "i16", "u32", "i32", "f32", "boolean", "text", "array", "u64", "i64", "f64"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
 HeaderReader::HeaderReader(const ByteRange& range)
     : in_(range, std::string(kContext)), budget_(std::min(range.size(), kMostValueText)) {
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);

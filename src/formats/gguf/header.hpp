@@ -30,6 +30,9 @@ constexpr std::string_view kAlignmentKey = "general.alignment";
 // The types of metadata values, by their numbers.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
+// "u8", "text", "array", ...
+std::string_view to_string(ValueType type);
+
 class HeaderReader;
 
 // A value, while its header is read. Callers ask it once, for the kind that it must have; one that they do not ask is

@@ -25,6 +25,7 @@
 #include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/edit.hpp"
 #include "formats/ztensor/limits.hpp"
+#include "formats/ztensor/list_keys.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/cbor.hpp"
@@ -290,6 +291,12 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
+// Version 0.1 has no attributes of a whole file.
+std::vector<MetadataKey> keys(const Input& input) {
+  if (magic_of(input) == kMagic0) return {};
+  return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);
+}
+
 }  // namespace
 
 std::uint64_t manifest_begin1(const Source& source) {
@@ -321,6 +328,7 @@ const Format kZtensor1 = {
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
+    .keys = ztensor::keys,
 };
 
 }  // namespace poise

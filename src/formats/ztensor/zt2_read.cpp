@@ -22,6 +22,7 @@
 #include "formats/metadata.hpp"
 #include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
+#include "formats/ztensor/list_keys.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/extents.hpp"
 #include "pack/zstd_seekable.hpp"
@@ -282,6 +283,12 @@ Model read(const Input& input, const ReadOptions& options) {
   return model;
 }
 
+std::vector<MetadataKey> keys(const Input& input) {
+  const ManifestRange range = find_manifest2(*input.source);
+  if (range.end == 0) return {};  // a data shard
+  return list_keys(*input.source, range, cbor::Rules::deterministic);
+}
+
 }  // namespace
 }  // namespace poise::ztensor
 
@@ -301,6 +308,7 @@ const Format kZtensor2 = {
     .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::zt2_losses>,
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
+    .keys = ztensor::keys,
 };
 
 }  // namespace poise

@@ -1,0 +1,13 @@
+// The metadata of a GGUF file, key by key.
+#pragma once
+
+#include <vector>
+
+#include "formats/format.hpp"
+
+namespace poise::gguf {
+
+// Of one file: the parts of a split one have their own. Throws what reading a header throws.
+std::vector<MetadataKey> list_keys(const Input& input);
+
+}  // namespace poise::gguf

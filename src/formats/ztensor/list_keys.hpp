@@ -1,0 +1,18 @@
+// The root attributes of a zTensor file, key by key.
+#pragma once
+
+#include <vector>
+
+#include <poise/source.hpp>
+
+#include "formats/format.hpp"
+#include "formats/ztensor/manifest_bytes.hpp"
+#include "syntax/cbor.hpp"
+
+namespace poise::ztensor {
+
+// Those of the manifest in `range`, with the types of CBOR: "text", "integer", "array[3]". Throws what reading them
+// throws.
+std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
+
+}  // namespace poise::ztensor
