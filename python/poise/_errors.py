@@ -118,6 +118,7 @@ _HELPS = {
     "skip": 'skip=["{tensor}"] leaves it out',
     "model_type": 'card={{"model_type": "{value}"}} says it',
     "convert": "poise.convert() makes it a {value} file",
+    "force": "force=True changes it all the same",
 }
 
 

@@ -288,9 +288,10 @@ def diff(a, b, *, verify: bool = True, progress=None) -> DiffReport:
     return DiffReport([FieldDifference(**one) for one in report["fields"]], [TensorDifference(**one) for one in report["tensors"]], report["equal_tensors"])
 
 
-def edit(path: Path, *, set: typing.Optional[dict] = None, delete: typing.Iterable[str] = ()) -> EditReport:
-    """Changes the attributes of a zTensor or GGUF file without touching its tensors. set: {key: text}; delete: keys."""
-    return EditReport(**_poise.edit(path, {**(set or {})}, list(_patterns(delete))))
+def edit(path: Path, *, set: typing.Optional[dict] = None, delete: typing.Iterable[str] = (), force: bool = False) -> EditReport:
+    """Changes the attributes of a zTensor or GGUF file without touching its tensors. set: {key: text}; delete: keys.
+    force: change it although verify would fail afterwards, or configuration or vocabulary be lost."""
+    return EditReport(**_poise.edit(path, {**(set or {})}, list(_patterns(delete)), force))
 
 
 def formats() -> "list[FormatInfo]":

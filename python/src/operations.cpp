@@ -257,10 +257,10 @@ py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::obje
   return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors);
 }
 
-py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase) {
+py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase, bool force) {
   using namespace py::literals;
   const fs::path path = path_from(given);
-  AttributeChanges changes{.set = {}, .erase = erase};
+  AttributeChanges changes{.set = {}, .erase = erase, .force = force};
   for (const auto& [key, value] : set) changes.set.emplace_back(utf8(key), utf8(value));
   const EditReport report = [&] {
     const Released released;
