@@ -383,7 +383,8 @@ class JsonParser {
     if (met.source_ != nullptr) tree(met);
   }
 
-  // Containers that are open, the outermost first. Their memory is used again for those that come later.
+  // Containers that are open, the outermost first; a list that is walked uses none. Their memory is used again for
+  // those that come later.
   struct Level {
     KeySet keys;
     std::vector<Attributes::Entry> entries;
@@ -391,7 +392,7 @@ class JsonParser {
   };
 
   Level& level(std::size_t depth) {
-    if (depth == levels_.size()) levels_.emplace_back();
+    while (levels_.size() <= depth) levels_.emplace_back();
     levels_[depth].keys.clear();
     return levels_[depth];
   }
@@ -463,9 +464,10 @@ std::optional<std::string_view> JsonValue::text() {
 }
 
 std::optional<std::uint64_t> JsonValue::unsigned_integer() {
-  if (token_.empty() || token_.front() < '0' || token_.front() > '9') return std::nullopt;
-  if (token_.size() > 1 && token_.front() == '0') return std::nullopt;
-  const auto number = JsonParser::parsed<std::uint64_t>(token_);
+  const std::string_view digits = token_ == "-0" ? "0" : token_;
+  if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
+  if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
+  const auto number = JsonParser::parsed<std::uint64_t>(digits);
   if (number) source_ = nullptr;  // simdjson passes over it
   return number;
 }
