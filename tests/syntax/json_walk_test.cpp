@@ -121,7 +121,9 @@ class Walker {
   struct Object {
     explicit Object(const Value* tree) : expected(tree == nullptr ? nullptr : tree->get_if<Attributes>()) {}
     void expect_end() const {
-      if (expected != nullptr) EXPECT_EQ(keys.size(), expected->size());
+      if (expected != nullptr) {
+        EXPECT_EQ(keys.size(), expected->size());
+      }
     }
 
     const Attributes* expected;
@@ -151,7 +153,9 @@ class Walker {
     switch (random_.below(9)) {
       case 0: {
         const Value tree = value.tree();
-        if (expected != nullptr) EXPECT_EQ(tree, *expected);
+        if (expected != nullptr) {
+          EXPECT_EQ(tree, *expected);
+        }
         return true;
       }
       case 1: {
@@ -163,7 +167,9 @@ class Walker {
         Object object(expected);
         const auto take = [&](std::string_view key, JsonValue& item) { take_member(object, key, item); };
         const bool was_object = random_.one_in(2) ? value.members(take) : value.members_unchecked(take);
-        if (expected != nullptr) EXPECT_EQ(was_object, object.expected != nullptr);
+        if (expected != nullptr) {
+          EXPECT_EQ(was_object, object.expected != nullptr);
+        }
         if (was_object) object.expect_end();
         return was_object;
       }
@@ -176,7 +182,9 @@ class Walker {
     if (expected != nullptr) {
       const Kept* const kept = expected->get_if<Kept>();
       EXPECT_EQ(found.has_value(), kept != nullptr) << to_json(*expected);
-      if (found && kept != nullptr) EXPECT_EQ(*found, *kept);
+      if (found && kept != nullptr) {
+        EXPECT_EQ(*found, *kept);
+      }
     }
     return found.has_value();
   }
@@ -185,12 +193,18 @@ class Walker {
     const Value::Array* const items = expected == nullptr ? nullptr : expected->get_if<Value::Array>();
     std::size_t count = 0;
     const bool was_list = value.items([&](JsonValue& item) {
-      if (items != nullptr) ASSERT_LT(count, items->size());
+      if (items != nullptr) {
+        ASSERT_LT(count, items->size());
+      }
       take(item, items == nullptr ? nullptr : &(*items)[count]);
       ++count;
     });
-    if (expected != nullptr) EXPECT_EQ(was_list, items != nullptr);
-    if (items != nullptr) EXPECT_EQ(count, items->size());
+    if (expected != nullptr) {
+      EXPECT_EQ(was_list, items != nullptr);
+    }
+    if (items != nullptr) {
+      EXPECT_EQ(count, items->size());
+    }
     return was_list;
   }
 
