@@ -91,7 +91,6 @@ class JsonParser {
     members(document, 0, token.data(), false, [&](std::string_view key, JsonValue& value) {
       take(key, value);
       pass(value);
-      budget_ = ValueBudget(text_.size());  // nothing of it is kept here
     });
     require_end(true);
   }
@@ -378,9 +377,12 @@ class JsonParser {
 
   Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
 
-  // Reads what was not asked for: it has to be JSON, too.
+  // Reads what was not asked for: it has to be JSON, too. Nothing of it is kept.
   void pass(JsonValue& met) {
-    if (met.source_ != nullptr) tree(met);
+    if (met.source_ == nullptr) return;
+    const ValueBudget before = budget_;
+    tree(met);
+    budget_ = before;
   }
 
   // Containers that are open, the outermost first; a list that is walked uses none. Their memory is used again for

@@ -85,8 +85,8 @@ class JsonValue {
 };
 
 // Walks the members of the object that the text is to be. A key that comes twice is for `take` to find: it may have a
-// table of them anyway. `name` is the file, `offset` the place of the text in it. Throws invalid_file, and what `take`
-// throws.
+// table of them anyway. All trees that are asked for share one budget, as if the text were one. `name` is the file,
+// `offset` the place of the text in it. Throws invalid_file, and what `take` throws.
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
 
 // What parse_json() and walk_json_object() say of a key that comes twice.

@@ -1,5 +1,6 @@
 // A text that is walked gives what the same text gives as a tree, and is refused where that is refused, whatever is
 // asked of each value.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/errors.hpp"
@@ -17,6 +19,8 @@
 
 namespace poise {
 namespace {
+
+using testing::HasSubstr;
 
 const std::string kName = "test.json";
 
@@ -241,6 +245,28 @@ TEST(JsonWalk, RefusesWhatTheTreeRefuses) {
     damage(text, random);
     expect_walks_as_tree(text, random);
   }
+}
+
+// Each list alone fits the text's budget of a million values; both do not. What is passed over is not kept.
+// it.
+TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
+  std::string list = "[0";
+  for (int i = 0; i < 700000; ++i) list += ",0";
+  list += "]";
+  const std::string text = fmt::format(R"({{"a": {0}, "b": {0}, "c": {0}}})", list);
+  std::vector<std::string_view> wanted;
+  const auto walk = [&] {
+    walk_json_object(JsonText(text), kName, 0, [&](std::string_view key, JsonValue& value) {
+      if (std::ranges::find(wanted, key) != wanted.end()) value.tree();
+    });
+  };
+  EXPECT_EQ(support::message_of(walk), "");
+  wanted = {"c"};
+  EXPECT_EQ(support::message_of(walk), "");
+  wanted = {"a", "c"};
+  EXPECT_THAT(support::message_of(walk), HasSubstr("more values than a text of this size may hold"));
+  EXPECT_THAT(support::message_of([&] { parse_json(text, kName); }),
+              HasSubstr("more values than a text of this size may hold"));
 }
 
 // Lists that are walked are no levels of what is collected.
