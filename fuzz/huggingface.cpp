@@ -26,15 +26,6 @@ const fs::path& directory(bool sharded) {
   return directories[sharded ? 1 : 0];
 }
 
-// An empty text is a file that is not there.
-void put(const fs::path& path, std::string_view text) {
-  if (text.empty()) {
-    fs::remove(path);
-  } else {
-    fuzz::write_file(path, fuzz::bytes_of(text));
-  }
-}
-
 class Nowhere final : public Output {
  public:
   Sink& main() override { return sink_; }
@@ -51,10 +42,10 @@ class Nowhere final : public Output {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto texts = fuzz::split(fuzz::bytes_of(data, size), 4);
   const fs::path& path = directory(!texts[1].empty());
-  put(path / "config.json", texts[0]);
-  put(path / "model.safetensors.index.json", texts[1]);
-  put(path / "README.md", texts[2]);
-  put(path / "tokenizer.model", texts[3]);
+  fuzz::put_file(path / "config.json", texts[0]);
+  fuzz::put_file(path / "model.safetensors.index.json", texts[1]);
+  fuzz::put_file(path / "README.md", texts[2]);
+  fuzz::put_file(path / "tokenizer.model", texts[3]);
   fuzz::expect_sound(size, [&] {
     const Model model = open(path);
     fuzz::use(model);

@@ -6,6 +6,7 @@
 //   DIRECTORY/<target>.dict   words of the format
 //
 // The files of FINDINGS, <target>-<name>.hex, are hexadecimal bytes with comments after #; they become seeds as well.
+#include <array>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -59,6 +60,7 @@ class SeedWriter {
     seed("format", full_name, fmt::format("{}\n{}", format, text));
     seed("open_verify", full_name, bytes);
     seed("c_calls", full_name, program() + text);
+    if (format_by_name(format).edit != nullptr) edits(full_name, text);
     formats_.emplace(format);
   }
 
@@ -88,6 +90,14 @@ class SeedWriter {
     std::string steps(256, '\xff');
     for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = static_cast<char>(random_());
     return steps;
+  }
+
+  // Edits that most files allow, that few do, and that need to be forced.
+  void edits(const std::string& name, const std::string& file) {
+    static constexpr std::array kChanges = {"general.name=a\nx.y=1\n", "llama.context_length=8\ngeneral.alignment=64\n",
+                                            "!\npoise.config={}\npoise.card={\"name\": \"a\"}\n", "-poise.card\n"};
+    const std::string changes = kChanges[random_() % kChanges.size()];
+    seed("edit", name, static_cast<char>(changes.size()) + changes + file);
   }
 
   // Most formats need none: the target `format` reads them all.
@@ -181,6 +191,88 @@ void write_older_ztensors(SeedWriter& seeds) {
                     Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
 }
 
+// A tokenizer of each algorithm that GGUF names.
+void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
+  const auto write = [&](const std::string& name, std::string_view keys) {
+    std::string json = R"({"general.architecture":"llama")";
+    for (std::string_view rest = keys; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      json += fmt::format(R"(,"tokenizer.ggml.{})", line.substr(1));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    }
+    seeds.seed("gguf_tokenizer", name, json + "}" + std::string(kSeparator) + "ab <s>");
+  };
+  write("llama", R"("model":"llama"
+"tokens":["<unk>","<s>","</s>","\u2581","a","b","ab","<0x0A>"]
+"scores":[0,0,0,-1,-2,-3,-4,0]
+"token_type":[2,3,3,1,1,1,4,6]
+"bos_token_id":1
+"eos_token_id":2
+"unknown_token_id":0
+"padding_token_id":-1
+"add_space_prefix":true)");
+  write("bpe", R"("model":"gpt2"
+"pre":"llama-bpe"
+"tokens":["a","b","ab","\u0120","<s>","</s>"]
+"merges":["a b"]
+"token_type":[1,1,1,1,3,4]
+"bos_token_id":4
+"add_bos_token":true
+"add_eos_token":false)");
+  write("bert", R"("model":"bert"
+"tokens":["[PAD]","[UNK]","[CLS]","[SEP]","\u2581a","b","\u2581ab"]
+"token_type":[3,2,3,3,1,1,1]
+"cls_token_id":2
+"seperator_token_id":3
+"unknown_token_id":1
+"normalizer.lowercase":true)");
+  write("t5", R"("model":"t5"
+"tokens":["<pad>","</s>","<unk>","\u2581","a","b","ab"]
+"scores":[0,0,0,-2,-3,-3,-2.5]
+"token_type":[3,3,2,1,1,1,1]
+"remove_extra_whitespaces":true
+"precompiled_charsmap":[4,0,0,0,0,0,0,0]
+"add_eos_token":true)");
+  write("gemma4", R"("model":"gemma4"
+"tokens":["<unk>","a","b","ab","\u2581","<0x0A>","<s>"]
+"scores":[0,-1,-2,-3,-4,0,0]
+"merges":["a b"]
+"token_type":[2,1,1,1,1,6,3])");
+}
+
+// Sums and counts, as llama-imatrix writes them in GGUF; its older format.
+void write_importance_seeds(SeedWriter& seeds) {
+  const auto floats = [](const std::string& name, Shape shape, const std::vector<float>& numbers) {
+    ByteWriter bytes;
+    for (const float number : numbers) bytes.f32(number);
+    return make_dense(name, std::move(shape), DType::f32,
+                      make_memory_blob({bytes.bytes().begin(), bytes.bytes().end()}, name));
+  };
+  Model model;
+  model.attributes = {{"general.type", "imatrix"},
+                      {"imatrix.datasets", Value::Array{"a.txt"}},
+                      {"imatrix.chunk_count", 3},
+                      {"imatrix.chunk_size", 512}};
+  model.add(floats("blk.0.attn_q.weight.in_sum2", {1, 2}, {6, 9}));
+  model.add(floats("blk.0.attn_q.weight.counts", {1, 1}, {3}));
+  model.add(floats("blk.0.ffn_gate_exps.weight.in_sum2", {2, 2}, {6, 9, 1, 0}));
+  model.add(floats("blk.0.ffn_gate_exps.weight.counts", {2, 1}, {3, 0}));
+  seeds.seed("imatrix", "gguf", written(model, format_by_name("gguf"), {}));
+  ByteWriter older;
+  older.u32(2);
+  for (const std::string_view name : {"blk.0.attn_q.weight", "a"}) {
+    older.u32(static_cast<std::uint32_t>(name.size()));
+    older.text(name);
+    older.u32(2);  // calls
+    older.u32(4);
+    for (int i = 0; i < 4; ++i) older.f32(static_cast<float>(i));
+  }
+  older.u32(7);
+  older.u32(1);
+  older.text("d");
+  seeds.seed("imatrix", "older", older.bytes());
+}
+
 void write_text_seeds(SeedWriter& seeds) {
   seeds.seed("sentencepiece", "bpe", fuzz::sentencepiece_seed());
   const auto tokenizer_json = [&](std::string_view name, std::string_view rest, std::string_view text) {
@@ -208,6 +300,35 @@ void write_text_seeds(SeedWriter& seeds) {
       "word_piece",
       R"("model":{"type":"WordPiece","unk_token":"u","vocab":{"u":0,"a":1,"##b":2}},"normalizer":{"type":"BertNormalizer"},"pre_tokenizer":{"type":"BertPreTokenizer"},"post_processor":{"type":"BertProcessing","cls":["a",1],"sep":["u",0]},"decoder":{"type":"WordPiece"})",
       "Ab, ab");
+  write_gguf_tokenizer_seeds(seeds);
+  const std::string ranks =
+      R"("vocab":[{"rank":0,"token_bytes":"YQ=="},{"rank":1,"token_bytes":"Yg=="},{"rank":2,"token_bytes":"YWI=","token_str":"ab"}])";
+  seeds.seed(
+      "tekken", "listed",
+      fmt::format(
+          R"({{"config":{{"pattern":"[a-z]+|\\s","default_vocab_size":6,"default_num_special_tokens":3}},{},"special_tokens":[{{"rank":0,"token_str":"<unk>","is_control":true}},{{"rank":1,"token_str":"<s>"}},{{"rank":2,"token_str":"</s>"}}]}}{}ab <s>b)",
+          ranks, kSeparator));
+  seeds.seed(
+      "tekken", "usual",
+      fmt::format(
+          R"({{"config":{{"pattern":"\\p{{L}}+","default_vocab_size":25,"default_num_special_tokens":22,"version":"v3"}},{},"special_tokens":null}}{}ab)",
+          ranks, kSeparator));
+  constexpr std::string_view kIds = R"({"<|endoftext|>":0,"a":1,"b":2,"ab":3,"\u0120":4,"<s>":5})";
+  const auto vocab_json = [&](std::string_view name, std::string_view config, std::string_view special_map,
+                              std::string_view added) {
+    seeds.seed("vocab_json", std::string(name),
+               fmt::format("{}{}#version: 0.2\na b\n{}{}{}{}{}{}{}ab <s> ab", kIds, kSeparator, kSeparator, config,
+                           kSeparator, special_map, kSeparator, added, kSeparator));
+  };
+  vocab_json("alone", "", "", "");
+  vocab_json(
+      "qwen2",
+      R"({"tokenizer_class":"Qwen2Tokenizer","add_prefix_space":true,"added_tokens_decoder":{"5":{"content":"<s>","special":true,"lstrip":true}},"eos_token":"<s>","chat_template":"{{ x }}"})",
+      "", R"({"<s>":5,"<t>":6})");
+  vocab_json(
+      "gpt2", R"({"tokenizer_class":"GPT2Tokenizer","add_bos_token":true,"model_max_length":1e30})",
+      R"({"bos_token":{"content":"<s>","normalized":false},"unk_token":"<|endoftext|>","additional_special_tokens":["<s>"]})",
+      "");
   const std::string config = fuzz::huggingface_config();
   const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
   const auto directory = [&](const std::string& index) {
@@ -324,6 +445,20 @@ void write_dictionaries(const SeedWriter& seeds) {
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",
                                   "(?i:", "\"normalized\":true"});
+  words["gguf_tokenizer"].insert({"\x1e", "\"gpt2\"", "\"gemma4\"", "\"no_vocab\"", "\"tokenizer.ggml.pre\":\"qwen2\"",
+                                  "\"deepseek-llm\"", "\"tekken\"", "\"default\"", "\"gpt-4o\"", "<0x00>",
+                                  "\"tokenizer.chat_template\":", "\"general.name\":\"phi-3\"", "\\u2581", "\\u0120"});
+  words["tekken"].insert({"\x1e", "\"config\":{", "\"vocab\":[", "\"special_tokens\":[", "\"rank\":",
+                          "\"token_bytes\":\"", "\"token_str\":", "\"is_control\":", "\\\\p{L}", "gICA", "null"});
+  words["vocab_json"].insert({"\x1e", "#version: 0.2\n", "\"tokenizer_class\":", "\"CodeGenTokenizer\"",
+                              "\"added_tokens_decoder\":{", "\"content\":", "\"bos_token\":", "\"unk_token\":null",
+                              "\"special\":true", "\\u0120", "\"chat_template\":[{\"name\":\"default\",\"template\":"});
+  words["imatrix"].insert({"GGUF", ".in_sum2", ".counts", "imatrix.datasets", "imatrix.chunk_count",
+                           number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4), number_word(1, 8),
+                           number_word(30, 4)});
+  words["edit"].insert({"\n", "!\n", "=", "-general.architecture\n", "general.name=", "general.alignment", "split.no",
+                        "poise.config", "poise.card", "poise.vocabulary", "tokenizer.ggml.model", "llama.block_count=",
+                        "GGUF", "ZTEN1000", "true", "-1", "1e400", number_word(4, 4), number_word(9, 4)});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
   words["open_verify"] = words["zt"];
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
@@ -374,6 +509,7 @@ int main(int count, char** arguments) {
     write_random_seeds(seeds);
     write_older_ztensors(seeds);
     write_text_seeds(seeds);
+    write_importance_seeds(seeds);
     write_findings(seeds, arguments[2]);
     write_dictionaries(seeds);
     seeds.expect_all_formats();

@@ -21,16 +21,6 @@ namespace {
 
 constexpr std::uint64_t kSpareBytes = 64 << 20;
 
-void answer(const std::function<void()>& ask) {
-  try {
-    ask();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) report(error.what());
-  } catch (const std::exception& error) {
-    report(fmt::format("an exception that is no Error: {}", error.what()));
-  }
-}
-
 void read_part(const Part& part) {
   std::vector<std::byte> piece(64 << 10);
   const auto stream = part.blob->stream();
@@ -77,6 +67,16 @@ void report(std::string_view finding) {
   std::abort();
 }
 
+void answer(const std::function<void()>& ask) {
+  try {
+    ask();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) report(error.what());
+  } catch (const std::exception& error) {
+    report(fmt::format("an exception that is no Error: {}", error.what()));
+  }
+}
+
 void expect_sound(std::size_t input_bytes, const std::function<void()>& body) {
   const MemoryWatch watch(4 * input_bytes + kSpareBytes);
   answer(body);
@@ -95,6 +95,19 @@ void use(const Vocabulary& vocabulary) {
       ids.push_back(static_cast<TokenId>(id));
     answer([&] { tokenizer.decode(ids); });
   });
+}
+
+void use(const Vocabulary& vocabulary, std::string_view text) {
+  use(vocabulary);
+  const Tokenizer tokenizer(vocabulary);
+  const auto ids = tokenizer.encode_with_special(text);
+  for (const SpecialTokens special : {SpecialTokens::hidden, SpecialTokens::shown}) {
+    TextStream stream(tokenizer, special);
+    std::string pieces;
+    for (const TokenId id : ids) pieces += stream.add(id);
+    pieces += stream.finish();
+    if (pieces != tokenizer.decode(ids, special)) report("token by token another text is decoded");
+  }
 }
 
 void use(const Model& model) {
@@ -122,6 +135,14 @@ void write_file(const std::filesystem::path& path, Bytes bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (!file.flush()) report(fmt::format("cannot write {}", path.string()));
+}
+
+void put_file(const std::filesystem::path& path, std::string_view text) {
+  if (text.empty()) {
+    std::filesystem::remove(path);
+  } else {
+    write_file(path, bytes_of(text));
+  }
 }
 
 std::vector<std::string_view> split(Bytes bytes, std::size_t count) {

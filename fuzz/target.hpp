@@ -33,15 +33,22 @@ void expect_sound(std::size_t input_bytes, const std::function<void()>& body);
 // A copy in a block of exactly that size, so that AddressSanitizer sees a step outside.
 SourcePtr source(Bytes bytes, std::string name);
 
+// The same of one step of a body, after which it goes on.
+void answer(const std::function<void()>& ask);
+
 // Asks a model for everything it says: metadata as JSON, its faults, its vocabulary as a tokenizer, every part from
 // front to back as far as kMostBytes. A part that cannot be read is an answer.
 void use(const Model& model);
 void use(const Vocabulary& vocabulary);
+// Also encodes and decodes a text, whole and token by token.
+void use(const Vocabulary& vocabulary, std::string_view text);
 inline constexpr std::uint64_t kMostBytes = 4 << 20;
 
 // A directory of this process, in memory where the system has such a place; it goes away when the program ends.
 const std::filesystem::path& scratch_directory();
 void write_file(const std::filesystem::path& path, Bytes bytes);
+// An empty text is a file that is not there.
+void put_file(const std::filesystem::path& path, std::string_view text);
 
 // The input as several texts with the byte 0x1e between them; the last ones may be empty.
 std::vector<std::string_view> split(Bytes bytes, std::size_t count);

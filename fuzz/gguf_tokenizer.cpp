@@ -1,0 +1,79 @@
+// The tokenizer that the metadata of a GGUF file describe: a JSON object of keys and values that a file is made of, the
+// byte 0x1e, a text that is encoded and decoded. In lists of the tokenizer's own types mutations keep their lengths
+// right; the target `format` has files whose bytes are mutated.
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/gguf/header.hpp"
+#include "formats/gguf/key_types.hpp"
+#include "formats/gguf/key_values.hpp"
+#include "formats/gguf/vocabulary.hpp"
+#include "formats/metadata.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+// As llama.cpp writes the key; nothing where it has none.
+std::optional<gguf::EntryType> type_of(std::string_view key) {
+  if (!key.starts_with(gguf::kTokenizer)) return std::nullopt;
+  const std::string_view name = key.substr(gguf::kTokenizer.size());
+  if (name == "scores") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::f32};
+  if (name == "token_type") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::i32};
+  if (name == "precompiled_charsmap") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::u8};
+  if (name == "tokens" || name == "merges") return gguf::EntryType{gguf::ValueType::array, gguf::ValueType::text};
+  return gguf::EntryType{gguf::vocabulary_key_type(name)};
+}
+
+// A list with its integers as floating-point numbers.
+Value with_reals(const Value& value) {
+  const auto* list = value.get_if<Value::Array>();
+  if (list == nullptr) return value;
+  Value::Array numbers = *list;
+  for (Value& number : numbers) {
+    if (const auto* whole = number.get_if<std::uint64_t>()) number = static_cast<double>(*whole);
+    if (const auto* whole = number.get_if<std::int64_t>()) number = static_cast<double>(*whole);
+  }
+  return numbers;
+}
+
+// Nothing for a text that is no such object.
+std::optional<std::vector<std::byte>> file_of(std::string_view json) {
+  Value value;
+  try {
+    value = parse_json(json, "metadata");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const auto* object = value.get_if<Attributes>();
+  if (object == nullptr) return std::nullopt;
+  gguf::KeyValues keys;
+  for (const auto& [key, item] : *object) {
+    const auto type = type_of(key);
+    keys.value(key, type && type->items == gguf::ValueType::f32 ? with_reals(item) : item, type);
+  }
+  ByteWriter file;
+  file.text(gguf::kMagic);
+  file.u32(3);
+  file.u64(0);
+  file.u64(keys.count());
+  file.append(keys.bytes());
+  return std::vector<std::byte>(file.bytes().begin(), file.bytes().end());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 2);
+  const auto file = file_of(texts[0]);
+  if (!file) return 0;
+  fuzz::expect_sound(size + file->size(), [&] {
+    const Model model = open(fuzz::source(*file, "fuzz.gguf"));
+    const auto vocabulary = model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
+    if (vocabulary) fuzz::use(*vocabulary, texts[1]);
+  });
+  return 0;
+}

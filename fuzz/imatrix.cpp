@@ -1,0 +1,25 @@
+// A file of importances, of GGUF or of llama-imatrix' older format, asked for the weights of a few tensors.
+#include <array>
+
+#include "formats/gguf/imatrix.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  constexpr std::array kTensors = {"model.layers.0.self_attn.q_proj.weight",
+                                   "model.layers.0.block_sparse_moe.experts.1.w1.weight", "lm_head.weight", "a"};
+  const auto path = fuzz::scratch_directory() / "imatrix";
+  fuzz::write_file(path, fuzz::bytes_of(data, size));
+  fuzz::expect_sound(size, [&] {
+    const gguf::ImportanceMatrix matrix(path);
+    to_json(matrix.provenance());
+    for (const char* tensor : kTensors) {
+      for (const std::size_t columns : {0, 1, 2, 4}) {
+        fuzz::answer([&] { (void)matrix.weights(tensor, "mixtral", columns); });
+        fuzz::answer([&] { (void)matrix.weights(tensor, "llama", columns, 2); });
+      }
+    }
+  });
+  return 0;
+}
