@@ -5,8 +5,10 @@
 # make python  builds the Python package and its wheel, in build/python; `pip install .` needs nothing more
 # make dependencies   installs what building and testing need and is missing
 # make install DESTDIR=... PREFIX=/usr/local
-# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, built with clang, which it installs; so do the next four
+# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds; built with clang,
+#              which it installs; so do the next five
 # make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
+# make fuzz-long   all of them for an hour on all processors (SECONDS=3600 in all); what they find worth keeping goes into fuzz/corpus
 # make tsan    the concurrency tests with ThreadSanitizer
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make format-check  / make format
@@ -25,7 +27,7 @@ SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 # Installs what is missing for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
 
-.PHONY: all build python dependencies demo test asan tsan fuzz coverage bench tidy install format format-check clean
+.PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format format-check clean
 all: build
 
 dependencies:
@@ -59,11 +61,23 @@ asan:
 	@cmake --build --preset asan -j $(JOBS)
 	@ctest --preset asan -j $(JOBS)
 
-fuzz:
+# With the sanitizers' build.
+define build_fuzz_targets
 	$(call need,clang)
-	@cmake --preset fuzz
-	@cmake --build --preset fuzz -j $(JOBS)
-	@fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ_TARGETS)
+	@cmake --preset asan
+	@cmake --build --preset asan -j $(JOBS) --target fuzz_targets
+endef
+
+fuzz:
+	$(build_fuzz_targets)
+	@JOBS=$(JOBS) fuzz/run.sh build/asan $(SECONDS) $(FUZZ_TARGETS)
+
+fuzz-long: SECONDS = 3600
+fuzz-long:
+	$(build_fuzz_targets)
+	@targets=$(if $(FUZZ_TARGETS),$(words $(FUZZ_TARGETS)),$$(ls build/asan/fuzz | grep '^fuzz_[a-z0-9_]*$$' | grep -vc seeds)); \
+	 JOBS=$(JOBS) fuzz/run.sh build/asan $$(($(SECONDS) * $(JOBS) / $$targets)) $(FUZZ_TARGETS)
+	@fuzz/minimise.sh build/asan $(FUZZ_TARGETS)
 
 tsan:
 	$(call need,clang)

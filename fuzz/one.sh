@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs one fuzz target of a build with libFuzzer:
+#
+#   fuzz/one.sh BUILD_DIRECTORY TARGET SECONDS keep|forget
+#
+# It begins with its seeds (fuzz_seeds has to have made them), the kept corpus and what earlier runs have found worth keeping in
+# BUILD_DIRECTORY/corpus. What is new goes there, too, or with `forget` away. Ends with 1 when there was a report: the input that
+# led to it is then in BUILD_DIRECTORY/findings, the whole report in BUILD_DIRECTORY/TARGET.log.
+set -eu
+
+build=$1
+target=$2
+seconds=$3
+here=$(dirname "$0")
+seeds="$build/fuzz/seeds"
+new="$build/corpus/$target"
+mkdir -p "$build/findings"
+if [ "$4" = forget ]; then
+  new=$(mktemp -d)
+  trap 'rm -rf "$new"' EXIT
+fi
+mkdir -p "$new"
+set -- "$new" "$seeds/$target"
+if [ -d "$here/corpus/$target" ]; then set -- "$@" "$here/corpus/$target"; fi
+if [ -f "$seeds/$target.dict" ]; then set -- "$@" "-dict=$seeds/$target.dict"; fi
+
+export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0:${ASAN_OPTIONS:-}"
+# The allocator's limit is that of what C libraries ask for: zstd takes a window of 128 MiB when a frame says so.
+status=0
+"$build/fuzz/fuzz_$target" "$@" -max_total_time="$seconds" -max_len=32768 -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 \
+  -print_final_stats=1 -artifact_prefix="$build/findings/$target-" > "$build/$target.log" 2>&1 || status=1
+if [ $status = 1 ]; then tail -n 60 "$build/$target.log"; fi
+sed -n "/^FINDING\|ERROR:\|^SUMMARY\|Test unit written\|^stat::number_of_executed_units\|DONE/s/^/$target: /p" "$build/$target.log"
+exit $status
