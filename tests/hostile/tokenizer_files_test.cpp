@@ -146,6 +146,7 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
 TEST(HostileTokenizerFiles, OtherModels) {
   expect_broken({
       {"a list has pairs", unigram(R"([["<unk>"]])"), kInvalid, "expected a token and its score"},
+      {"a score is no list", unigram(R"([["u", ["ab", -1.5]]])"), kInvalid, "expected a token and its score"},
       {"a score is a number", unigram(R"([["<unk>", "0"]])"), kInvalid, "expected a token and its score"},
       {"no number is NaN", unigram(R"([["<unk>", NaN]])"), kInvalid, "JSON: "},
       {"the unknown token is there", unigram(R"([["a", 0]])", R"(, "unk_id": 7)"), kInvalid,

@@ -25,6 +25,7 @@ constexpr std::string_view kSums = ".in_sum2";
 constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
+constexpr std::uint64_t kMostTimes = 4;  // the file's size, in memory: tensors may share their bytes, or be of codes
 
 std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
@@ -66,14 +67,25 @@ void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
 
 void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
+  std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
+  const auto take = [&](const Tensor& tensor) {
+    const std::uint64_t count = *element_count(tensor.shape);
+    if (count > left) {
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("imatrix: {}: the weights take more than {} times the file", tensor.name, kMostTimes),
+                  path_);
+    }
+    left -= count;
+    return floats_of(tensor, path_);
+  };
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.name.ends_with(kSums)) continue;
     std::string name(tensor.name.substr(0, tensor.name.size() - kSums.size()));
     const Tensor* counts = model.find(name + std::string(kCounts));
     if (counts == nullptr)
       throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}{}: it is missing", name, kCounts), path_);
-    std::vector<float> sums = floats_of(tensor, path_);
-    const std::vector<float> numbers = floats_of(*counts, path_);
+    std::vector<float> sums = take(tensor);
+    const std::vector<float> numbers = take(*counts);
     if (numbers.empty() || sums.size() % numbers.size() != 0) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);

@@ -1,4 +1,5 @@
 // Files of both formats are put together by hand from llama.cpp's tools/imatrix (v0.5.0).
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -97,6 +98,22 @@ TEST_F(Imatrix, TellsWhatItIs) {
                          {{"w.in_sum2", {2}, 0, floats({1, 2})}, {"w.counts", {1}, 0, floats({1})}})
                      .bytes()),
             whole);
+}
+
+// A few bytes of the header may ask for all numbers of another tensor again.
+TEST_F(Imatrix, TensorsThatShareTheirBytesTakeNoMoreThanTheFileJustifies) {
+  std::vector<TensorEntry> tensors;
+  for (int i = 0; i < 10; ++i) {
+    tensors.push_back({fmt::format("{}.in_sum2", i), {1000}, 0, i == 0 ? floats(std::vector<float>(1000, 2)) : ""});
+    tensors.push_back({fmt::format("{}.counts", i), {1}, 0, i == 0 ? f32(4) : ""});
+  }
+  ByteFile file = file_of({}, tensors);
+  for (std::size_t i = 1; i < 10; ++i) {
+    file.u64(fmt::format("offset {}", 2 * i), 0);
+    file.u64(fmt::format("offset {}", 2 * i + 1), 4000);
+  }
+  EXPECT_THAT(support::error_of([&] { ImportanceMatrix matrix(stored(file.bytes())); }).message(),
+              HasSubstr("the weights take more than 4 times the file"));
 }
 
 TEST_F(Imatrix, BrokenFilesAreRefused) {
