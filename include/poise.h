@@ -784,11 +784,11 @@ typedef struct poise_generate_options {
   size_t size;
   uint64_t max_tokens;
   uint64_t seed;
-  int64_t top_k;      // among the k best; 0: all
-  float temperature;  // 0: always the best token
-  float top_p;        // among the fewest that together have this probability
-  int32_t stop_id;    // ends the text; -1: each token that the files name for it
-  int32_t reserved;
+  int64_t top_k;       // among the k best; 0: all
+  float temperature;   // 0: always the best token
+  float top_p;         // among the fewest that together have this probability
+  int32_t stop_id;     // ends the text; -1: each token that the files name for it
+  int32_t ignore_eos;  // not 0: no token ends the text; stop_id does not count
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
   { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0 }

@@ -22,6 +22,7 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
   options.max_tokens = static_cast<std::size_t>(from.max_tokens);
   options.sampling = {.temperature = from.temperature, .top_k = from.top_k, .top_p = from.top_p, .seed = from.seed};
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
+  options.ignore_eos = from.ignore_eos != 0;
   return options;
 }
 

@@ -234,7 +234,7 @@ int main(void) {
   FIELD(poise_generate_options, temperature);
   FIELD(poise_generate_options, top_p);
   FIELD(poise_generate_options, stop_id);
-  FIELD(poise_generate_options, reserved);
+  FIELD(poise_generate_options, ignore_eos);
   STRUCT(poise_generation);
   FIELD(poise_generation, size);
   FIELD(poise_generation, tokens);

@@ -127,6 +127,12 @@ static void tells_a_story(void) {
   generate.stop_id = kGreedy[5];
   CHECK_OK(poise_session_generate(session, &generate, on_token, &all, &generation, &error));
   CHECK(generation.reason == POISE_STOP_END_OF_TEXT && generation.tokens == 3 && generation.last == kGreedy[5]);
+  CHECK_OK(poise_session_reset(session, &error));
+  CHECK_OK(poise_session_feed(session, prompt.data, prompt.count, &error));
+  generate.ignore_eos = 1;
+  CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, &generation, &error));
+  CHECK(generation.reason == POISE_STOP_MAX_TOKENS && generation.tokens == 10 && generation.last == kGreedy[9]);
+  generate.ignore_eos = 0;
   generate.stop_id = -1;
   generate.max_tokens = 1000;
   CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, &generation, &error));
