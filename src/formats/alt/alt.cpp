@@ -43,7 +43,6 @@ const Format kAltV1 = {
     .extensions = {},
     .options = {},
     .holds_bf16 = false,
-    .layouts = {.affine = true},
     .ties_by_absence = true,
     .sniff = is_v1,
     .read = alt::read_v1,
