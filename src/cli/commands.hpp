@@ -19,5 +19,6 @@ void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
 void add_tokenize(CLI::App& app);
+void add_help(CLI::App& app);
 
 }  // namespace poise::cli

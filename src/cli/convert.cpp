@@ -1,7 +1,11 @@
 // poise convert: one format in, another out.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,7 +13,9 @@
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/format_names.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "codec/limits.hpp"
@@ -25,6 +31,8 @@ struct Options {
   std::string output;
   ConvertOptions convert;
   TokenizerFiles tokenizer;
+  ProgressOptions progress;
+  bool table = false;
   bool dry_run = false;
   bool json = false;
 };
@@ -34,40 +42,87 @@ std::string decibels(const QuantizationError& error) {
   return std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
 }
 
-void add_row(Table& table, const std::string& name, const std::string& type, std::uint64_t bytes_in,
-             std::uint64_t bytes_out, const QuantizationError& error) {
-  table.add({name, type, grouped(bytes_in), grouped(bytes_out), short_number(error.worst), short_number(error.rms()),
-             decibels(error)});
-}
+using Quantized = ConvertReport::Quantized;
 
-void print_quantized(const std::vector<ConvertReport::Quantized>& quantized) {
-  if (quantized.empty()) return;
-  Table table({"tensor", "type", "bytes in", "bytes out", "worst error", "rms error", "SNR dB"},
-              {false, false, true, true, true, true, true});
-  QuantizationError total;
+// What some tensors became, together.
+struct QuantizedSum {
+  std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
-  for (const ConvertReport::Quantized& tensor : quantized) {
-    add_row(table, printable(tensor.tensor), to_string(tensor.type), tensor.bytes_in, tensor.bytes_out, tensor.error);
-    total.merge(tensor.error);
+  QuantizationError error;
+
+  void add(const Quantized& tensor) {
+    ++tensors;
     bytes_in += tensor.bytes_in;
     bytes_out += tensor.bytes_out;
+    error.merge(tensor.error);
   }
-  add_row(table, "total", "", bytes_in, bytes_out, total);
+};
+
+Table quantized_table(const std::string& first, const std::string& second, bool second_is_number) {
+  return Table({first, second, "bytes in", "bytes out", "worst error", "rms error", "SNR dB"},
+               {false, second_is_number, true, true, true, true, true});
+}
+
+void add_row(Table& table, const std::string& first, const std::string& second, const QuantizedSum& sum) {
+  table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), short_number(sum.error.worst),
+             short_number(sum.error.rms()), decibels(sum.error)});
+}
+
+void add_row(Table& table, const Quantized& tensor) {
+  QuantizedSum sum;
+  sum.add(tensor);
+  add_row(table, printable(tensor.tensor), to_string(tensor.type), sum);
+}
+
+// A row a type, in the order in which they come.
+void print_types(const std::vector<Quantized>& quantized) {
+  std::vector<std::pair<std::string, QuantizedSum>> types;
+  QuantizedSum total;
+  for (const Quantized& tensor : quantized) {
+    const std::string name = to_string(tensor.type);
+    auto found = std::ranges::find(types, name, &std::pair<std::string, QuantizedSum>::first);
+    if (found == types.end()) found = types.insert(types.end(), {name, {}});
+    found->second.add(tensor);
+    total.add(tensor);
+  }
+  Table table = quantized_table("type", "tensors", true);
+  for (const auto& [name, sum] : types) add_row(table, name, grouped(sum.tensors), sum);
+  if (types.size() > 1) add_row(table, "total", grouped(total.tensors), total);
   fmt::print("\n{}", table.text());
+}
+
+void print_tensors(std::span<const Quantized> quantized, const std::string& heading) {
+  Table table = quantized_table("tensor", "type", false);
+  for (const Quantized& tensor : quantized) add_row(table, tensor);
+  fmt::print("\n{}{}", heading, table.text());
+}
+
+// Types, and those tensors that lost most; or all tensors.
+void print_quantized(std::vector<Quantized> quantized, bool all) {
+  constexpr std::size_t kWorst = 5;
+  if (quantized.empty()) return;
+  print_types(quantized);
+  if (all || quantized.size() <= kWorst) return print_tensors(quantized, "");
+  std::ranges::stable_sort(quantized, {}, [](const Quantized& tensor) {
+    const double ratio = tensor.error.signal_to_noise_db();
+    return std::isnan(ratio) ? -std::numeric_limits<double>::infinity() : ratio;
+  });
+  print_tensors(std::span(quantized).first(kWorst),
+                fmt::format("the {} with the lowest SNR; --table lists all {}\n", kWorst, quantized.size()));
 }
 
 // Explains the padding, which may be most of a small model's file.
 void print_padding(const ConvertReport& report, const WriteOptions& options) {
   constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
-  const auto& alignments = format_by_name(report.format).options.align;
-  if (!alignments || report.bytes_padding < report.bytes_out / kNoticeable) return;
-  const std::uint64_t align = options.align.value_or(alignments->usual);
+  const auto& allowed = format_by_name(report.format).options.align;
+  if (!allowed || report.bytes_padding < report.bytes_out / kNoticeable) return;
+  const std::uint64_t align = options.align.value_or(allowed->usual);
   fmt::print(
       "  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the "
       "disk{}\n",
       human_bytes(report.bytes_padding), align,
-      align > alignments->least ? fmt::format("; --align {} makes less of it", alignments->least) : "");
+      align > allowed->least ? fmt::format("; --align {} makes less of it", allowed->least) : "");
 }
 
 void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
@@ -75,8 +130,19 @@ void print_notes(const std::vector<Finding>& warnings, const std::vector<std::st
   for (const std::string& loss : losses) complain("note: " + printable(loss));
 }
 
+// Codes that grow to numbers without having been asked to.
+void print_decoded(const DecodedTensors& decoded, std::string_view format) {
+  if (decoded.tensors == 0) return;
+  const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
+  complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} makes half of that",
+                       plural(decoded.tensors, "tensor"), human_bytes(decoded.bytes_in), human_bytes(decoded.bytes_out),
+                       half));
+}
+
 void print_report(const ConvertReport& report, const Options& options) {
   print_notes(report.warnings, report.losses);
+  print_decoded(report.decoded, report.format);
+  if (options.progress.quiet) return;
   const std::size_t files = report.outputs.size();
   fmt::print("{} -> {} ({}{})\n", printable(options.input), printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
@@ -89,7 +155,7 @@ void print_report(const ConvertReport& report, const Options& options) {
                to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
                grouped(cast.to_zero), grouped(cast.to_subnormal));
   }
-  print_quantized(report.quantized);
+  print_quantized(report.quantized, options.table);
 }
 
 // How a tensor will be stored. What has enough zeros to be sparse is found when it is written.
@@ -107,6 +173,7 @@ std::string planned_size(const Plan& plan) {
 
 void print_plan(const Plan& plan, const Options& options) {
   print_notes(plan.warnings, plan.losses);
+  print_decoded(plan.decoded, plan.format);
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(plan.output.string()),
              plan.format);
   fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
@@ -145,6 +212,9 @@ void print_plan_json(const Plan& plan, const Options& options) {
                                         {"bytes_out_at_most", number_or_null(plan.bytes_out)},
                                         {"warnings", std::move(warnings)},
                                         {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
+                                        {"decoded", Attributes{{"tensors", plan.decoded.tensors},
+                                                               {"bytes_in", plan.decoded.bytes_in},
+                                                               {"bytes_out", plan.decoded.bytes_out}}},
                                         {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
                                         {"tensors", std::move(tensors)}},
                              2));
@@ -161,7 +231,7 @@ void show_plan(const Options& options) {
 }
 
 void run_conversion(Options& options) {
-  options.convert.write.progress = terminal_progress("convert");
+  options.convert.write.progress = make_progress(options.progress, "convert");
   const ConvertReport report = convert(options.input, options.output, options.convert);
   options.convert.write.progress = {};  // wipes the bar before the report is printed
   print_report(report, options);
@@ -210,6 +280,33 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
                   fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", ")));
 }
 
+// What --quantize takes: a row a type, with its bits and the formats that hold it.
+std::string quantize_types() {
+  const std::string affine = format_names([](const Format& format) { return format.prepare && format.layouts.affine; });
+  const std::string groups = format_names([](const Format& format) { return format.prepare && format.layouts.groups; });
+  const std::string blocks = format_names([](const Format& format) { return format.prepare && format.layouts.blocks; });
+  const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
+  Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
+  for (const unsigned width : {8U, 4U}) {
+    table.add({fmt::format("qint{}", width), bits(width), affine, "one scale a tensor, by its largest magnitude"});
+    table.add({fmt::format("qint{}:range", width), bits(width), affine, "from its least to its largest value"});
+    table.add({fmt::format("qint{}:mse", width), bits(width), affine, "of least squared error"});
+  }
+  for (const Groups usual : {Groups{8}, Groups{4}}) {
+    constexpr double kScaleBits = 32;  // the scale and the zero point of a group
+    table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
+               groups, fmt::format("scale and zero point for each {} neighbours (--group-size)", usual.size)});
+  }
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
+               blocks, fmt::format("blocks of {} neighbours, as ggml has them", type.elements)});
+  }
+  for (const std::string_view recipe : block_recipe_names())
+    table.add({std::string(recipe), "", blocks, "a type for each matrix, as llama-quantize mixes them"});
+  return "Types for --quantize, with bits a weight and the formats that hold them:\n" + table.text();
+}
+
 std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
   if (!type || !type->grouped())
     throw CLI::ValidationError("--group-size", "only --quantize group4 and group8 have groups");
@@ -223,13 +320,8 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
   const auto set_quantize = [&options](const std::string& text) { parse_quantize(text, options); };
   auto* quantize =
       command
-          .add_option_function<std::string>(
-              "--quantize", set_quantize,
-              "Store matrices as codes. qint8, qint4 (alt, zt): one scale a tensor, by the largest magnitude, from "
-              "smallest to largest value "
-              "(:range), or of least squared error (:mse). group8, group4 (zt): scale and zero point for each group. "
-              "q8_0, q4_k, ... (gguf, zt): "
-              "blocks of ggml's, for every matrix; q4_k_m, ...: as llama-quantize mixes them. Vectors become f32")
+          .add_option_function<std::string>("--quantize", set_quantize,
+                                            "Store matrices as codes of one of the types below; vectors become f32")
           ->type_name("TYPE");
   command
       .add_option_function<std::string>(
@@ -318,6 +410,10 @@ void add_convert(CLI::App& app) {
                                     "Say what would be written and what is lost; read headers only and write nothing");
   command->add_flag("--json", options->json, "Print that as JSON, for scripts")->needs(dry_run);
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
+  command
+      ->add_flag("--table", options->table,
+                 "Report what every quantized tensor lost, not only types and those that lost most")
+      ->excludes(dry_run);
   add_quantize_options(*command, convert_options);
   command
       ->add_option("--dialect", convert_options.write.dialect,
@@ -328,7 +424,9 @@ void add_convert(CLI::App& app) {
   add_storage_options(*command, convert_options.write);
   add_tokenizer_options(*command, options->tokenizer);
   add_card_options(*command, convert_options.card);
+  add_progress_options(*command, options->progress, "No progress and no report; notes on what is lost stay");
   add_io_option(*command, convert_options.read);
+  command->footer(fmt::format("{}\n{}", quantize_types(), format_list()));
   command->callback([options] {
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;

@@ -7,6 +7,7 @@
 
 #include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
+#include "cli/format_names.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 
@@ -49,7 +50,11 @@ void add_edit(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
-  command->add_option("PATH", options->path, "A zt, zt1 or gguf file")->required();
+  command
+      ->add_option("PATH", options->path,
+                   fmt::format("A file of these formats: {}",
+                               format_names([](const Format& format) { return format.edit != nullptr; })))
+      ->required();
   command->add_option("--set", options->set, "Give an attribute this text")
       ->type_name("KEY=TEXT")
       ->expected(1)

@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 
 namespace poise::cli {
@@ -16,12 +17,13 @@ namespace {
 
 struct Options {
   std::string path;
+  ProgressOptions progress;
   ReadOptions read;
 };
 
 void print_hashes(const Options& options) {
   const Model model = open(options.path, options.read);
-  const ModelHash result = hash(model, terminal_progress("hash"));
+  const ModelHash result = hash(model, make_progress(options.progress, "hash"));
   for (const PartHash& part : result.parts)
     fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
   fmt::print("{}  {}\n", result.model, "model");
@@ -36,6 +38,7 @@ void add_hash(CLI::App& app) {
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
                                          "model; for zt, its content digest as well");
   command->add_option("PATH", options->path, "Model file or directory")->required();
+  add_progress_options(*command, options->progress, "No progress");
   add_io_option(*command, options->read);
   command->callback([options] { print_hashes(*options); });
 }

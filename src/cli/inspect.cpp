@@ -1,4 +1,5 @@
 // poise inspect: what is inside a file, from its headers alone.
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,11 +10,13 @@
 
 #include <poise/format.hpp>
 
-#include "bytes/checked.hpp"
 #include "cli/commands.hpp"
+#include "cli/format_names.hpp"
 #include "cli/inspect_json.hpp"
 #include "cli/options.hpp"
 #include "cli/text.hpp"
+#include "cli/totals.hpp"
+#include "formats/format.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -23,6 +26,7 @@ struct Options {
   std::string path;
   bool json = false;
   bool tensors = false;
+  bool keys = false;
   ReadOptions read;
 };
 
@@ -30,13 +34,18 @@ void print_field(std::string_view label, const std::string& value) {
   fmt::print("  {:<14}{}\n", label, printable(value));
 }
 
+constexpr std::size_t kLongestValue = 100;
+
+std::string shortened(std::string text) {
+  return text.size() > kLongestValue ? text.substr(0, kLongestValue) + "..." : text;
+}
+
 // Values as people read them: text without quotes, long ones cut.
 std::string plain(const Value& value) {
-  constexpr std::size_t kLongest = 100;
-  const auto* text = value.get_if<std::string>();
-  std::string result = text != nullptr ? *text : to_json(value);
-  if (result.size() > kLongest) result = result.substr(0, kLongest) + "...";
-  return result;
+  if (const auto* text = value.get_if<std::string>()) return shortened(*text);
+  const auto* array = value.get_if<Value::Array>();
+  if (array == nullptr || array->size() <= kLongestValue) return shortened(to_json(value));
+  return shortened(to_json(Value::Array(array->begin(), array->begin() + kLongestValue)));  // the rest would be cut
 }
 
 void print_map(std::string_view title, const Attributes& map) {
@@ -45,29 +54,6 @@ void print_map(std::string_view title, const Attributes& map) {
   std::size_t width = 0;
   for (const auto& [key, value] : map) width = std::max(width, printable(key).size());
   for (const auto& [key, value] : map) fmt::print("  {:<{}}  {}\n", printable(key), width, printable(plain(value)));
-}
-
-// "f32", "u8+f16"
-void append_dtypes(std::string& text, const Tensor& tensor) {
-  if (tensor.layout.blocks() != nullptr) {
-    text += storage_name(tensor);
-    return;
-  }
-  for (const Part& part : tensor.parts) {
-    if (&part != tensor.parts.data()) text += "+";
-    append_printable(text, part.shown_type());
-  }
-}
-
-// Nothing where 64 bits do not hold it: what is sparse, compressed or shared may add up to that.
-using Total = std::optional<std::uint64_t>;
-
-Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
-
-Total bytes_of(const Tensor& tensor) {
-  Total sum = 0;
-  for (const Part& part : tensor.parts) sum = plus(sum, part.blob->size());
-  return sum;
 }
 
 void append_grouped(std::string& out, Total total) {
@@ -86,74 +72,84 @@ std::string grouped(Total total) {
 
 void print_tensors(const Model& model) {
   fmt::print("\n");
-  Table({"tensor", "shape", "dtype", "layout", "offset", "bytes"}, {false, false, false, false, true, true})
+  Table({"tensor", "shape", "type", "offset", "bytes"}, {false, false, false, true, true})
       .print(model.size(), [&](std::size_t index, Table::Row& row) {
         const Tensor& tensor = model.tensors()[index];
         const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
         append_printable(row[0], tensor.name);
         row[1] += to_string(tensor.shape);
-        append_dtypes(row[2], tensor);
-        append_printable(row[3], tensor.layout.name());
+        append_printable(row[2], stored_type_name(tensor));
         if (at) {
-          append_grouped(row[4], at->offset);
+          append_grouped(row[3], at->offset);
         } else {
-          row[4] += '-';
+          row[3] += '-';
         }
-        append_grouped(row[5], bytes_of(tensor));
+        append_grouped(row[4], bytes_of(tensor));
       });
 }
 
-// One row per element type: how many tensors, elements and bytes.
+// One row per stored type: how many tensors, elements and bytes.
 void print_summary(const Model& model) {
   struct Sum {
-    std::string dtype;
-    std::uint64_t tensors = 0;
-    Total elements = 0;
-    Total bytes = 0;
+    std::string type;
+    Totals totals;
 
-    void add(const Sum& other) {
-      tensors += other.tensors;
-      elements = plus(elements, other.elements);
-      bytes = plus(bytes, other.bytes);
-    }
     std::vector<std::string> row() const {
-      return {dtype, cli::grouped(tensors), grouped(elements), grouped(bytes), bytes ? human_bytes(*bytes) : ""};
+      return {printable(type), cli::grouped(totals.tensors), grouped(totals.elements), grouped(totals.bytes),
+              totals.bytes ? human_bytes(*totals.bytes) : ""};
     }
   };
   std::vector<Sum> sums;
   std::unordered_map<std::string, std::size_t> indices;
-  std::string dtype;
   for (const Tensor& tensor : model.tensors()) {
-    dtype.clear();
-    append_dtypes(dtype, tensor);
-    const auto [found, is_new] = indices.try_emplace(dtype, sums.size());
-    if (is_new) sums.push_back({dtype});
-    sums[found->second].add({dtype, 1, tensor.elements(), bytes_of(tensor)});
+    const auto [found, is_new] = indices.try_emplace(stored_type_name(tensor), sums.size());
+    if (is_new) sums.push_back({found->first, {}});
+    sums[found->second].totals.add(tensor);
   }
   if (sums.empty()) {
     fmt::print("\nno tensors\n");
     return;
   }
-  Table table({"dtype", "tensors", "elements", "bytes", ""}, {false, true, true, true, true});
-  Sum total{"total"};
+  Table table({"type", "tensors", "elements", "bytes", ""}, {false, true, true, true, true});
+  Sum total{"total", {}};
   for (const Sum& sum : sums) {
     table.add(sum.row());
-    total.add(sum);
+    total.totals.add(sum.totals);
   }
   if (sums.size() > 1) table.add(total.row());
   fmt::print("\n{}", table.text());
 }
 
-void print_table(const Model& model, const Options& options) {
+void print_heading(const Model& model, const Options& options) {
   fmt::print("{}\n", printable(options.path));
   print_field("format", model.origin.format);
-  print_field("size", fmt::format("{} ({} bytes)", human_bytes(model.origin.size), grouped(model.origin.size)));
+  const std::string size = human_bytes(model.origin.size);
+  const std::string exact = cli::grouped(model.origin.size) + " bytes";
+  print_field("size", model.origin.size < 1000 ? size : fmt::format("{} ({})", size, exact));
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
+}
+
+// The file's own metadata, in place of what Poise makes of it.
+void print_keys(const std::vector<MetadataKey>& keys) {
+  fmt::print("\n");
+  Table({"key", "type", "value"}, {false, false, false}).print(keys.size(), [&](std::size_t index, Table::Row& row) {
+    append_printable(row[0], keys[index].key);
+    append_printable(row[1], keys[index].type);
+    append_printable(row[2], plain(keys[index].value));
+  });
+}
+
+void print_interpreted(const Model& model) {
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));
   print_map("attributes", model.attributes);
   print_summary(model);
+}
+
+void print_text(const Model& model, const Options& options, const std::optional<std::vector<MetadataKey>>& keys) {
+  print_heading(model, options);
+  keys ? print_keys(*keys) : print_interpreted(model);
   if (options.tensors) print_tensors(model);
   if (!model.warnings.empty()) fmt::print("\nwarnings\n");
   for (const Finding& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
@@ -162,11 +158,13 @@ void print_table(const Model& model, const Options& options) {
 void inspect(const Options& options) {
   // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here.
   // (Static, so that this is no leak.)
-  static const Model& model = *new Model(open(options.path, options.read));
+  static const Opened& opened = *new Opened(open_with_format(options.path, options.read));
+  std::optional<std::vector<MetadataKey>> keys;
+  if (options.keys) keys = metadata_keys(opened);
   if (options.json) {
-    print_inspection_json(model, options.path);
+    print_inspection_json(opened.model, options.path, keys);
   } else {
-    print_table(model, options);
+    print_text(opened.model, options, keys);
   }
 }
 
@@ -179,6 +177,10 @@ void add_inspect(CLI::App& app) {
   command->add_option("PATH", options->path, "Model file or directory")->required();
   command->add_flag("--json", options->json, "Everything as JSON, for scripts");
   command->add_flag("--tensors", options->tensors, "List every tensor");
+  command->add_flag("--keys", options->keys,
+                    fmt::format("List the file's own metadata keys with their types, in place of what Poise makes of "
+                                "them ({})",
+                                format_names([](const Format& format) { return format.keys != nullptr; })));
   add_io_option(*command, options->read);
   command->callback([options] { inspect(*options); });
 }

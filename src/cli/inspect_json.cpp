@@ -1,12 +1,10 @@
 #include "cli/inspect_json.hpp"
 
-#include <iterator>
-#include <string_view>
-#include <utility>
-
 #include <fmt/format.h>
 
-#include "syntax/json.hpp"
+#include "cli/json_output.hpp"
+#include "cli/totals.hpp"
+#include "views/dense.hpp"
 
 namespace poise::cli {
 namespace {
@@ -24,83 +22,84 @@ Attributes attributes_json(const Tensor& tensor) {
   return map;
 }
 
-std::string indented(std::string_view text, std::size_t spaces) {
-  std::string result(spaces, ' ');
-  for (const char c : text) {
-    result += c;
-    if (c == '\n') result.append(spaces, ' ');
-  }
-  return result;
-}
+Value number_or_null(Total total) { return total ? Value(*total) : Value(); }
 
-// The list of tensors in JSON, laid out as to_json() lays out values: as values, they would take many times the memory
-// of the model, and the time.
-class TensorsJson {
+// As values, tensors would take many times the memory of the model, and the time.
+class InspectionJson {
  public:
-  void print(const Model& model) {
-    std::string_view before = "\n";
-    for (const Tensor& tensor : model.tensors()) {
-      text_ += std::exchange(before, ",\n");
-      append(tensor);
-      if (text_.size() > kPiece) flush();
-    }
-    flush();
+  void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {
+    out_->begin_object();
+    out_->member("path", path);
+    out_->member("format", model.origin.format);
+    out_->member("size", model.origin.size);
+    out_->member("card", card_to_attributes(model.card));
+    out_->member("config", whole_config(model));
+    out_->member("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
+    out_->member("attributes", model.attributes);
+    list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
+    if (keys) list("keys", *keys, [this](const MetadataKey& key) { add(key); });
+    Totals totals;
+    list("tensors", model.tensors(), [&](const Tensor& tensor) {
+      totals.add(tensor);
+      add(tensor);
+    });
+    out_->key("totals");
+    out_->begin_object();
+    out_->member("tensors", totals.tensors);
+    out_->member("elements", number_or_null(totals.elements));
+    out_->member("bytes", number_or_null(totals.bytes));
+    out_->end_object();
+    out_->end_object();
+    out_.finish();
   }
 
  private:
-  static constexpr std::size_t kPiece = 64 << 10;
-
-  void flush() {
-    fmt::print("{}", text_);
-    text_.clear();
-  }
-
-  void append(const Tensor& tensor) {
-    text_ += "    {\n      \"name\": ";
-    append_quoted(text_, tensor.name);
-    text_ += ",\n      \"shape\": [";
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i)
-      fmt::format_to(std::back_inserter(text_), "{}\n        {}", i == 0 ? "" : ",", tensor.shape[i]);
-    text_ += tensor.shape.empty() ? "],\n      \"layout\": " : "\n      ],\n      \"layout\": ";
-    append_quoted(text_, tensor.layout.name());
-    text_ += ",\n      \"attributes\": ";
-    const Attributes attributes = attributes_json(tensor);
-    text_ += attributes.empty() ? "{}" : indented(to_json(attributes, 2), 6).substr(6);  // it begins in this line
-    text_ += ",\n      \"parts\": [";
-    std::string_view before = "\n";
-    for (const Part& part : tensor.parts) {
-      text_ += std::exchange(before, ",\n");
-      append(part);
+  template <typename Items, typename Add>
+  void list(std::string_view name, const Items& items, Add&& add) {
+    out_->key(name);
+    out_->begin_array();
+    for (const auto& item : items) {
+      add(item);
+      out_.flush();
     }
-    text_ += tensor.parts.empty() ? "]\n    }" : "\n      ]\n    }";
+    out_->end_array();
   }
 
-  void append(const Part& part) {
+  void add(const MetadataKey& key) {
+    out_->begin_object();
+    out_->member("key", key.key);
+    out_->member("type", key.type);
+    out_->member("value", key.value);
+    out_->end_object();
+  }
+
+  void add(const Tensor& tensor) {
+    out_->begin_object();
+    out_->member("name", tensor.name);
+    list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
+    out_->member("layout", tensor.layout.name());
+    out_->member("attributes", attributes_json(tensor));
+    out_->member("type", stored_type_name(tensor));
+    out_->member("bytes", number_or_null(bytes_of(tensor)));
+    out_->member("elements", tensor.elements());
+    list("parts", tensor.parts, [this](const Part& part) { add(part); });
+    out_->end_object();
+  }
+
+  void add(const Part& part) {
     const auto at = part.blob->stored();
-    text_ += "        {\n          \"role\": ";
-    append_quoted(text_, part.role);
-    text_ += ",\n          \"dtype\": ";
-    append_quoted(text_, part.shown_type());
-    text_ += ",\n          \"file\": ";
-    if (at) {
-      append_quoted(text_, at->source->name());
-    } else {
-      text_ += "null";
-    }
-    fmt::format_to(std::back_inserter(text_),
-                   ",\n          \"offset\": {},\n          \"length\": {},\n          \"encoding\": ",
-                   at ? fmt::to_string(at->offset) : "null", at ? at->length : part.blob->size());
-    append_quoted(text_, at ? std::string_view(at->encoding) : "raw");
-    text_ += ",\n          \"digest\": ";
-    if (part.digest) {
-      append_quoted(text_, part.digest.text());
-    } else {
-      text_ += "null";
-    }
-    text_ += "\n        }";
+    out_->begin_object();
+    out_->member("role", std::string_view(part.role));
+    out_->member("dtype", part.shown_type());
+    out_->member("file", at ? Value(at->source->name()) : Value());
+    out_->member("offset", at ? Value(at->offset) : Value());
+    out_->member("length", at ? at->length : part.blob->size());
+    out_->member("encoding", at ? std::string_view(at->encoding) : "raw");
+    out_->member("digest", part.digest ? Value(part.digest.text()) : Value());
+    out_->end_object();
   }
 
-  std::string text_;
+  JsonOutput out_;
 };
 
 }  // namespace
@@ -114,20 +113,9 @@ std::string describe(const Finding& warning) {
   return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message;
 }
 
-void print_inspection_json(const Model& model, const std::string& path) {
-  Value::Array warnings;
-  for (const Finding& warning : model.warnings) warnings.emplace_back(describe(warning));
-  Attributes root{{"path", path}, {"format", model.origin.format}, {"size", model.origin.size}};
-  root.set("card", card_to_attributes(model.card));
-  root.set("config", whole_config(model));
-  root.set("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
-  root.set("attributes", model.attributes);
-  root.set("warnings", std::move(warnings));
-  std::string text = to_json(root, 2);
-  text.erase(text.rfind('\n'));
-  fmt::print("{},\n  \"tensors\": [", text);
-  TensorsJson().print(model);
-  fmt::print("{}]\n}}\n", model.size() > 0 ? "\n  " : "");
+void print_inspection_json(const Model& model, const std::string& path,
+                           const std::optional<std::vector<MetadataKey>>& keys) {
+  InspectionJson().print(model, path, keys);
 }
 
 }  // namespace poise::cli

@@ -1,14 +1,20 @@
 // What `poise inspect --json` prints.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <poise/model.hpp>
 
+#include "formats/format.hpp"
+
 namespace poise::cli {
 
-// Prints the model that was opened at `path`. Throws what finding the scale of an affine tensor throws.
-void print_inspection_json(const Model& model, const std::string& path);
+// Prints the model that was opened at `path`, and the metadata keys of its file where these are given. Throws what
+// finding the scale of an affine tensor throws.
+void print_inspection_json(const Model& model, const std::string& path,
+                           const std::optional<std::vector<MetadataKey>>& keys);
 
 // The sizes of a vocabulary, without its tokens.
 Attributes vocabulary_json(const Vocabulary& vocabulary);

@@ -15,10 +15,11 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
-#include <poise/format.hpp>
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
+#include "cli/format_names.hpp"
+#include "cli/help.hpp"
 #include "cli/shrinking_files.hpp"
 #include "cli/spelling.hpp"
 #include "cli/text.hpp"
@@ -28,14 +29,12 @@ namespace {
 using poise::cli::complain;
 using poise::cli::printable_message;
 
-std::string format_list() {
-  std::string text = "Formats:\n";
-  for (const poise::FormatInfo& format : poise::formats()) {
-    const char* access = format.readable && format.writable ? "read, write" : format.readable ? "read" : "write";
-    text += fmt::format("  {:<14}{:<14}{}\n", format.name, access, format.description);
-  }
-  return text;
-}
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  poise convert model/ -o model.gguf --quantize q4_k_m\n"
+    "  poise inspect model.gguf --tensors\n"
+    "  poise run model.gguf -p \"Once upon a time\" -n 60\n"
+    "  poise help convert\n";
 
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
@@ -80,7 +79,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Poise opens, checks, converts, quantizes and runs model weight files.", "poise"};
   app.set_version_flag("--version", "poise " POISE_VERSION);
   app.require_subcommand(1);
-  app.footer(format_list());
+  app.formatter(poise::cli::help_formatter());
   poise::cli::add_inspect(app);
   poise::cli::add_verify(app);
   poise::cli::add_convert(app);
@@ -89,7 +88,13 @@ int run(int argc, char** argv) {
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
   poise::cli::add_tokenize(app);
+  poise::cli::add_help(app);
+  app.footer(fmt::format("{}\n{}", poise::cli::format_list(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) name_arguments_once(*command);
+  if (argc < 2) {
+    poise::cli::say(poise::cli::overview(app));
+    return 2;
+  }
   poise::cli::require_known_command(app, argc, argv);
   int code = 0;
   try {

@@ -3,8 +3,11 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 #include <poise/tiny_llama.hpp>
 
+#include "cli/format_names.hpp"
 #include "cli/values.hpp"
 
 namespace poise::cli {
@@ -32,10 +35,15 @@ void add_io_option(CLI::App& command, ReadOptions& options) {
 }
 
 void add_storage_options(CLI::App& command, WriteOptions& options) {
-  constexpr const char* kGroup = "Storage (zt, zt1)";
+  constexpr const char* kGroup = "Storage";
+  const auto with_formats = [](std::string_view text, FunctionRef<bool(const HonouredOptions&)> has) {
+    return fmt::format("{} ({})", text, format_names([&](const Format& format) { return has(format.options); }));
+  };
   const auto set_compress = [&options](const std::string& text) { options.zstd_level = parse_compress(text); };
   command
-      .add_option_function<std::string>("--compress", set_compress, "Compress every part; the level is 3 unless given")
+      .add_option_function<std::string>("--compress", set_compress,
+                                        with_formats("Compress every part; the level is 3 unless given",
+                                                     [](const HonouredOptions& has) { return has.zstd_level; }))
       ->type_name("zstd[:LEVEL]")
       ->group(kGroup);
   add_choice<std::optional<DigestAlgorithm>, DigestAlgorithm>(
@@ -47,11 +55,12 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
   add_size(command, "--align", options.align,
-           "Where parts begin: multiples of this many bytes, a power of two (zt; default 64KiB)")
+           fmt::format("Where parts begin: multiples of this many bytes, a power of two ({})", alignments()))
       ->group(kGroup);
-  add_size(command, "--shard-size", options.shard_size,
-           "Spread the parts over files of at most this size, or of one part if that is larger (zt, gguf, "
-           "huggingface): 2GB, 500MiB")
+  add_size(
+      command, "--shard-size", options.shard_size,
+      with_formats("Spread the parts over files of at most this size, or of one part if that is larger: 2GB, 500MiB",
+                   [](const HonouredOptions& has) { return has.shard_size; }))
       ->group(kGroup);
 }
 

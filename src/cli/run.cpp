@@ -23,8 +23,10 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "io/meter.hpp"
 #include "io/source_text.hpp"
 
 namespace poise::cli {
@@ -38,6 +40,7 @@ struct Options {
   SessionOptions session;
   ReadOptions read;
   TokenizerFiles tokenizer;
+  ProgressOptions progress;
   std::string perplexity;  // a text file
   bool verify = false;
   bool logits = false;
@@ -115,14 +118,14 @@ class Run {
     } else {
       print_text(session, prompt);
     }
-    if (is_full_)
+    if (is_full_ && !options_.progress.quiet)
       complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
     if (options_.stats) print_stats();
   }
 
  private:
   void require_verified() const {
-    const VerifyReport report = verify(options_.path, options_.read, terminal_progress("verify"));
+    const VerifyReport report = verify(options_.path, options_.read, make_progress(options_.progress, "verify"));
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
@@ -212,7 +215,9 @@ class Run {
     double total = 0;
     std::size_t count = 0;
     std::size_t texts = 0;
-    for (const std::string& text : split_texts(content)) {
+    const std::vector<std::string> all = split_texts(content);
+    Meter meter(make_progress(options_.progress, "perplexity"), sum_of_sizes(all));
+    for (const std::string& text : all) {
       std::vector<TokenId> tokens = session.prompt(text);
       if (eos >= 0) tokens.push_back(eos);
       ++texts;
@@ -227,6 +232,7 @@ class Run {
         total -= one;
         ++count;
       }
+      meter.advance(text.size(), fmt::format("text {}", texts));
     }
     if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", options_.perplexity);
     const double perplexity = std::exp(total / static_cast<double>(count));
@@ -234,6 +240,12 @@ class Run {
     print(to_json(Attributes{
               {"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) +
           "\n");
+  }
+
+  static std::size_t sum_of_sizes(const std::vector<std::string>& texts) {
+    std::size_t sum = 0;
+    for (const std::string& text : texts) sum += text.size();
+    return sum;
   }
 
   // Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
@@ -297,9 +309,13 @@ void add_run(CLI::App& app) {
   add_number(*command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together");
   add_number(*command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0});
   add_number(*command, "--seed", sampling.seed, "The same seed gives the same text");
-  add_number(*command, "--stop-id", options->generate.stop_id,
-             "The token that ends the text, instead of those that the model's files name", {0})
-      ->type_name("ID");
+  auto* stop_id = add_number(*command, "--stop-id", options->generate.stop_id,
+                             "The token that ends the text, instead of those that the model's files name", {0})
+                      ->type_name("ID");
+  command
+      ->add_flag("--ignore-eos", options->generate.ignore_eos,
+                 "No token ends the text: it goes on to --max-tokens, or to the end of the context")
+      ->excludes(stop_id);
   add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
   command->add_flag(
       "--exact", options->session.exact,
@@ -325,6 +341,8 @@ void add_run(CLI::App& app) {
       "--verify", options->verify,
       "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
+  add_progress_options(*command, options->progress,
+                       "No progress of --verify and --perplexity, and no note where the context ends a text");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] { name_file(options->path, [&] { Run(*options).execute(); }); });

@@ -12,6 +12,7 @@
 
 #include <poise/error.hpp>
 
+#include "cli/synonyms.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 
@@ -33,10 +34,23 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// Requires: there are names.
-const std::string& nearest(const std::vector<std::string>& names, std::string_view given) {
+// The name that is most like what was given; nullptr where more than half of that would have to change.
+const std::string* nearest(const std::vector<std::string>& names, std::string_view given) {
   const std::string small = in_small_letters(given);
-  return *std::ranges::min_element(names, {}, [&](const std::string& name) { return distance(small, name); });
+  const auto to_given = [&](const std::string& name) { return distance(small, name); };
+  const auto found = std::ranges::min_element(names, {}, to_given);
+  return found == names.end() || to_given(*found) > given.size() / 2 ? nullptr : &*found;
+}
+
+// "; that is `poise convert ...`", "; the nearest is "verify"", or nothing. `command` is empty for commands.
+std::string meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
+  const auto synonym =
+      std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });
+  if (synonym != kSynonyms.end())
+    return command.empty() ? fmt::format("; that is `poise {}`", synonym->meant)
+                           : fmt::format("; that is {}", synonym->meant);
+  const std::string* name = nearest(names, given);
+  return name == nullptr ? "" : fmt::format("; the nearest is \"{}\"", *name);
 }
 
 std::vector<std::string> option_names(const CLI::App& command) {
@@ -53,18 +67,19 @@ std::vector<std::string> option_names(const CLI::App& command) {
 void require_known_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return;
   const std::string_view given = argv[1];
-  if (given.starts_with('-')) {
-    if (app.get_option_no_throw(std::string(given)) != nullptr) return;
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("there is no option \"{}\" before the command (poise --help lists all)", given));
-  }
+  if (!given.starts_with('-')) return require_known_command(app, given);
+  if (app.get_option_no_throw(std::string(given)) != nullptr) return;
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("there is no option \"{}\" before the command (poise help lists all)", given));
+}
+
+void require_known_command(const CLI::App& app, std::string_view given) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (std::ranges::find(names, given) != names.end()) return;
   throw Error(ErrorKind::bad_argument,
-              fmt::format("there is no command \"{}\"; the nearest is \"{}\" (poise --help lists all)", given,
-                          nearest(names, given)));
+              fmt::format("there is no command \"{}\"{} (poise help lists all)", given, meant("", given, names)));
 }
 
 void require_known_options(const CLI::App& app) {
@@ -75,8 +90,8 @@ void require_known_options(const CLI::App& app) {
       const bool is_option = given.size() > 1 && given.starts_with('-') && given != "--";
       if (!is_option || std::ranges::find(names, given) != names.end()) continue;
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} has no option \"{}\"; the nearest is \"{}\" (poise {} --help lists all)",
-                              command->get_name(), printable(given), nearest(names, given), command->get_name()));
+                  fmt::format("{} has no option \"{}\"{} (poise {} --help lists all)", command->get_name(),
+                              printable(given), meant(command->get_name(), given, names), command->get_name()));
     }
   }
 }

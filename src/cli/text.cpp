@@ -1,25 +1,23 @@
 #include "cli/text.hpp"
 
-#include <unistd.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 #include <fmt/format.h>
 
 namespace poise::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// Is this byte of UTF-8 one that goes on with a character?
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
 // Terminal columns: one per code point is right for the names in tables.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
 // How many bytes at the beginning of a text are a character that terminals act upon instead of showing it: a control
@@ -86,43 +84,10 @@ void append_line(std::string& lines, const Table::Row& row, const Widths& widths
 
 constexpr std::size_t kPrintedBytes = 64 << 10;  // lines that are printed together
 
-class Bar {
- public:
-  explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
-  Bar(const Bar&) = delete;
-  Bar& operator=(const Bar&) = delete;
-  ~Bar() {
-    if (drawn_) say("\r\x1b[K");
-  }
-
-  void show(const ProgressEvent& event) {
-    const auto now = Clock::now();
-    if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
-    if (!drawn_ && now - start_ < std::chrono::milliseconds(300)) return;  // what is quick needs no bar
-    drawn_ = true;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
-    const double share = event.total == 0 ? 1.0 : static_cast<double>(event.done) / static_cast<double>(event.total);
-    const int filled = static_cast<int>(share * kWidth);
-    const double left = share > 0 ? seconds / share - seconds : 0;
-    say(fmt::format("\r\x1b[K{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {:.0f} s left  {}", verb_, "", filled, "",
-                    kWidth - filled, 100 * share, human_rate(event.done, seconds), left,
-                    printable(event.item.substr(0, 60))));
-    std::fflush(stderr);
-  }
-
- private:
-  static constexpr int kWidth = 24;
-  std::string verb_;
-  Clock::time_point start_;
-  Clock::time_point last_;
-  bool drawn_ = false;
-};
-
 }  // namespace
 
 std::string human_bytes(std::uint64_t bytes) {
-  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  if (bytes < 1000) return plural(bytes, "byte");
   constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
   double value = static_cast<double>(bytes) / 1000;
   std::size_t unit = 0;
@@ -135,6 +100,14 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string human_rate(std::uint64_t bytes, double seconds) {
   return human_bytes(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds) : 0) + "/s";
+}
+
+std::string human_seconds(double seconds) {
+  const auto whole = static_cast<std::uint64_t>(std::clamp(std::round(seconds), 0.0, 1e12));
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  if (whole < 120) return fmt::format("{} s", whole);
+  if (whole < 7200) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
 std::string grouped(std::uint64_t number) {
@@ -159,6 +132,20 @@ std::string plural(std::size_t count, std::string_view noun) {
 }
 
 std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
+
+std::string clipped(std::string_view text, std::size_t columns) {
+  std::size_t end = 0;
+  for (std::size_t shown = 0; end < text.size(); ++end) {
+    if (!is_continuation(text[end]) && shown++ == columns) break;
+  }
+  return std::string(text.substr(0, end));
+}
+
+std::optional<std::size_t> terminal_columns(int fd) {
+  struct winsize size {};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return std::nullopt;
+  return size.ws_col;
+}
 
 std::string printable(std::string_view text) { return escaped(text); }
 void append_printable(std::string& out, std::string_view text) { append_escaped(out, text); }
@@ -212,15 +199,6 @@ void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& ro
     lines.clear();
   }
   fmt::print("{}", lines);
-}
-
-Progress terminal_progress(const std::string& verb) {
-  if (::isatty(STDERR_FILENO) == 0) return {};
-  const auto bar = std::make_shared<Bar>(verb);
-  return [bar](const ProgressEvent& event) {
-    bar->show(event);
-    return true;
-  };
 }
 
 }  // namespace poise::cli

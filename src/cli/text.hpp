@@ -1,13 +1,13 @@
-// Text for people: sizes, rates, aligned tables, a progress bar.
+// Text for people: sizes, rates, aligned tables.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <poise/progress.hpp>
 #include <poise/verify.hpp>
 
 #include "bytes/function_ref.hpp"
@@ -18,6 +18,8 @@ namespace poise::cli {
 std::string human_bytes(std::uint64_t bytes);
 // "1.2 GB/s"
 std::string human_rate(std::uint64_t bytes, double seconds);
+// "1.5 s", "42 s", "2 min 5 s", "3 h 20 min"
+std::string human_seconds(double seconds);
 // "14,483,464,192"
 std::string grouped(std::uint64_t number);
 void append_grouped(std::string& out, std::uint64_t number);
@@ -35,6 +37,11 @@ std::string printable_lines(std::string_view text);
 // An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another
 // message.
 std::string printable_message(std::string_view text);
+
+// What fits into so many columns, a character each.
+std::string clipped(std::string_view text, std::size_t columns);
+// The width of the terminal that is open there; nothing where it is none, or does not tell.
+std::optional<std::size_t> terminal_columns(int fd);
 
 // On standard error; unlike fmt::print(), does not fail where standard error is closed.
 void say(std::string_view text);
@@ -60,9 +67,5 @@ class Table {
   std::vector<Row> rows_;
   std::vector<bool> right_aligned_;
 };
-
-// A bar with rate and time left on standard error when that is a terminal, else nothing. The bar is wiped when the
-// returned object's last copy goes.
-Progress terminal_progress(const std::string& verb);
 
 }  // namespace poise::cli

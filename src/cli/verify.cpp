@@ -7,7 +7,9 @@
 #include <poise/verify.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/json_output.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 
 namespace poise::cli {
@@ -16,37 +18,103 @@ namespace {
 struct Options {
   std::vector<std::string> paths;
   bool strict = false;
+  bool json = false;
+  ProgressOptions progress;
   ReadOptions read;
 };
 
-bool verify_one(const std::string& path, const Options& options) {
-  const VerifyReport report = verify(path, options.read, terminal_progress("verify"));
-  const bool good = report.errors() == 0 && (!options.strict || report.warnings() == 0);
+std::string digests_text(const VerifyReport& report) {
+  std::string text;
+  if (report.digests > 0) text += fmt::format(", {} checked", plural(report.digests, "digest"));
+  if (report.file_digests > 0) text += fmt::format(", {} checked", plural(report.file_digests, "file digest"));
+  return text;
+}
+
+void print_report(const VerifyReport& report, const std::string& path, bool good) {
   fmt::print("{}: {}", printable(path), good ? "ok" : "FAILED");
+  if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
-    fmt::print(" ({}, {}, {}", report.format, plural(report.tensors, "tensor"), human_bytes(report.bytes));
-    fmt::print("{})", report.digests > 0 ? fmt::format(", {} checked", plural(report.digests, "digest")) : "");
+    fmt::print(" ({}, {}, {}{})", report.format, plural(report.tensors, "tensor"), human_bytes(report.bytes),
+               digests_text(report));
   }
   if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
   if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
   fmt::print("\n");
   for (const Finding& finding : report.faults) fmt::print("  {}\n", finding_text(finding, path));
-  return good;
 }
 
-void verify_all(const Options& options) {
-  bool good = true;
-  for (const std::string& path : options.paths) {
+// Prints a report a path as it is made, in the form of text or of JSON (docs/json.md).
+class Verification {
+ public:
+  explicit Verification(const Options& options) : options_(options) {}
+
+  void execute() {
+    if (options_.json) {
+      json_->begin_object();
+      json_->key("files");
+      json_->begin_array();
+    }
+    for (const std::string& path : options_.paths) verify_one(path);
+    if (options_.json) {
+      json_->end_array();
+      json_->member("ok", good_);
+      json_->end_object();
+      json_.finish();
+    }
+    if (!good_) throw ExitCode{1};
+  }
+
+ private:
+  void verify_one(const std::string& path) {
+    VerifyReport report;
     try {
-      good = verify_one(path, options) && good;
+      report = verify(path, options_.read, make_progress(options_.progress, "verify"));
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
-      complain(printable_message(error.what()));
-      good = false;
+      good_ = false;
+      if (!options_.json) return complain(printable_message(error.what()));
+      report.faults = {{Severity::error, error.message(), error.path(), error.offset()}};
+    }
+    const bool good = report.errors() == 0 && (!options_.strict || report.warnings() == 0);
+    good_ = good_ && good;
+    if (options_.json) {
+      add(report, path, good);
+    } else if (!options_.progress.quiet || !report.faults.empty()) {
+      print_report(report, path, good);
     }
   }
-  if (!good) throw ExitCode{1};
-}
+
+  void add(const VerifyReport& report, const std::string& path, bool good) {
+    json_->begin_object();
+    json_->member("path", path);
+    json_->member("ok", good);
+    json_->member("format", report.format.empty() ? Value() : Value(report.format));
+    json_->member("tensors", report.tensors);
+    json_->member("bytes", report.bytes);
+    json_->member("digests", report.has_digests);
+    json_->member("digests_checked", report.digests + report.file_digests);
+    json_->key("findings");
+    json_->begin_array();
+    for (const Finding& finding : report.faults) add(finding, path);
+    json_->end_array();
+    json_->end_object();
+  }
+
+  void add(const Finding& finding, const std::string& path) {
+    json_->begin_object();
+    json_->member("severity", finding.severity == Severity::error ? "error" : "warning");
+    json_->member("message", finding.message);
+    if (!finding.tensor.empty()) json_->member("tensor", finding.tensor);
+    if (!finding.path.empty() && finding.path != path) json_->member("path", finding.path);
+    if (finding.offset) json_->member("offset", *finding.offset);
+    json_->end_object();
+    json_.flush();
+  }
+
+  const Options& options_;
+  JsonOutput json_;
+  bool good_ = true;
+};
 
 }  // namespace
 
@@ -56,8 +124,10 @@ void add_verify(CLI::App& app) {
       "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
   command->add_option("PATH", options->paths, "Model files or directories")->required();
   command->add_flag("--strict", options->strict, "Warnings fail, too");
+  command->add_flag("--json", options->json, "The findings as JSON, for scripts");
+  add_progress_options(*command, options->progress, "Tell of files with faults or warnings only; no progress");
   add_io_option(*command, options->read);
-  command->callback([options] { verify_all(*options); });
+  command->callback([options] { Verification(*options).execute(); });
 }
 
 }  // namespace poise::cli

@@ -36,9 +36,8 @@ sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '/^```$/q' | sed '/^```/d
 } >"$work/readme.cpp"
 # shellcheck disable=SC2046,SC2086
 "$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$work/readme.cpp" -o "$work/readme" $(pkg-config --cflags --libs poise)
-"$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null 2>&1
-(cd "$work" && ./readme && "$poise" verify nano.safetensors nano.zt >/dev/null)
-rm -f "$work/nano.alt"
+"$poise" convert "$source/examples/nano-mistral" -o "$work/nano.gguf" >/dev/null 2>&1
+(cd "$work" && ./readme && "$poise" verify nano.safetensors small.gguf >/dev/null)
 
 c_program() {
   # shellcheck disable=SC2046,SC2086

@@ -1,0 +1,175 @@
+// poise help: the screens of --help, under the name that many try first.
+#include "cli/help.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/commands.hpp"
+#include "cli/spelling.hpp"
+#include "cli/text.hpp"
+
+namespace poise::cli {
+namespace {
+
+// Columns of the screen: those of the terminal, as far as they are easy to read.
+std::size_t columns() {
+  constexpr std::size_t kLeast = 60;
+  constexpr std::size_t kMost = 110;
+  constexpr std::size_t kUsual = 100;
+  return std::clamp(terminal_columns(STDOUT_FILENO).value_or(kUsual), kLeast, kMost);
+}
+
+// Appends words with line breaks between them where a line would be too long; lines begin at column `indent`, the first
+// of them where `at` says it does.
+void append_wrapped(std::string& out, std::string_view text, std::size_t indent, std::size_t at) {
+  bool is_first = true;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    if (!is_first && at + 1 + word.size() > columns()) {
+      out += '\n';
+      out.append(indent, ' ');
+      at = indent;
+    } else if (!is_first) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += word.size();
+    is_first = false;
+  }
+}
+
+// "  NAME      description"
+std::string entry(std::string_view name, std::string_view description) {
+  constexpr std::size_t kIndent = 26;
+  std::string line = fmt::format("  {}", name);
+  if (line.size() + 2 > kIndent) {
+    line += '\n';
+    line.append(kIndent, ' ');
+  } else {
+    line.append(kIndent - line.size(), ' ');
+  }
+  append_wrapped(line, description, kIndent, kIndent);
+  return line + "\n";
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_type_size() != 0; }
+
+bool takes_several(const CLI::Option& option) {
+  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+}
+
+// "-o OUT", "PATH...": how an argument that is no mere option is written.
+std::string usage_of(const CLI::Option& option) {
+  const std::string name = option.get_name(true, false);
+  const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";
+  const std::string text = letter + name + (takes_several(option) ? "..." : "");
+  return option.get_required() ? text : "[" + text + "]";
+}
+
+// "-n, --max-tokens N"
+std::string shown_name(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (!takes_value(option)) return text;
+  const std::string value = option.get_positional() ? option.get_name(true, false) : option.get_type_name();
+  if (!value.empty()) text += (text.empty() ? "" : " ") + value;
+  return text + (takes_several(option) ? "..." : "");
+}
+
+template <typename Options>
+std::string names_of(const Options& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::ranges::sort(names);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string shown_description(const CLI::Option& option) {
+  std::string text = option.get_description();
+  if (takes_value(option) && !option.get_default_str().empty())
+    text += fmt::format(" (default: {})", option.get_default_str());
+  if (!option.get_needs().empty()) text += fmt::format(" (with {})", names_of(option.get_needs()));
+  if (!option.get_excludes().empty()) text += fmt::format(" (not with {})", names_of(option.get_excludes()));
+  return text;
+}
+
+class HelpFormatter final : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
+    std::string text;
+    append_wrapped(text, app->get_description(), 0, 0);
+    text += "\n\n" + usage(*app, name);
+    text += section("Arguments", app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
+    for (const std::string& group : app->get_groups()) {
+      text += section(group, app->get_options([&](const CLI::Option* option) {
+        return !option->get_positional() && option->get_group() == group;
+      }));
+    }
+    text += commands(*app);
+    if (!app->get_footer().empty()) text += "\n" + app->get_footer();
+    return text;
+  }
+
+ private:
+  static std::string usage(const CLI::App& app, const std::string& name) {
+    std::vector<std::string> words = {name};
+    if (!app.get_subcommands({}).empty()) words.emplace_back("COMMAND ...");
+    for (const CLI::Option* option : app.get_options()) {
+      if (!option->get_positional()) continue;
+      words.push_back(usage_of(*option));
+    }
+    if (app.get_parent() != nullptr) words.emplace_back("[OPTIONS]");
+    return fmt::format("Usage: {}\n", fmt::join(words, " "));
+  }
+
+  static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
+    if (options.empty() || title.empty()) return {};
+    std::string text = fmt::format("\n{}:\n", title);
+    for (const CLI::Option* option : options) text += entry(shown_name(*option), shown_description(*option));
+    return text;
+  }
+
+  static std::string commands(const CLI::App& app) {
+    const auto all = app.get_subcommands({});
+    if (all.empty()) return {};
+    std::string text = "\nCommands:\n";
+    for (const CLI::App* command : all) text += entry(command->get_name(), command->get_description());
+    return text;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
+
+std::string overview(const CLI::App& app) {
+  return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
+}
+
+void add_help(CLI::App& app) {
+  const auto name = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("help", "Show this, or what a command takes, as --help does");
+  command->add_option("COMMAND", *name, "The command in question");
+  command->callback([&app, name] {
+    if (name->empty()) {
+      fmt::print("{}", overview(app));
+      return;
+    }
+    require_known_command(app, *name);
+    fmt::print("{}", app.get_subcommand(*name)->help(app.get_name()));
+  });
+}
+
+}  // namespace poise::cli

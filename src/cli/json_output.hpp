@@ -1,0 +1,28 @@
+// JSON on standard output, printed piece by piece while it is made.
+#pragma once
+
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "syntax/json_writer.hpp"
+
+namespace poise::cli {
+
+class JsonOutput {
+ public:
+  JsonWriter* operator->() { return &writer_; }
+
+  // Prints what has been written so far once that is much.
+  void flush() {
+    if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
+  }
+  // Prints the rest, and the end of the line. To be called once everything has been written.
+  void finish() { fmt::print("{}\n", writer_.take()); }
+
+ private:
+  static constexpr std::size_t kPiece = 64 << 10;
+  JsonWriter writer_{2};
+};
+
+}  // namespace poise::cli

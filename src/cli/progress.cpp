@@ -1,0 +1,122 @@
+#include "cli/progress.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+
+namespace poise::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What all displays tell of an event.
+struct State {
+  State(const ProgressEvent& event, Clock::duration elapsed)
+      : seconds(std::chrono::duration<double>(elapsed).count()),
+        share(event.total == 0 ? 1 : static_cast<double>(event.done) / static_cast<double>(event.total)) {}
+
+  double seconds_left() const { return share > 0 ? seconds / share - seconds : 0; }
+
+  double seconds;
+  double share;
+};
+
+class Bar {
+ public:
+  explicit Bar(std::string verb) : verb_(std::move(verb)), start_(Clock::now()) {}
+  Bar(const Bar&) = delete;
+  Bar& operator=(const Bar&) = delete;
+  ~Bar() {
+    if (drawn_) say("\r\x1b[K");
+  }
+
+  void show(const ProgressEvent& event) {
+    const auto now = Clock::now();
+    if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
+    if (!drawn_ && now - start_ < std::chrono::milliseconds(300)) return;  // what is quick needs no bar
+    drawn_ = true;
+    last_ = now;
+    const State state(event, now - start_);
+    const int filled = static_cast<int>(state.share * kWidth);
+    const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {} left  {}", verb_, "", filled, "",
+                                         kWidth - filled, 100 * state.share, human_rate(event.done, state.seconds),
+                                         human_seconds(state.seconds_left()), printable(event.item));
+    // A line that wraps would not be wiped.
+    say("\r\x1b[K" + clipped(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
+    std::fflush(stderr);
+  }
+
+ private:
+  static constexpr int kWidth = 24;
+  static constexpr std::size_t kUsualColumns = 80;
+  std::string verb_;
+  Clock::time_point start_;
+  Clock::time_point last_;
+  bool drawn_ = false;
+};
+
+class Lines {
+ public:
+  explicit Lines(std::string verb) : verb_(std::move(verb)), start_(Clock::now()), last_(start_) {}
+
+  void show(const ProgressEvent& event) {
+    const bool is_end = event.done >= event.total;
+    const auto now = Clock::now();
+    if (ended_ || (!is_end && now - last_ < kBetween)) return;
+    ended_ = is_end;
+    last_ = now;
+    const State state(event, now - start_);
+    const std::string rate = human_rate(event.done, state.seconds);
+    if (is_end) {
+      say(fmt::format("{}: 100%, {}, {}, {}\n", verb_, human_bytes(event.done), human_seconds(state.seconds), rate));
+    } else {
+      say(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share, human_bytes(event.done),
+                      human_bytes(event.total), rate, human_seconds(state.seconds_left()), printable(event.item)));
+    }
+  }
+
+ private:
+  static constexpr std::chrono::seconds kBetween{3};
+  std::string verb_;
+  Clock::time_point start_;
+  Clock::time_point last_;
+  bool ended_ = false;
+};
+
+template <typename Display>
+Progress shown_by(const std::string& verb) {
+  return [display = std::make_shared<Display>(verb)](const ProgressEvent& event) {
+    display->show(event);
+    return true;
+  };
+}
+
+}  // namespace
+
+void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet) {
+  add_choice<std::optional<ProgressDisplay>, ProgressDisplay>(
+      command, "--progress", options.display,
+      {{"auto", ProgressDisplay::automatic}, {"plain", ProgressDisplay::plain}, {"none", ProgressDisplay::none}},
+      "How far it is, on standard error: a bar on a terminal and nothing elsewhere (auto), or a line every few seconds "
+      "(plain)")
+      ->default_str("auto");
+  command.add_flag("--quiet", options.quiet, quiet);
+}
+
+Progress make_progress(const ProgressOptions& options, const std::string& verb) {
+  switch (options.display.value_or(options.quiet ? ProgressDisplay::none : ProgressDisplay::automatic)) {
+    case ProgressDisplay::automatic: return ::isatty(STDERR_FILENO) != 0 ? shown_by<Bar>(verb) : Progress();
+    case ProgressDisplay::plain: return shown_by<Lines>(verb);
+    case ProgressDisplay::none: break;
+  }
+  return {};
+}
+
+}  // namespace poise::cli
