@@ -287,12 +287,13 @@ py::list all_formats() {
 
 void declare_operations(py::module_& module) {
   module.def("convert", &convert_file);
-  module.def("save", &save_model);
+  module.def("save", &save_model, py::arg("model").none(false), py::arg("to"), py::arg("options"), py::arg("progress"));
   module.def("plan_file", &plan_file);
-  module.def("plan_model", &plan_model);
+  module.def("plan_model", &plan_model, py::arg("model").none(false), py::arg("to"), py::arg("options"));
   module.def("verify", &verify_file);
-  module.def("hash", &hash_model);
-  module.def("diff", &diff_models);
+  module.def("hash", &hash_model, py::arg("model").none(false), py::arg("progress"));
+  module.def("diff", &diff_models, py::arg("a").none(false), py::arg("b").none(false), py::arg("verify"),
+             py::arg("progress"));
   module.def("edit", &edit_file);
   module.def("formats", &all_formats);
 }

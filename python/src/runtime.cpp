@@ -90,7 +90,7 @@ struct PyStream {
 void declare_tokenizer(py::module_& module) {
   py::class_<PyTokenizer>(module, "Tokenizer",
                           "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
-      .def(py::init(&tokenizer_of_model), py::arg("model"))
+      .def(py::init(&tokenizer_of_model), py::arg("model").none(false))
       .def(
           "encode",
           [](const PyTokenizer& tokenizer, const py::object& given, bool special) {
@@ -387,7 +387,7 @@ class Generator {
 
 void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
-      .def(py::init(&load), py::arg("model"))
+      .def(py::init(&load), py::arg("model").none(false))
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
@@ -436,8 +436,8 @@ void declare_sessions(py::module_& module) {
                  std::move(session), text, prompt, max_tokens,
                  SamplingOptions{.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed}, stop);
            }),
-           py::arg("session"), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"),
-           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
+           py::arg("session").none(false), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"),
+           py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });

@@ -257,8 +257,8 @@ void declare_tensors(py::module_& module) {
     type->as_buffer.bf_releasebuffer = &give_back;
   });
   py::class_<Elements>(module, "Elements", buffers)
-      .def(py::init(&at), py::arg("model"), py::arg("index"))
-      .def(py::init(&find), py::arg("model"), py::arg("name"))
+      .def(py::init(&at), py::arg("model").none(false), py::arg("index"))
+      .def(py::init(&find), py::arg("model").none(false), py::arg("name"))
       .def(py::init(&slice), py::arg("of"), py::arg("key"))
       .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
       .def_property_readonly("shape",

@@ -268,3 +268,10 @@ def test_daemon_threads_do_not_end_the_process(mode, examples, tmp_path):
     for _ in range(5):
         done = subprocess.run([sys.executable, "-c", DAEMON, source, tmp_path, mode], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0 and done.stderr == ""
+
+
+def test_none_is_no_model():
+    for make in (poise.Slice, poise.Tokenizer, poise.Weights, poise.TextStream):
+        for arguments in ((None,), (None, 0), (None, "a")):
+            with pytest.raises(TypeError):
+                make(*arguments)
