@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const gguf::ImportanceMatrix matrix(path);
     to_json(matrix.provenance());
     for (const char* tensor : kTensors) {
-      for (const std::size_t columns : {0, 1, 2, 4}) {
+      for (const std::size_t columns : {0U, 1U, 2U, 4U}) {
         fuzz::answer([&] { (void)matrix.weights(tensor, "mixtral", columns); });
         fuzz::answer([&] { (void)matrix.weights(tensor, "llama", columns, 2); });
       }
