@@ -8,6 +8,7 @@
 #include "family/llama.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "target.hpp"
+#include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise::fuzz {
 namespace {
@@ -59,6 +60,15 @@ void write_huggingface_weights(const std::filesystem::path& directory, bool shar
   for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? shard_of(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
+}
+
+Model huggingface_model() {
+  Model model;
+  model.card.model_type = "mistral";
+  model.config = tiny_config();
+  model.vocabulary = read_sentencepiece(*source(bytes_of(sentencepiece_seed()), "tokenizer.model"));
+  for (const ExpectedTensor& tensor : kMistralFamily.tensors.all(tiny_config())) add_weight(model, tensor);
+  return model;
 }
 
 std::string huggingface_config() { return to_json(config_to_attributes(tiny_config(), "mistral"), 2); }

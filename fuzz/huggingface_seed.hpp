@@ -5,10 +5,15 @@
 #include <filesystem>
 #include <string>
 
+#include <poise/model.hpp>
+
 namespace poise::fuzz {
 
 // model.safetensors, or two shards named as Hugging Face names them.
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
+
+// The whole of it, with a vocabulary.
+Model huggingface_model();
 
 std::string huggingface_config();
 std::string huggingface_index();

@@ -6,6 +6,7 @@
 //   DIRECTORY/<target>.dict   words of the format
 //
 // The files of FINDINGS, <target>-<name>.hex, are hexadecimal bytes with comments after #; they become seeds as well.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fstream>
@@ -94,6 +95,9 @@ class SeedWriter {
 
   // Edits that most files allow, that few do, and that need to be forced.
   void edits(const std::string& name, const std::string& file) {
+    constexpr std::size_t kMostBytes = 9000;  // every run opens the file several times
+    const bool whole = name.find("whole") != std::string::npos;
+    if (!whole && (file.size() > kMostBytes || random_() % 4 != 0)) return;
     static constexpr std::array kChanges = {"general.name=a\nx.y=1\n", "llama.context_length=8\ngeneral.alignment=64\n",
                                             "!\npoise.config={}\npoise.card={\"name\": \"a\"}\n", "-poise.card\n"};
     const std::string changes = kChanges[random_() % kChanges.size()];
@@ -122,7 +126,7 @@ std::vector<std::byte> written(const Model& model, const Format& format, const W
 // One model in one format with each set of options that the format has; formats refuse what they cannot hold.
 void write_model_seeds(SeedWriter& seeds, const Model& model, const Format& format, const std::string& name) {
   std::vector<WriteOptions> variants(1);
-  if (format.options.align) variants[0].align = 4096;
+  if (format.options.align) variants[0].align = std::min<std::uint64_t>(format.options.align->usual, 4096);
   const auto vary = [&](bool honoured, auto&& change) {
     if (honoured) change(variants.emplace_back(variants[0]));
   };
@@ -154,6 +158,15 @@ void write_random_seeds(SeedWriter& seeds) {
       write_model_seeds(seeds, model, *format, fmt::format("{:02}", number));
       write_model_seeds(seeds, alone, *format, fmt::format("{:02}-alone", number));
     }
+  }
+}
+
+// A model that a session runs, in every format that holds it.
+void write_whole_model(SeedWriter& seeds) {
+  const Model model = fuzz::huggingface_model();
+  for (const Format* format : all_formats()) {
+    if (format->prepare != nullptr && format->refusal_to_replace == nullptr)
+      write_model_seeds(seeds, model, *format, "whole");
   }
 }
 
@@ -507,6 +520,7 @@ int main(int count, char** arguments) {
   try {
     SeedWriter seeds(arguments[1]);
     write_random_seeds(seeds);
+    write_whole_model(seeds);
     write_older_ztensors(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);

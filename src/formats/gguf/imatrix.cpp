@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
                 path);
   const std::vector<std::byte> bytes = read_all(*dense_blob(tensor, DType::f32));
   std::vector<float> numbers(bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(numbers)).begin());
   return numbers;
 }
 
