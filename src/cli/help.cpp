@@ -91,6 +91,7 @@ std::string shown_name(const CLI::Option& option) {
 template <typename Options>
 std::string names_of(const Options& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::ranges::sort(names);
   return fmt::format("{}", fmt::join(names, ", "));

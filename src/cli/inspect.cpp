@@ -36,7 +36,7 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-std::string shortened(std::string text) {
+std::string shortened(const std::string& text) {
   return text.size() > kLongestValue ? text.substr(0, kLongestValue) + "..." : text;
 }
 
