@@ -18,10 +18,10 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "codec/limits.hpp"
 #include "formats/format.hpp"
 #include "model/card.hpp"
 #include "ops/block_recipe.hpp"
+#include "ops/option_words.hpp"
 
 namespace poise::cli {
 namespace {
@@ -244,40 +244,17 @@ void require_one_type(const ConvertOptions& options) {
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
-std::vector<std::string_view> written_block_types() {
-  std::vector<std::string_view> names;
-  for (const BlockType& type : block_types()) {
-    if (type.encode != nullptr) names.push_back(type.name);
-  }
-  return names;
-}
-
 // "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
 ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type =
-      equals == std::string::npos ? std::nullopt : stored_type_from_name(std::string_view(text).substr(equals + 1));
-  if (!type) {
-    refuse("--keep", text,
-           "GLOB=TYPE with a type of f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a "
-           "block type (q4_k, ...)");
-  }
+      equals == std::string::npos ? std::nullopt : kept_type_from(std::string_view(text).substr(equals + 1));
+  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + kept_type_choices());
   return {text.substr(0, equals), *type};
 }
 
-// llama-quantize writes its types in capitals.
 void parse_quantize(const std::string& text, ConvertOptions& options) {
-  const std::string name = in_small_letters(text);
-  if (is_block_recipe(name)) {
-    options.recipe = name;
-    return;
-  }
-  options.quantize = stored_type_from_name(name);
-  if (options.quantize && options.quantize->quantized()) return;
-  refuse(
-      "--quantize", text,
-      fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",
-                  fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", ")));
+  if (!set_quantization(options, text)) refuse("--quantize", text, quantization_choices());
 }
 
 // What --quantize takes: a row a type, with its bits and the formats that hold it.
@@ -313,7 +290,7 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
   Groups groups = type->groups;
   groups.size = number_from<std::uint64_t>(text).value_or(0);
   if (is_group_size(groups)) return groups.size;
-  refuse("--group-size", text, fmt::format("a multiple of {} up to {}", 32 / groups.bits, kMaxGroupSize));
+  refuse("--group-size", text, group_size_choices(groups));
 }
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {

@@ -1,7 +1,6 @@
 #include "cli/options.hpp"
 
 #include <string>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -9,19 +8,13 @@
 
 #include "cli/format_names.hpp"
 #include "cli/values.hpp"
+#include "ops/option_words.hpp"
 
 namespace poise::cli {
 namespace {
 
-constexpr int kUsualZstdLevel = 3;  // the zstd tool's own
-
-// "zstd" or "zstd:LEVEL".
 int parse_compress(const std::string& text) {
-  constexpr std::string_view kName = "zstd:";
-  if (text == "zstd") return kUsualZstdLevel;
-  if (text.starts_with(kName)) {
-    if (const auto level = number_from<int>(std::string_view(text).substr(kName.size()))) return *level;
-  }
+  if (const auto level = zstd_level_from(text)) return *level;
   refuse("--compress", text, "zstd or zstd:LEVEL");
 }
 

@@ -16,6 +16,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "bytes/number_text.hpp"
+
 namespace poise::cli {
 
 template <typename Number>
@@ -23,17 +25,6 @@ struct Range {
   Number least = std::numeric_limits<Number>::lowest();
   Number most = std::numeric_limits<Number>::max();
 };
-
-// The number that the whole text is; nothing when it is none, is not finite or does not fit the type.
-template <typename Number>
-std::optional<Number> number_from(std::string_view text);
-
-// "512", "64KiB", "2GB", "1 MB" (units of 1000 or, with an i, 1024; upper or lower case); nothing when it is no such
-// size or 2^64 and more.
-std::optional<std::uint64_t> size_from(std::string_view text);
-
-// With small letters in place of ASCII capitals.
-std::string in_small_letters(std::string_view text);
 
 // Throws what CLI11 reports as "OPTION: "TEXT": expected EXPECTED".
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
