@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include <poise/value.hpp>
+
 namespace poise {
 
 struct AttributeChanges {
-  std::vector<std::pair<std::string, std::string>> set;  // key, text; replaces what the key had
+  std::vector<std::pair<std::string, Value>> set;  // replaces what the key had
   std::vector<std::string> erase;
   // Also where verify() would then find errors and finds none now, the model would lose its configuration or
   // vocabulary, or other programs alone would see the change.
@@ -25,10 +27,12 @@ struct EditReport {
   // until the next edit gives it its old bytes again. zTensor 1.1 and 1.2, and other GGUF: the file was written anew
   // and replaced at once; the blobs are copied by the kernel.
   enum class Way { appended, in_place, rewritten } way = Way::appended;
-  std::uint64_t bytes = 0;  // appended, replaced, or of the new file
+  std::uint64_t bytes = 0;              // appended, replaced, or of the new file
+  std::vector<std::string> added = {};  // the keys that were set and that the file did not have
 };
 
-// `set` gives a key of GGUF a value of the type that it has, from text; a new key is text. Arrays are not edited.
+// A key of GGUF keeps its type: `set` gives it a number of that type, or text that spells one. A new key has the type
+// that llama.cpp wants of it, where that is known, else that of the value. Arrays of GGUF are not edited.
 // Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for
 // formats without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not
 // there, the file could not be opened afterwards, or for what `force` is needed; io. The file is what it was then.

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/edit.hpp>
 
@@ -40,7 +41,8 @@ std::string_view done(EditReport::Way way) {
 void run(Options& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = edit(options.path, options.changes);
-  fmt::print("{}: {} set, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(),
+  fmt::print("{}: {} set{}, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(),
+             report.added.empty() ? "" : printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
              options.changes.erase.size(), done(report.way), human_bytes(report.bytes));
 }
 

@@ -101,9 +101,12 @@ std::unique_ptr<PreparedFile> prepare_with(const Model& model, const WriteOption
 // An edit of attributes on its way into a file.
 class PreparedEdit {
  public:
+  // `added`: see EditReport.
+  explicit PreparedEdit(std::vector<std::string> added) : added_(std::move(added)) {}
   virtual ~PreparedEdit() = default;
   // The file as it will be.
   virtual SourcePtr edited() const = 0;
+  const std::vector<std::string>& added() const { return added_; }
   // Throws bad_argument where other programs alone would see the changes: the models of the file as it is and as it
   // will be.
   virtual void require_effect(const Model& before, const Model& after) const {
@@ -112,6 +115,9 @@ class PreparedEdit {
   }
   // Changes the file at that path, which is the input's or what that links to. Requires: a FileLock holds it.
   virtual EditReport commit(const std::filesystem::path& path) = 0;
+
+ private:
+  std::vector<std::string> added_;
 };
 
 struct Format {

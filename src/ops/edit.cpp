@@ -78,7 +78,9 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
     }
     prepared->require_effect(opened.model, after);
   }
-  return prepared->commit(path);
+  EditReport report = prepared->commit(path);
+  report.added = prepared->added();
+  return report;
 }
 
 }  // namespace poise

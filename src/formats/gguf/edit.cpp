@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +31,7 @@
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
 #include "io/spliced_source.hpp"
+#include "numeric/shortest.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -91,7 +96,11 @@ void append(ByteWriter& out, Number number) {
   out.append(bytes);
 }
 
-std::string encoded(const std::string& key, ValueType type, const std::string& text) {
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string encoded_text(const std::string& key, ValueType type, const std::string& text) {
   ByteWriter out;
   KeyValues::append_text(out, key);
   out.u32(static_cast<std::uint32_t>(type));
@@ -114,22 +123,53 @@ std::string encoded(const std::string& key, ValueType type, const std::string& t
     case ValueType::text: KeyValues::append_text(out, text); break;
     case ValueType::array: refuse(fmt::format("{} is an array, which is not edited", key));
   }
-  return {reinterpret_cast<const char*>(out.bytes().data()), out.size()};
+  return text_of(out.bytes());
 }
 
-// llama.cpp's own keys have the type that it wants, others are text.
-ValueType type_of_new(const std::string& key, const std::vector<Entry>& entries) {
+// An integer where a floating-point number is wanted, and the nearest float32 of a number that is none.
+Value as_floating(const Value& value, ValueType type) {
+  double number = 0;
+  if (const auto* whole = value.get_if<std::uint64_t>()) {
+    number = static_cast<double>(*whole);
+  } else if (const auto* negative = value.get_if<std::int64_t>()) {
+    number = static_cast<double>(*negative);
+  } else if (const auto* given = value.get_if<double>()) {
+    number = *given;
+  } else {
+    return value;
+  }
+  const bool fits = !(std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()));
+  return type == ValueType::f32 && fits ? shortest(static_cast<float>(number)) : number;
+}
+
+// Key, type and value. No type: the usual one of the value.
+std::string encoded(const std::string& key, std::optional<ValueType> type, const Value& given) {
+  if (const auto* text = given.get_if<std::string>()) return encoded_text(key, type.value_or(ValueType::text), *text);
+  if (type == ValueType::array) refuse(fmt::format("{} is an array, which is not edited", key));
+  const bool floating = type == ValueType::f32 || type == ValueType::f64;
+  const Value value = floating ? as_floating(given, *type) : given;
+  const EntryType entry = type ? EntryType{*type} : KeyValues::usual_type(value);
+  if (!KeyValues::is_one(value, entry))
+    refuse(fmt::format("{} is {}, and {} is no such value", key, to_string(entry), to_json(given)));
+  KeyValues out;
+  out.value(key, value, entry);
+  return text_of(out.bytes());
+}
+
+// The type that llama.cpp wants of its own keys; nothing for others.
+std::optional<ValueType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
   if (key.starts_with(kTokenizer)) return vocabulary_key_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
-  if (dot == std::string::npos) return ValueType::text;
+  if (dot == std::string::npos) return std::nullopt;
   // Each architecture has this one.
   const std::string blocks = key.substr(0, dot) + ".block_count";
   return std::ranges::find(entries, blocks, &Entry::key) == entries.end()
-             ? ValueType::text
+             ? std::nullopt
              : hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
-void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
+// The keys that are new.
+std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
   const auto require_editable = [&](const std::string& key) {
@@ -142,18 +182,20 @@ void apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
     if (std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) == 0)
       refuse(fmt::format("there is no attribute \"{}\"", key));
   }
-  for (const auto& [key, text] : changes.set) {
+  std::vector<std::string> added;
+  for (const auto& [key, value] : changes.set) {
     require_editable(key);
     if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key))
       refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
     const auto found = std::ranges::find(entries, key, &Entry::key);
     if (found == entries.end()) {
-      const ValueType type = type_of_new(key, entries);
-      entries.push_back({key, type, 0, 0, encoded(key, type, text)});
+      entries.push_back({key, ValueType::text, 0, 0, encoded(key, type_of_new(key, entries), value)});
+      added.push_back(key);
     } else {
-      found->replaced = encoded(key, found->type, text);
+      found->replaced = encoded(key, found->type, value);
     }
   }
+  return added;
 }
 
 void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
@@ -177,8 +219,8 @@ class EditedHeader final : public PreparedEdit {
  public:
   // `has_config`: the header has poise.config.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
-               bool has_config)
-      : input_(input), old_data_(old_data) {
+               std::vector<std::string> added, bool has_config)
+      : PreparedEdit(std::move(added)), input_(input), old_data_(old_data) {
     header_ = Source::from_memory({header.bytes().begin(), header.bytes().end()}, input.path.string());
     const auto of_architecture = [](const std::string& key) {
       return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
@@ -255,7 +297,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
                 input.path.string());
   }
   require_first(header, input);
-  apply(header.entries, changes);
+  std::vector<std::string> added = apply(header.entries, changes);
   const bool has_config = std::ranges::find(header.entries, kConfigKey, &Entry::key) != header.entries.end();
   ByteWriter out;
   out.text(kMagic);
@@ -273,7 +315,7 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0)
     out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
-  return std::make_unique<EditedHeader>(input, out, data, changes, has_config);
+  return std::make_unique<EditedHeader>(input, out, data, changes, std::move(added), has_config);
 }
 
 }  // namespace poise::gguf

@@ -56,14 +56,14 @@ constexpr std::array kVocabulary = std::to_array<Ending>({
     {"remove_extra_whitespaces", ValueType::boolean},
 });
 
-ValueType type_in(std::span<const Ending> endings, std::string_view name) {
+std::optional<ValueType> type_in(std::span<const Ending> endings, std::string_view name) {
   const auto found = std::ranges::find_if(endings, [&](const Ending& one) { return name.ends_with(one.ending); });
-  return found == endings.end() ? ValueType::text : found->type;
+  return found == endings.end() ? std::nullopt : std::optional(found->type);
 }
 
 }  // namespace
 
-ValueType hyperparameter_type(std::string_view name) { return type_in(kHyperparameters, name); }
-ValueType vocabulary_key_type(std::string_view name) { return type_in(kVocabulary, name); }
+std::optional<ValueType> hyperparameter_type(std::string_view name) { return type_in(kHyperparameters, name); }
+std::optional<ValueType> vocabulary_key_type(std::string_view name) { return type_in(kVocabulary, name); }
 
 }  // namespace poise::gguf

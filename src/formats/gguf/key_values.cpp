@@ -104,7 +104,7 @@ constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", 
 std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
 // Is the value one of the type, which is no array?
-bool is_one(const Value& value, ValueType type) {
+bool is_single(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);
     const auto* negative = value.get_if<std::int64_t>();
@@ -118,12 +118,6 @@ bool is_one(const Value& value, ValueType type) {
     case ValueType::array: return false;
     default: return visit_integer(*dtype_from_name(name_of(type)), in);
   }
-}
-
-bool is_one(const Value& value, const EntryType& type) {
-  const auto* items = value.get_if<Value::Array>();
-  if (type.type != ValueType::array || items == nullptr) return is_one(value, type.type);
-  return std::ranges::all_of(*items, [&](const Value& item) { return is_one(item, type.items); });
 }
 
 }  // namespace
@@ -189,6 +183,12 @@ ByteWriter& KeyValues::array(std::string_view key, ValueType items, std::uint64_
   out_.u32(static_cast<std::uint32_t>(items));
   out_.u64(count);
   return out_;
+}
+
+bool KeyValues::is_one(const Value& value, const EntryType& type) {
+  const auto* items = value.get_if<Value::Array>();
+  if (type.type != ValueType::array || items == nullptr) return is_single(value, type.type);
+  return std::ranges::all_of(*items, [&](const Value& item) { return is_single(item, type.items); });
 }
 
 EntryType KeyValues::usual_type(const Value& value) {

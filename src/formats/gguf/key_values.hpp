@@ -39,6 +39,7 @@ class KeyValues {
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
+  static bool is_one(const Value& value, const EntryType& type);
   // As the type, where the value is one; else as usual_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 

@@ -42,15 +42,17 @@ class EncodedMap {
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
   // Puts the entry into the place of the one with that key, or where it belongs among the others.
-  void set(std::string_view key, const std::string& encoded_value) {
+  // True: there was none.
+  bool set(std::string_view key, const std::string& encoded_value) {
     const Entry entry{key, made_.emplace_back(cbor::encode(key) + encoded_value)};
     const auto same = std::ranges::find(entries_, key, &Entry::key);
     if (same != entries_.end()) {
       *same = entry;
-    } else {
-      entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }),
-                      entry);
+      return false;
     }
+    entries_.insert(std::ranges::find_if(entries_, [&](const Entry& other) { return belongs_before(entry, other); }),
+                    entry);
+    return true;
   }
 
   bool erase(std::string_view key) {
@@ -79,7 +81,8 @@ class EncodedMap {
   std::deque<std::string> made_;  // the entries that were set
 };
 
-void apply(EncodedMap& attributes, const AttributeChanges& changes) {
+// The keys that are new.
+std::vector<std::string> apply(EncodedMap& attributes, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
   const auto require_new = [&](const std::string& key) {
@@ -89,18 +92,25 @@ void apply(EncodedMap& attributes, const AttributeChanges& changes) {
     require_new(key);
     if (!attributes.erase(key)) refuse(fmt::format("there is no attribute \"{}\"", key));
   }
-  for (const auto& [key, text] : changes.set) {
+  std::vector<std::string> added;
+  for (const auto& [key, value] : changes.set) {
     require_new(key);
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos) {
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
     }
-    attributes.set(key, cbor::encode(text));
+    if (attributes.set(key, cbor::encode(value))) added.push_back(key);
   }
+  return added;
 }
 
+struct EditedManifest {
+  std::string bytes;
+  std::vector<std::string> added;
+};
+
 // The manifest in `range`, with other attributes.
-std::string edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
-                            const AttributeChanges& changes) {
+EditedManifest edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
+                               const AttributeChanges& changes) {
   const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;
   const ManifestBytes bytes(*input.source, range);
   const std::string_view text(reinterpret_cast<const char*>(bytes.bytes().data()), bytes.bytes().size());
@@ -121,12 +131,12 @@ std::string edited_manifest(const Input& input, const ManifestRange& range, cbor
       }
     }
   }
-  apply(attributes, changes);
+  std::vector<std::string> added = apply(attributes, changes);
   if (!attributes.empty()) root.set(kAttributes, attributes.encode());
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes)
     throw Error(ErrorKind::unsupported, "zTensor: the manifest would be larger than 1 GiB");
-  return manifest;
+  return {std::move(manifest), std::move(added)};
 }
 
 std::uint64_t round_up(std::uint64_t number, std::uint64_t multiple) {
@@ -146,14 +156,15 @@ StoredRange zeros(std::uint64_t count, const Input& input) {
 // A new manifest and footer behind the old ones.
 class Appended final : public PreparedEdit {
  public:
-  Appended(const Input& input, const std::string& manifest) : input_(input), manifest_(source_of(manifest, input)) {
+  Appended(const Input& input, EditedManifest manifest)
+      : PreparedEdit(std::move(manifest.added)), input_(input), manifest_(source_of(manifest.bytes, input)) {
     manifest_offset_ = round_up(input.source->size(), kLeastAlignment2);
-    footer_offset_ = manifest_offset_ + manifest.size();
+    footer_offset_ = manifest_offset_ + manifest.bytes.size();
     if (footer_offset_ % kFooterBlock2 > kFooterBlock2 - kFooterBytes2)
       footer_offset_ = round_up(footer_offset_, kFooterBlock2);
     footer_.u64(manifest_offset_);
-    footer_.u64(manifest.size());
-    footer_.u64(xxh3_64(std::as_bytes(std::span(manifest))));
+    footer_.u64(manifest.bytes.size());
+    footer_.u64(xxh3_64(std::as_bytes(std::span(manifest.bytes))));
     footer_.u32(2);
     footer_.u32(0);
     footer_.text(kMagic2);
@@ -186,11 +197,11 @@ class Appended final : public PreparedEdit {
 // The blobs of the file and another manifest, in a file that replaces it.
 class Rewritten final : public PreparedEdit {
  public:
-  Rewritten(const Input& input, std::uint64_t blobs_end, const std::string& manifest)
-      : input_(input), blobs_end_(blobs_end) {
+  Rewritten(const Input& input, std::uint64_t blobs_end, EditedManifest manifest)
+      : PreparedEdit(std::move(manifest.added)), input_(input), blobs_end_(blobs_end) {
     ByteWriter end;
-    end.text(manifest);
-    end.u64(manifest.size());
+    end.text(manifest.bytes);
+    end.u64(manifest.bytes.size());
     end.text(kMagic1);
     end_ = Source::from_memory({end.bytes().begin(), end.bytes().end()}, input.path.string());
   }

@@ -58,6 +58,34 @@ class GgufEdit : public testing::Test {
   support::TemporaryDirectory directory_;
 };
 
+TEST_F(GgufEdit, TakesNumbersOfTheKeysType) {
+  const EditReport report = edit(path(), {.set = {{"a.number", std::uint64_t{12}},
+                                                  {"a.float", 3},
+                                                  {"a.flag", false},
+                                                  {"z.number", std::uint64_t{5}},
+                                                  {"z.real", 0.25}},
+                                          .erase = {}});
+  EXPECT_EQ(report.added, (std::vector<std::string>{"z.number", "z.real"}));
+  const std::vector<Entry> expected = {text_entry("general.name", "old"),
+                                       u32_entry("a.number", 12),
+                                       {"a.flag", kBool, std::string("\0", 1)},
+                                       f32_entry("a.float", 3.0F),
+                                       array_entry("a.list", kI32, {number(1, 4)}),
+                                       u32_entry("z.number", 5),
+                                       f32_entry("z.real", 0.25F)};
+  EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+}
+
+TEST_F(GgufEdit, RefusesNumbersOfAnotherType) {
+  EXPECT_EQ(refusal({.set = {{"a.number", -1}}, .erase = {}}), "a.number is u32, and -1 is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.number", 0.5}}, .erase = {}}), "a.number is u32, and 0.5 is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.number", true}}, .erase = {}}), "a.number is u32, and true is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag is bool, and 1 is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float is f32, and 1e+300 is no such value");
+  EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}), "general.name is text, and 3 is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.list", Value::Array{1}}}, .erase = {}}), "a.list is an array, which is not edited");
+}
+
 // What is not changed stays to the byte, and keys keep their types.
 TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
   edit(path(), {.set = {{"general.name", "a new, longer name of the model"},
