@@ -10,6 +10,8 @@
 poise.numpy and poise.torch have the names of safetensors' Python package. numpy and torch are imported when they are asked for.
 """
 
+import typing
+
 from . import _poise
 from ._elements import Part, Slice, Tensor
 from ._errors import (
@@ -23,13 +25,16 @@ from ._errors import (
     PermissionDeniedError,
     UnsupportedError,
 )
-from ._model import Finding, Model, open, open_bytes
-from ._operations import (
+from ._model import Model, open, open_bytes
+from ._operations import convert, diff, edit, formats, hash, plan, save, verify
+from ._poise import TextStream, Tokenizer, Vocabulary, read_tokenizer
+from ._reports import (
     Cast,
     ConvertReport,
     DiffReport,
     EditReport,
     FieldDifference,
+    Finding,
     FormatInfo,
     ModelHash,
     Plan,
@@ -37,27 +42,69 @@ from ._operations import (
     Quantized,
     TensorDifference,
     VerifyReport,
-    convert,
-    diff,
-    edit,
-    formats,
-    hash,
-    plan,
-    save,
-    verify,
 )
-from ._poise import TextStream, Tokenizer, Vocabulary, read_tokenizer
 from ._safe_open import safe_open
 from ._session import Session, Weights
 
 __version__ = _poise.version
 
-__all__ = [name for name in dir() if not name.startswith("_")] + ["__version__"]
+if typing.TYPE_CHECKING:
+    from . import numpy as numpy
+    from . import torch as torch
+
+__all__ = [
+    "BadArgumentError",
+    "CancelledError",
+    "Cast",
+    "ConvertReport",
+    "DiffReport",
+    "EditReport",
+    "Error",
+    "FieldDifference",
+    "Finding",
+    "FormatInfo",
+    "InputOutputError",
+    "InternalError",
+    "InvalidFileError",
+    "Model",
+    "ModelHash",
+    "NotFoundError",
+    "Part",
+    "PermissionDeniedError",
+    "Plan",
+    "PlannedTensor",
+    "Quantized",
+    "Session",
+    "Slice",
+    "Tensor",
+    "TensorDifference",
+    "TextStream",
+    "Tokenizer",
+    "UnsupportedError",
+    "VerifyReport",
+    "Vocabulary",
+    "Weights",
+    "__version__",
+    "convert",
+    "diff",
+    "edit",
+    "formats",
+    "hash",
+    "open",
+    "open_bytes",
+    "plan",
+    "read_tokenizer",
+    "safe_open",
+    "save",
+    "verify",
+]
 
 
-def __getattr__(name):
-    if name in ("numpy", "torch"):
-        import importlib
+if not typing.TYPE_CHECKING:  # which would let checkers believe in every name
 
-        return importlib.import_module(f"poise.{name}")
-    raise AttributeError(f"module 'poise' has no attribute {name!r}")
+    def __getattr__(name):
+        if name in ("numpy", "torch"):
+            import importlib
+
+            return importlib.import_module(f"poise.{name}")
+        raise AttributeError(f"module 'poise' has no attribute {name!r}")

@@ -1,11 +1,18 @@
 """Element types by their names here ("bf16"), in numpy and in torch."""
 
+from __future__ import annotations
+
 import sys
+import typing
 
 from ._errors import UnsupportedError
+from ._types import DType
+
+if typing.TYPE_CHECKING:
+    from ._types import NumpyType, TorchType
 
 # name: (numpy, ml_dtypes, torch, safetensors)
-_TABLE = {
+_TABLE: dict[str, tuple[str | None, str | None, str | None, str]] = {
     "f64": ("float64", None, "float64", "F64"),
     "f32": ("float32", None, "float32", "F32"),
     "f16": ("float16", None, "float16", "F16"),
@@ -29,73 +36,81 @@ _TABLE = {
     "bool": ("bool", None, "bool", "BOOL"),
 }
 
-_OTHER_NAMES = {name: row for row, names in _TABLE.items() for name in names if name} | {name: name for name in _TABLE}
+_OTHER_NAMES: dict[str, str] = {name: row for row, names in _TABLE.items() for name in names if name}
+_OTHER_NAMES.update({name: name for name in _TABLE})
 
-# name: (kind, least, greatest finite number; of complex ones those of each half). Casts go to the same kind or a later one, as numpy's "same_kind".
+# name: (kind, least, greatest finite number; of complex ones those of each half). Casts go to the same kind or a later
+# one, as numpy's "same_kind".
 _BOOL, _UNSIGNED, _SIGNED, _FLOAT, _COMPLEX = range(5)
 _FLOATS = {
-    "f64": sys.float_info.max, "f32": (2 - 2**-23) * 2.0**127, "f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127, "f8_e4m3": 448.0, "f8_e5m2": 57344.0,
-    "f8_e4m3fnuz": 240.0, "f8_e5m2fnuz": 57344.0, "f4_e2m1": 6.0,
+    "f64": sys.float_info.max, "f32": (2 - 2**-23) * 2.0**127, "f16": 65504.0, "bf16": (2 - 2**-7) * 2.0**127,
+    "f8_e4m3": 448.0, "f8_e5m2": 57344.0, "f8_e4m3fnuz": 240.0, "f8_e5m2fnuz": 57344.0, "f4_e2m1": 6.0,
 }  # fmt: skip
-_RANGES = {name: (_FLOAT, -most, most) for name, most in _FLOATS.items()}
+_RANGES: dict[str, tuple[int, float, float]] = {name: (_FLOAT, -most, most) for name, most in _FLOATS.items()}
 _RANGES.update({"bool": (_BOOL, 0, 1), "f8_e8m0": (_FLOAT, 2.0**-127, 2.0**127)})
 _RANGES.update({name: (_COMPLEX, *_RANGES[half][1:]) for name, half in (("complex64", "f32"), ("complex128", "f64"))})
 _RANGES.update({f"u{bits}": (_UNSIGNED, 0, 2**bits - 1) for bits in (8, 16, 32, 64)})
 _RANGES.update({f"i{bits}": (_SIGNED, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)})
 
-_numpy_dtypes = {}
+_numpy_dtypes: dict[str, NumpyType] = {}
 
 
-def name_of(dtype):
-    """The name here of a type given as that, as numpy's or torch's, or as their names: "bf16", np.float32, torch.bfloat16, "float32"."""
+def name_of(dtype: DType) -> str:
+    """The name here of a type given as that, as numpy's or torch's, or as their names: "bf16", np.float32,
+    torch.bfloat16, "float32"."""
     if isinstance(dtype, str):
-        text = dtype
+        text = dtype.lower() if dtype not in _OTHER_NAMES else dtype
     elif type(dtype).__module__ == "torch":
         text = str(dtype).removeprefix("torch.")
     else:
         import numpy as np
 
-        text = np.dtype(dtype).name
+        text = np.dtype(typing.cast(typing.Any, dtype)).name
     try:
         return _OTHER_NAMES[text]
     except KeyError:
         raise TypeError(f"{dtype!r} is no element type: expected one of {', '.join(_TABLE)}") from None
 
 
-def known_name(dtype):
+def known_name(dtype: DType) -> str:
     """The same for what the library is to judge: names that are none of these stay as they are."""
-    return _OTHER_NAMES.get(dtype, dtype) if isinstance(dtype, str) else name_of(dtype)
+    return _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else name_of(dtype)
 
 
-def require_cast(source, target):
+def require_cast(source: str, target: str) -> None:
     """TypeError where numbers of one type would be cut in another whatever they are: f32 in i32, complex64 in f32, i8 in u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
         raise TypeError(f"{source} would be cut in {target}; .numpy().astype() and .torch().to() cut")
 
 
-def fits_always(source, target):
+def fits_always(source: str, target: str) -> bool:
     """Is every finite number of one type in the other's range?"""
     return _RANGES[target][1] <= _RANGES[source][1] and _RANGES[source][2] <= _RANGES[target][2]
 
 
-def integer_range(source, target):
+def integer_range(source: str, target: str) -> tuple[float, float] | None:
     """The least and the greatest integer that both have; None: the target has others than integers."""
     if _RANGES[target][0] >= _FLOAT:
         return None
     return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
 
 
-def greatest_of_saturating(name):
+def greatest_of_saturating(name: str) -> float | None:
     """The greatest number of a type that has neither infinity nor NaN to tell what is too large for it; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 
-def safetensors_name(name):
+def safetensors_name(name: str) -> str:
     """ "F32" for "f32"."""
     return _TABLE[name][3]
 
 
-def numpy_dtype(name):
+def is_numpys(name: str) -> bool:
+    """Has numpy the type without other packages?"""
+    return _TABLE[name][0] is not None
+
+
+def numpy_dtype(name: str) -> NumpyType:
     """numpy's type for a name; those that numpy lacks come from ml_dtypes."""
     found = _numpy_dtypes.get(name)
     if found is not None:
@@ -107,13 +122,15 @@ def numpy_dtype(name):
         try:
             import ml_dtypes
 
-            plain = getattr(ml_dtypes, extended)
+            plain = getattr(ml_dtypes, extended or "")
         except (ImportError, AttributeError):
-            raise UnsupportedError(f'numpy has no type for {name} without the package ml_dtypes; .numpy(dtype="f32") decodes it') from None
+            raise UnsupportedError(
+                f'numpy has no type for {name} without the package ml_dtypes; .numpy(dtype="f32") decodes it'
+            ) from None
     return _numpy_dtypes.setdefault(name, np.dtype(plain))
 
 
-def numpy_name(dtype):
+def numpy_name(dtype: NumpyType) -> str:
     """The name here of an array's type, whatever its byte order; TypeError for what files do not hold."""
     text = dtype.name if dtype.isbuiltin == 1 or dtype.kind in "biufcV" else str(dtype)
     found = _OTHER_NAMES.get(text)
@@ -122,12 +139,15 @@ def numpy_name(dtype):
     return found
 
 
-def torch_dtype(name):
+def torch_dtype(name: str) -> TorchType:
     """torch's type for a name."""
     import torch
 
     known = _TABLE[name][2]
     found = getattr(torch, known, None) if known else None
     if found is None:
-        raise UnsupportedError(f'torch {torch.__version__} has no type for {name}; .torch(dtype="f32") decodes floating-point numbers, .numpy() takes others')
-    return found
+        raise UnsupportedError(
+            f'torch {torch.__version__} has no type for {name}; .torch(dtype="f32") decodes floating-point numbers, '
+            ".numpy() takes others"
+        )
+    return typing.cast("TorchType", found)

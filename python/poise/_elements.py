@@ -1,16 +1,35 @@
 """Tensors and slices of them: elements for numpy, torch and everything that takes DLPack or buffers."""
 
+from __future__ import annotations
+
 import typing
 
 from . import _html, _poise
-from ._dtypes import fits_always, greatest_of_saturating, integer_range, name_of, numpy_dtype, require_cast, torch_dtype
+from ._dtypes import (
+    fits_always,
+    greatest_of_saturating,
+    integer_range,
+    is_numpys,
+    name_of,
+    numpy_dtype,
+    require_cast,
+    torch_dtype,
+)
 from ._errors import Error, UnsupportedError
+from ._read_only import ReadOnlyDict
+from ._types import DType
+
+if typing.TYPE_CHECKING:
+    from ._types import NumpyArray, TorchTensor
 
 _DECODED = ("f32", "f16", "bf16")
 # What torch takes through DLPack in every version; others go as integers of the same width.
 _TORCH_DLPACK = ("f64", "f32", "f16", "bf16", "complex64", "complex128", "i64", "i32", "i16", "i8", "u8")
 # memoryview's letters.
-_LETTERS = {"f64": "d", "f32": "f", "i64": "q", "i32": "i", "i16": "h", "i8": "b", "u64": "Q", "u32": "I", "u16": "H", "u8": "B", "bool": "?"}
+_LETTERS = {
+    "f64": "d", "f32": "f", "i64": "q", "i32": "i", "i16": "h", "i8": "b",
+    "u64": "Q", "u32": "I", "u16": "H", "u8": "B", "bool": "?",
+}  # fmt: skip
 
 
 class Part(typing.NamedTuple):
@@ -19,11 +38,11 @@ class Part(typing.NamedTuple):
     role: str  #: "data", "values", "scales", ...
     dtype: str
     nbytes: int  #: decoded
-    path: typing.Optional[str]  #: of the file; None for bytes of no file
-    offset: typing.Optional[int]
-    stored_bytes: typing.Optional[int]
-    encoding: typing.Optional[str]  #: "raw", "zstd", ...
-    digest: typing.Optional[str]  #: as the file spells it: "sha256:9f86..."
+    path: str | None  #: of the file; None for bytes of no file
+    offset: int | None
+    stored_bytes: int | None
+    encoding: str | None  #: "raw", "zstd", ...
+    digest: str | None  #: as the file spells it: "sha256:9f86..."
 
 
 class Slice(_poise.Elements):
@@ -35,13 +54,14 @@ class Slice(_poise.Elements):
     def ndim(self) -> int:
         return len(self.shape)
 
-    def numpy(self, dtype=None):
+    def numpy(self, dtype: DType | None = None) -> NumpyArray:
         """The elements as a numpy.ndarray.
 
-        Without dtype: where the file's bytes are the elements and are mapped, a read-only view of them, which keeps the file mapped; else a decoded copy.
-        Codes of quantized tensors become f32, sparse tensors are filled up. dtype: "f32", "f16", "bf16" or any other name or numpy type; f32, f16 and bf16
-        are made of floating-point numbers as poise.convert() makes them. A finite number that does not fit raises UnsupportedError, and a type that would
-        cut numbers (integers of floating-point ones, real ones of complex ones) TypeError.
+        Without dtype: where the file's bytes are the elements and are mapped, a read-only view of them, which keeps the
+        file mapped; else a decoded copy. Codes of quantized tensors become f32, sparse tensors are filled up. dtype:
+        "f32", "f16", "bf16" or any other name or numpy type; f32, f16 and bf16 are made of floating-point numbers as
+        poise.convert() makes them. A finite number that does not fit raises UnsupportedError, and a type that would cut
+        numbers (integers of floating-point ones, real ones of complex ones) TypeError.
         bf16, f8 and f4 need the package ml_dtypes, unless they are decoded with dtype="f32".
         """
         import numpy as np
@@ -49,22 +69,29 @@ class Slice(_poise.Elements):
         own, shape, memory, offset, strides = self._view()
         name = own if dtype is None else name_of(dtype)
         if name == own:
-            return np.ndarray(shape, numpy_dtype(name), self._read() if memory is None else memory, offset, strides)
+            buffer: typing.Any = self._read() if memory is None else memory
+            return np.ndarray(shape, numpy_dtype(name), buffer, offset, strides)
         if name in _DECODED and self._has_floats():
-            return np.ndarray(shape, numpy_dtype(name), self._read(name))
+            decoded: typing.Any = self._read(name)
+            return np.ndarray(shape, numpy_dtype(name), decoded)
         source = "f32" if self._has_floats() and own != "f64" else own
         require_cast(source, name)
         return self._cast_array(self.numpy(source), source, name)
 
-    def torch(self, dtype=None):
-        """The elements as a torch.Tensor, which may be written to: pages of the mapped file become private copies when they are, the file never changes.
+    def torch(self, dtype: DType | None = None) -> TorchTensor:
+        """The elements as a torch.Tensor, which may be written to: pages of the mapped file become private copies when
+        they are, the file never changes.
 
         dtype as in numpy(); also torch's own types.
         """
+        name = self._require_dtype() if dtype is None else name_of(dtype)
+        made: TorchTensor = self._made_tensor(name)
+        return made
+
+    def _made_tensor(self, name: str) -> typing.Any:
         import torch
 
         own = self._require_dtype()
-        name = own if dtype is None else name_of(dtype)
         if name != own and not (name in _DECODED and self._has_floats()):
             source = "f32" if self._has_floats() and own != "f64" else own
             require_cast(source, name)
@@ -77,7 +104,7 @@ class Slice(_poise.Elements):
             return torch.from_dlpack(_Capsule(self._dlpack(name)))
         return torch.from_dlpack(_Capsule(self._dlpack(name, bits=True))).view(torch_dtype(name))
 
-    def _cast_array(self, plain, source, name):
+    def _cast_array(self, plain: NumpyArray, source: str, name: str) -> NumpyArray:
         import numpy as np
 
         with np.errstate(all="ignore"):
@@ -96,7 +123,7 @@ class Slice(_poise.Elements):
             self._refuse(int(lost.argmax()), plain.reshape(-1)[lost.argmax()], name)
         return cast
 
-    def _cast_tensor(self, plain, source, name):
+    def _cast_tensor(self, plain: typing.Any, source: str, name: str) -> typing.Any:
         import torch
 
         cast = plain.to(torch_dtype(name))
@@ -112,91 +139,119 @@ class Slice(_poise.Elements):
             self._refuse(index, plain.reshape(-1)[index].item(), name)
         return cast
 
-    def _refuse(self, index, value, name):
+    def _refuse(self, index: int, value: object, name: str) -> typing.NoReturn:
         raise UnsupportedError(f"tensor {self.name}: element {index} is {value}, which does not fit {name}")
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> typing.Any:
         if dl_device is not None and tuple(dl_device) != (1, 0):
             raise BufferError("the elements are in the processor's memory")
         return self._dlpack()
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DType | None = None, copy: bool | None = None) -> NumpyArray:
         made = self.numpy(dtype)
         return made.copy() if copy else made
 
-    def item(self):
+    def item(self) -> typing.Any:
         """The element of a tensor that has one, as a Python number."""
         if self.size != 1:
             raise ValueError(f"item() takes one element, and there are {self.size}")
         return self._numbers()[0]
 
-    def tolist(self):
+    def tolist(self) -> typing.Any:
         """The elements as Python numbers, in nested lists; of a tensor without dimensions one number."""
         shape = self.shape
         return _nested(self._numbers(), shape) if self.size else _empty(shape)
 
-    def _numbers(self):
+    def _numbers(self) -> list[typing.Any]:
         """Python numbers, one after the other; without numpy."""
         own = self._require_dtype()
         name = "f32" if self._has_floats() and own != "f64" else own
-        data = memoryview(self._read(name))
+        buffer: typing.Any = self._read(name)
+        data = memoryview(buffer)
         if not name.startswith("complex"):
-            return data.cast(_LETTERS[name]).tolist()
+            return list(data.cast(_LETTERS[name]).tolist())
         halves = data.cast("f" if name == "complex64" else "d").tolist()
         return [complex(real, imaginary) for real, imaginary in zip(halves[::2], halves[1::2])]
 
-    def _one(self):
+    def _one(self) -> typing.Any:
         if self.size != 1:
             raise TypeError(f"one element is a number, and there are {self.size}")
         return self.item()
 
-    def __int__(self):
+    def __int__(self) -> int:
         return int(self._one())
 
-    def __float__(self):
+    def __float__(self) -> float:
         return float(self._one())
 
-    def __complex__(self):
+    def __complex__(self) -> complex:
         return complex(self._one())
 
-    def __index__(self):
+    def __index__(self) -> int:
         if self.shape or not (self.dtype or "").startswith(("i", "u")):
             raise TypeError("one integer without dimensions is an index, no other tensor")
-        return self.item()
+        return int(self.item())
 
-    def __getitem__(self, key) -> "Slice":
+    def __getitem__(self, key: typing.Any) -> Slice:
         """Some of the elements: integers, slices and ... as in numpy, forward only."""
         return Slice(self, key)
 
-    def __len__(self):
+    def _item(self, index: int) -> typing.Any:
+        """What C code gets that takes the tensor for a sequence: rows, and numbers at last.
+
+        torch before 2.1 does, in torch.as_tensor() and torch.tensor(), and learns the type from arrays.
+        """
+        row = self[index]
+        if is_numpys(self._require_dtype()):
+            return row.numpy()[()]
+        return row if row.shape else row.torch()
+
+    def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a tensor without dimensions has no len()")
+            raise TypeError(
+                "a tensor without dimensions has no len(); .item() is its number, .numpy() and .torch() are its arrays"
+            )
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[Slice]:
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, _):
+    def __reversed__(self) -> typing.Iterator[Slice]:
+        return (self[i] for i in reversed(range(len(self))))
+
+    def __contains__(self, _: object) -> bool:
         raise TypeError("elements are not searched; .numpy() gives an array that is")
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         if self.size != 1:
-            raise TypeError("a tensor is neither true nor false, unless it has one element; compare its size or its elements")
+            raise TypeError(
+                "a tensor is neither true nor false, unless it has one element; compare its size or its elements"
+            )
         return bool(self.item())
 
-    def __reduce__(self):
-        raise TypeError("a Tensor cannot be pickled: it is a place in a mapped file. Pickle model.path and open it there, or pickle .numpy()")
+    def __reduce__(self) -> typing.NoReturn:
+        raise TypeError(
+            "a Tensor cannot be pickled: it is a place in a mapped file. Pickle model.path and open it there, or pickle "
+            ".numpy()"
+        )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
-            return f"<poise.{type(self).__name__} {self.name!r} {self.dtype or self._layout} {list(self.shape)}>"
+            return f"<poise.{type(self).__name__} {self.name!r} {self._stored} {list(self.shape)}>"
         except Error:
             return f"<poise.{type(self).__name__} of a closed model>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return _html.elements(self)
 
 
@@ -212,7 +267,8 @@ class Tensor(Slice):
 
     @property
     def stored(self) -> str:
-        """How the elements are stored: "bf16", "qint8", "quantized_group", "layout zt.foo/1". `dtype` is what numpy() gives."""
+        """How the elements are stored: "bf16", "qint8", "group4:128", "q4_k", "sparse_csr f16", "layout zt.foo/1".
+        `dtype` is what numpy() gives."""
         return self._stored
 
     @property
@@ -221,19 +277,24 @@ class Tensor(Slice):
         return self._stored_bytes
 
     @property
-    def attributes(self) -> dict:
-        return self._attributes
+    def attributes(self) -> dict[str, typing.Any]:
+        return ReadOnlyDict(self._attributes, "the attributes of a tensor do not change")
 
     @property
-    def parts(self) -> "list[Part]":
+    def parts(self) -> list[Part]:
         return [Part(*part) for part in self._parts()]
 
-    def part_bytes(self, role="data") -> memoryview:
+    def part_bytes(self, role: str = "data") -> memoryview:
         """The decoded bytes of one part, read-only: those of the mapped file where it has them."""
-        return memoryview(self._part_bytes(role)).toreadonly()
+        buffer: typing.Any = self._part_bytes(role)
+        return memoryview(buffer).toreadonly()
 
 
-def _nested(numbers, shape):
+for _sequence in (Slice, Tensor):
+    _poise.give_items(_sequence)
+
+
+def _nested(numbers: list[typing.Any], shape: tuple[int, ...]) -> typing.Any:
     if not shape:
         return numbers[0]
     for size in reversed(shape[1:]):
@@ -241,18 +302,18 @@ def _nested(numbers, shape):
     return numbers
 
 
-def _empty(shape):
+def _empty(shape: tuple[int, ...]) -> list[typing.Any]:
     return [_empty(shape[1:]) for _ in range(shape[0])]
 
 
 class _Capsule:
     """One DLPack capsule, for a consumer that asks an object for it."""
 
-    def __init__(self, capsule):
+    def __init__(self, capsule: typing.Any):
         self._made = capsule
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, **_: object) -> typing.Any:
         return self._made
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

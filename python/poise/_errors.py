@@ -1,7 +1,12 @@
 """What goes wrong: poise.Error, and a class for each kind of failure."""
 
+from __future__ import annotations
+
 import errno
 import os
+import typing
+
+Remedies = typing.Iterable[typing.Tuple[str, str, str]]
 
 
 class Error(Exception):
@@ -14,13 +19,14 @@ class Error(Exception):
 
     kind = "internal"
 
-    def __init__(self, message, path=None, offset=None, remedies=()):
+    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
+        remedies = list(remedies)
         where = "" if offset is None else f" (at {offset:#x})"
         advice = _advice(remedies)
         super().__init__(f"{path + ': ' if path else ''}{message}{where}{'; ' + advice if advice else ''}")
-        self.message, self.path, self.offset, self.remedies = message, path, offset, list(remedies)
+        self.message, self.path, self.offset, self.remedies = message, path, offset, remedies
 
-    def __reduce__(self):  # other processes learn of it whole
+    def __reduce__(self) -> typing.Any:  # other processes learn of it whole
         return type(self), (self.message, self.path, self.offset, self.remedies)
 
 
@@ -41,12 +47,12 @@ class NotFoundError(Error, FileNotFoundError):
 
     kind = "not_found"
 
-    def __init__(self, message, path=None, offset=None, remedies=()):
+    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
         _tell(self, _errno_in(message) or errno.ENOENT)
 
-    def __str__(self):
-        return self.args[0]
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class BadArgumentError(Error, ValueError):
@@ -60,12 +66,12 @@ class InputOutputError(Error, OSError):
 
     kind = "io"
 
-    def __init__(self, message, path=None, offset=None, remedies=()):
+    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
         _tell(self, _errno_in(message))
 
-    def __str__(self):
-        return self.args[0]
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class PermissionDeniedError(InputOutputError, PermissionError):
@@ -87,22 +93,28 @@ class InternalError(Error):
 _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
-def _errno_in(message):
+def _errno_in(message: str) -> int | None:
     """What the system said, at the end of "cannot open: Permission denied"."""
     return _CODES.get(message.rpartition(": ")[2])
 
 
-def _tell(error, code):
+def _tell(error: typing.Any, code: int | None) -> None:
     error.errno, error.strerror, error.filename = code, None if code is None else os.strerror(code), error.path
 
 
-_CLASSES = {
-    made.kind: made
-    for made in (InvalidFileError, UnsupportedError, NotFoundError, BadArgumentError, InputOutputError, CancelledError, InternalError)
-}
+_KINDS: tuple[type[Error], ...] = (
+    InvalidFileError,
+    UnsupportedError,
+    NotFoundError,
+    BadArgumentError,
+    InputOutputError,
+    CancelledError,
+    InternalError,
+)
+_CLASSES = {made.kind: made for made in _KINDS}
 
 
-def make_error(kind, message, path, offset, remedies):
+def make_error(kind: str, message: str, path: str | None, offset: int | None, remedies: Remedies) -> Error:
     """The exception for a failure of the library; called by the extension."""
     made = _CLASSES.get(kind, Error)
     if made is InputOutputError and _errno_in(message) in (errno.EACCES, errno.EPERM):
@@ -122,10 +134,12 @@ _HELPS = {
 }
 
 
-def _advice(remedies):
-    texts = []
+def _advice(remedies: Remedies) -> str:
+    texts: list[str] = []
     for kind, value, tensor in remedies:
-        helps = "format=... names one" if kind == "format" and not value else _HELPS.get(kind, "").format(value=value, tensor=tensor)
+        helps = _HELPS.get(kind, "").format(value=value, tensor=tensor)
+        if kind == "format" and not value:
+            helps = "format=... names one"
         if helps and helps not in texts:
             texts.append(helps)
     return ", ".join(texts[:3]) + (", ..." if len(texts) > 3 else "")

@@ -1,10 +1,18 @@
 """How models and tensors show themselves in a notebook. Everything from a file is escaped."""
 
+from __future__ import annotations
+
 import math
+import typing
 from html import escape
 
 from ._errors import Error
 from ._progress import human_bytes
+
+if typing.TYPE_CHECKING:
+    from . import _poise
+    from ._elements import Slice
+    from ._model import Model
 
 _ROWS = 60  # of a model's table; a file may have millions
 _SAMPLE = 65536  # elements that a histogram looks at
@@ -12,7 +20,7 @@ _BINS = 24
 _CELL = ' style="text-align:left"'
 
 
-def model(model):
+def model(model: Model) -> str:
     """Origin, then a table of the first tensors."""
     try:
         total = len(model)
@@ -24,10 +32,11 @@ def model(model):
     return f"<p>{_title(model)}</p><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def elements(tensor):
+def elements(tensor: Slice) -> str:
     """One line, and a histogram of some elements where they are floating-point numbers."""
     try:
-        line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {_text(tensor.dtype or tensor._layout)}, {tensor.size:,} elements</p>"
+        type_ = _text(tensor._stored)
+        line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {type_}, {tensor.size:,} elements</p>"
     except Error as error:
         return f"<p>{_text(str(error))}</p>"
     try:
@@ -36,12 +45,13 @@ def elements(tensor):
         return f"{line}<p>no histogram: {_text(str(error))}</p>"
 
 
-def _title(model):
+def _title(model: Model) -> str:
     path = f"<b>{_text(model.path)}</b> " if model.path else ""
-    return f"{path}{_text(model.format or 'made of arrays')}, {len(model):,} tensors, {human_bytes(model.file_size or sum(t.nbytes for t in model.tensors))}"
+    size = human_bytes(model.file_size or sum(tensor.nbytes for tensor in model.tensors))
+    return f"{path}{_text(model.format or 'made of arrays')}, {len(model):,} tensors, {size}"
 
 
-def _row(core, index):
+def _row(core: _poise.Model, index: int) -> str:
     from ._elements import Tensor
 
     tensor = Tensor(core, index)
@@ -49,7 +59,7 @@ def _row(core, index):
     return "<tr>" + "".join(f"<td{_CELL}>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _histogram(tensor):
+def _histogram(tensor: Slice) -> str:
     if not tensor.size or not tensor.shape or not tensor._has_floats():
         return ""
     try:
@@ -69,15 +79,18 @@ def _histogram(tensor):
     except ValueError:  # too close to each other
         return f"<p>{finite.min():.17g} to {finite.max():.17g}, {some}</p>"
     edges = np.ldexp(edges, exponent)
+    heights = (40 * counts / counts.max()).round().astype(int).tolist()
     bars = "".join(
-        f'<rect x="{8 * i}" y="{40 - h}" width="7" height="{h}" fill="#47a"/>' for i, h in enumerate((40 * counts / counts.max()).round().astype(int).tolist())
+        f'<rect x="{8 * i}" y="{40 - height}" width="7" height="{height}" fill="#47a"/>'
+        for i, height in enumerate(heights)
     )
     return f'<svg width="{8 * _BINS}" height="40">{bars}</svg><p>{edges[0]:.4g} to {edges[-1]:.4g}, {some}</p>'
 
 
-def _first(shape):
+def _first(shape: tuple[int, ...]) -> tuple[slice, ...]:
     """A subscript for about _SAMPLE elements, from the first on."""
-    key, left = [], _SAMPLE
+    key: list[slice] = []
+    left = _SAMPLE
     for i, size in enumerate(shape):
         inner = math.prod(shape[i + 1 :])
         key.append(slice(0, max(1, min(size, left // inner))))
@@ -85,5 +98,5 @@ def _first(shape):
     return tuple(key)
 
 
-def _text(text):
+def _text(text: str) -> str:
     return escape(text.encode("utf-8", "replace").decode())

@@ -1,24 +1,35 @@
 """Arrays from outside, as what files hold: (dtype, shape, bytes in row-major and little-endian order)."""
 
+from __future__ import annotations
+
 import sys
+import typing
 
 from . import _poise
 from ._dtypes import name_of, numpy_name
 from ._elements import Slice, Tensor
 
+if typing.TYPE_CHECKING:
+    import torch
+
+    # dtype, shape, what lends the bytes
+    Described = typing.Tuple[str, typing.Tuple[int, ...], typing.Any]
+
 _BUFFER_FORMATS = {
-    "d": "f64", "f": "f32", "e": "f16", "q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "u64", "I": "u32", "H": "u16", "B": "u8", "?": "bool",
-    "l": "i64", "L": "u64", "Zf": "complex64", "Zd": "complex128", "c": "u8",
+    "d": "f64", "f": "f32", "e": "f16", "q": "i64", "i": "i32", "h": "i16", "b": "i8", "Q": "u64", "I": "u32",
+    "H": "u16", "B": "u8", "?": "bool", "l": "i64", "L": "u64", "Zf": "complex64", "Zd": "complex128", "c": "u8",
 }  # fmt: skip
 
 
-def items_of(tensors):
+def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.Any]]:
     if not hasattr(tensors, "items"):
-        raise TypeError(f"a model is made of a dict of arrays, not of {type(tensors).__name__}; poise.open() opens a path")
-    return tensors.items()
+        raise TypeError(
+            f"a model is made of a dict of arrays, not of {type(tensors).__name__}; poise.open() opens a path"
+        )
+    return typing.cast("typing.Iterable[tuple[typing.Any, typing.Any]]", tensors.items())
 
 
-def described(name, array):
+def described(name: object, array: typing.Any) -> Tensor | Described:
     """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or buffers."""
     if isinstance(array, Tensor):
         return array
@@ -35,11 +46,14 @@ def described(name, array):
     try:
         view = memoryview(array)
     except TypeError:
-        raise TypeError(f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can be saved") from None
+        raise TypeError(
+            f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can be "
+            "saved"
+        ) from None
     return _from_buffer(name, view)
 
 
-def require_texts(metadata):
+def require_texts(metadata: typing.Mapping[typing.Any, typing.Any] | None) -> None:
     """TypeError for metadata that are not str to str."""
     for key, value in (metadata or {}).items():
         if not isinstance(key, str):
@@ -48,12 +62,13 @@ def require_texts(metadata):
             raise TypeError(f"metadata {key!r}: {value!r} is no str; json.dumps() makes text of it")
 
 
-def _from_numpy(name, array, np):
+def _from_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:
     if isinstance(array, np.generic):
         array = np.asarray(array)
     if type(array) is not np.ndarray and type(array) is not np.memmap:
         raise TypeError(
-            f"tensor {name}: {type(array).__name__}, a subclass of numpy.ndarray, may mean more than its elements; numpy.asarray() makes them an array"
+            f"tensor {name}: {type(array).__name__}, a subclass of numpy.ndarray, may mean more than its elements; "
+            "numpy.asarray() makes them an array"
         )
     try:
         dtype = numpy_name(array.dtype)
@@ -69,18 +84,23 @@ def _from_numpy(name, array, np):
     return dtype, shape, flat
 
 
-def _from_torch(name, tensor, torch):
+def _from_torch(name: object, tensor: torch.Tensor, torch: typing.Any) -> Described:
     if tensor.layout is not torch.strided:
-        raise ValueError(f"tensor {name}: it is sparse; .to_dense() makes it dense, and sparse=\"csr\" of poise.save() stores it so")
+        raise ValueError(
+            f'tensor {name}: it is sparse; .to_dense() makes it dense, and sparse="csr" of poise.save() stores it so'
+        )
     dtype, shape = name_of(tensor.dtype), tuple(tensor.shape)
     tensor = tensor.detach().to("cpu").resolve_conj().resolve_neg().contiguous()
     if tensor.numel() == 0:
         return dtype, shape, b""
-    _, _, memory = _poise.from_dlpack(tensor.reshape(-1).view(torch.uint8).__dlpack__())
+    # Of one element any stride is contiguous, and view() wants a stride of 1.
+    flat = tensor.reshape(-1).as_strided((tensor.numel(),), (1,))
+    _, _, memory = _poise.from_dlpack(flat.view(torch.uint8).__dlpack__())
     return dtype, shape, memory
 
 
-def _from_buffer(name, view):
+def _from_buffer(name: object, view: memoryview) -> Described:
+    shape = view.shape or ()
     order, letters = (view.format[0], view.format[1:]) if view.format[0] in "@=<>!" else ("@", view.format)
     dtype = _BUFFER_FORMATS.get(letters)
     if dtype is None or (letters in "lL" and view.itemsize != 8):
@@ -92,5 +112,5 @@ def _from_buffer(name, view):
         width = view.itemsize // 2 if letters[0] == "Z" else view.itemsize  # of a complex number each half by itself
         plain = array.array({2: "H", 4: "I", 8: "Q"}[width], view.tobytes())
         plain.byteswap()
-        return dtype, view.shape, plain
-    return dtype, view.shape, view if view.c_contiguous else view.tobytes()
+        return dtype, shape, plain
+    return dtype, shape, view if view.c_contiguous else view.tobytes()

@@ -1,5 +1,7 @@
 """Models: files opened, and models made of arrays."""
 
+from __future__ import annotations
+
 import collections.abc
 import os
 import typing
@@ -8,43 +10,64 @@ from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
 from ._inputs import described, items_of
+from ._read_only import ReadOnlyDict
+from ._reports import Finding
+from ._types import Arrays, Path
+
+_CHANGES = 'a model does not change: poise.Model(model, like=model, {0}) makes one with another {1}, and poise.save()'
+_CONFIG = _CHANGES.format('config={"key": value}', "configuration") + ' takes config={"key": value}, too'
+_CARD = _CHANGES.format('card={"key": value}', "card") + ' takes card={"key": value}, too'
+_ATTRIBUTES = (
+    _CHANGES.format('metadata={**model.attributes, "key": value}', "dict of attributes")
+    + " takes metadata=, too; poise.edit() changes those of a file"
+)
 
 
-class Finding(typing.NamedTuple):
-    """Something about a file that its user should know."""
-
-    severity: str  #: "error": the file is not what it says it is; "warning": it can be used
-    message: str
-    path: str
-    offset: typing.Optional[int]
-
-    def __str__(self):
-        return self.message if self.offset is None else f"{self.message} (at {self.offset:#x})"
-
-
-class Model(collections.abc.Mapping):
+class Model(collections.abc.Mapping[str, Tensor]):
     """A mapping from name to Tensor, in the order of the file, and what a file says beside tensors.
 
-    poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and whatever has DLPack or buffers. Arrays
-    are not copied, unless they are big-endian or their elements are not in row-major order. metadata: its attributes, a dict. like: a model whose card,
-    configuration, vocabulary and attributes it gets.
+    poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
+    whatever has DLPack or buffers. Arrays are not copied, unless they are big-endian or their elements are not in
+    row-major order. like: a model whose card, configuration, vocabulary and attributes it gets. metadata: its
+    attributes, a dict, in place of those. config, card: keys of the configuration, fields of the card, that replace
+    those or come to them. vocabulary: a Vocabulary or a Tokenizer, or a model that has one.
 
     A model is safe to use from many threads. close() lets the file go; arrays made before keep what they need of it.
     """
 
     __slots__ = ("_core", "_tokenizer", "__weakref__")
 
-    def __init__(self, tensors: "collections.abc.Mapping", *, metadata: typing.Optional[dict] = None, like: "typing.Optional[Model]" = None):
+    _core: _poise.Model
+    _tokenizer: _poise.Tokenizer | None
+
+    def __init__(
+        self,
+        tensors: Arrays,
+        *,
+        metadata: typing.Mapping[str, typing.Any] | None = None,
+        like: Model | None = None,
+        config: typing.Mapping[str, typing.Any] | None = None,
+        card: typing.Mapping[str, str] | None = None,
+        vocabulary: Model | _poise.Vocabulary | _poise.Tokenizer | None = None,
+    ):
         pairs = [(name, described(name, array)) for name, array in items_of(tensors)]
-        self._take(_poise.Model.build(pairs, metadata, None if like is None else like._core))
+        core = _poise.Model.build(
+            pairs,
+            None if metadata is None else dict(metadata),
+            None if like is None else like._core,
+            None if config is None else dict(config),
+            None if card is None else dict(card),
+            vocabulary._core if isinstance(vocabulary, Model) else vocabulary,
+        )
+        self._take(core)
 
     @classmethod
-    def _of(cls, core):
+    def _of(cls, core: _poise.Model) -> Model:
         model = cls.__new__(cls)
         model._take(core)
         return model
 
-    def _take(self, core):
+    def _take(self, core: _poise.Model) -> None:
         self._core, self._tokenizer = core, None
 
     # ---- the mapping
@@ -54,16 +77,16 @@ class Model(collections.abc.Mapping):
             raise KeyError(name)
         return Tensor(self._core, name)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._core)
 
-    def __iter__(self):
+    def __iter__(self) -> typing.Iterator[str]:
         return iter(self._core.names())
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._core
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
     __eq__ = object.__eq__
@@ -72,39 +95,39 @@ class Model(collections.abc.Mapping):
     # ---- what is beside tensors
 
     @property
-    def tensors(self) -> "list[Tensor]":
+    def tensors(self) -> list[Tensor]:
         """All tensors, in the order of the file."""
         return [Tensor(self._core, i) for i in range(len(self._core))]
 
     @property
-    def config(self) -> dict:
-        """The configuration, with the keys of a Hugging Face config.json; {} where the file has none."""
-        return self._core.config
+    def config(self) -> dict[str, typing.Any]:
+        """The configuration, with the keys of a Hugging Face config.json; {} where the file has none. Read-only."""
+        return ReadOnlyDict(self._core.config, _CONFIG)
 
     @property
-    def card(self) -> dict:
-        """Who made the model: model_type, author, license, ..."""
-        return self._core.card
+    def card(self) -> dict[str, typing.Any]:
+        """Who made the model: model_type, author, license, ... Read-only."""
+        return ReadOnlyDict(self._core.card, _CARD)
 
     @property
-    def attributes(self) -> dict:
-        """What else the file says, by key."""
-        return self._core.attributes
+    def attributes(self) -> dict[str, typing.Any]:
+        """What else the file says, by key. Read-only."""
+        return ReadOnlyDict(self._core.attributes, _ATTRIBUTES)
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> _poise.Vocabulary | None:
         """The tokens by id, or None."""
         return self._core.vocabulary
 
     @property
-    def tokenizer(self):
+    def tokenizer(self) -> _poise.Tokenizer:
         """The tokenizer of the vocabulary; UnsupportedError without one."""
         if self._tokenizer is None or self.closed:
             self._tokenizer = _poise.Tokenizer(self._core)
         return self._tokenizer
 
     @property
-    def warnings(self) -> "list[Finding]":
+    def warnings(self) -> list[Finding]:
         """What the reader accepted although it is unusual."""
         return [Finding(*finding) for finding in self._core.warnings]
 
@@ -118,7 +141,7 @@ class Model(collections.abc.Mapping):
         return self._core.path
 
     @property
-    def files(self) -> "list[str]":
+    def files(self) -> list[str]:
         """Every file that was opened."""
         return self._core.files
 
@@ -137,35 +160,44 @@ class Model(collections.abc.Mapping):
     def closed(self) -> bool:
         return self._core.closed
 
-    def __enter__(self):
+    def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __reduce__(self):
-        raise TypeError("a Model cannot be pickled: it is a mapped file. Pickle model.path, and poise.open() it in the other process")
+    def __reduce__(self) -> typing.NoReturn:
+        raise TypeError(
+            "a Model cannot be pickled: it is a mapped file. Pickle model.path, and poise.open() it in the other process"
+        )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         try:
-            return f"<poise.Model {self.path!r} {self.format} of {len(self)} tensors>"
+            origin = f"{self.path!r} {self.format}" if self.format else "made of arrays"
+            return f"<poise.Model {origin}, {len(self)} tensor{'' if len(self) == 1 else 's'}>"
         except Error:
             return "<poise.Model, closed>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return _html.model(self)
 
 
-def open(path: "typing.Union[str, os.PathLike]", *, io: str = "map") -> Model:
+def open(path: Path, *, io: str = "map") -> Model:
     """Opens a file or directory of any format, found by its content. Reads headers only.
 
-    io: "map" borrows the page cache and copies nothing; a file that another program cuts meanwhile then ends the process with SIGBUS. "read" copies what is
-    asked for, and a cut file is an error.
+    io: "map" borrows the page cache and copies nothing; a file that another program cuts meanwhile then ends the
+    process with SIGBUS. "read" copies what is asked for, and a cut file is an error.
     Raises NotFoundError (a FileNotFoundError), InvalidFileError, UnsupportedError, InputOutputError.
     """
     return Model._of(_poise.Model(os.fspath(path), io))
 
 
-def open_bytes(data, name: str = "") -> Model:
-    """Opens a file that is in memory: bytes, or what has buffers. It is copied once. name: takes the place of the path in messages; its extension may help."""
+def open_bytes(data: typing.Any, name: str = "") -> Model:
+    """Opens a file that is in memory: bytes, what has buffers, all of an io.BytesIO, or what is left to read of another
+    binary file object. It is copied once. name: takes the place of the path in messages; its extension may help.
+    """
+    if hasattr(data, "getbuffer"):
+        data = data.getbuffer()
+    elif hasattr(data, "read"):
+        data = data.read()
     return Model._of(_poise.Model.from_bytes(data, name))

@@ -1,299 +1,319 @@
-"""Whole files: save, convert, plan, verify, hash, diff, edit; and what these report."""
+"""Whole files: save, convert, plan, verify, hash, diff, edit."""
+
+from __future__ import annotations
 
 import collections.abc
 import os
+import pathlib
+import shutil
+import tempfile
 import typing
-from dataclasses import dataclass, field
 
 from . import _poise
 from ._dtypes import known_name
 from ._errors import BadArgumentError
 from ._inputs import require_texts
-from ._model import Finding, Model, open
-from ._progress import callback_of
+from ._model import Model, open
+from ._progress import watched
+from ._reports import (
+    Cast,
+    ConvertReport,
+    DiffReport,
+    EditReport,
+    FieldDifference,
+    Finding,
+    FormatInfo,
+    ModelHash,
+    Plan,
+    PlannedTensor,
+    Quantized,
+    TensorDifference,
+    VerifyReport,
+)
+from ._types import Arrays, DType, Path, Patterns, Progress, Size
 
 _STORAGE = """
-    format: "zt", "safetensors", "alt", ... (poise.formats()); without it the extension of the output says it.
-    dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4", "group8", "group4", "group4:64", "q4_k", ...,
-    or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
-    keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names. sparse: "csr" or "coo" where at
-    least min_sparsity of the elements are zero. card: {"author": ..., ...}, what replaces the model's.
-    compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes. dialect: "alt.c".
-    overwrite: replace an existing file. verify: compare the bytes with the digests that the input has for them.
-    progress: a callable (done, total, item) in bytes, which may return False to stop; True: a bar, on a terminal.
-"""
+    format: "zt", "safetensors", "alt", ... (poise.formats()); without it the name of the output says it, and that of a
+    directory, for a Hugging Face model, ends in a slash.
+    dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
+    "group8", "group4", "q4_k", ..., or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). group_size:
+    codes of a group, 128 without it. imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
+    keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names.
+    sparse: "csr" or "coo" where at least min_sparsity of the elements, half of them without it, are zero.
+    card: {"author": ..., ...}, fields that replace the model's.
+    compress: "zstd" or "zstd:LEVEL". digest: "xxh3", "sha256", "crc32c" or "none". align, shard_size: bytes, 4096 or
+    "4KiB". dialect: "alt.c". vocab, merges: a Tiny Llama's tokenizer files.
+    overwrite: replace an existing file. verify: compare the bytes with the digests that the input has for them."""
+_PROGRESS = """
+    progress: True: a bar, or lines where there is no terminal; "plain": lines; or a callable (done, total, item) in
+    bytes, which may return False to stop."""
+
+Function = typing.TypeVar("Function", bound=typing.Callable[..., typing.Any])
 
 
-def _documented(function):
-    function.__doc__ = function.__doc__.replace("\n    OPTIONS\n", _STORAGE)
+def _documented(function: Function) -> Function:
+    text = function.__doc__ or ""
+    function.__doc__ = text.replace("\n    OPTIONS", _STORAGE).replace("\n    PROGRESS", _PROGRESS)
     return function
 
 
-@dataclass(frozen=True)
-class Cast:
-    """What a change of floating-point types did."""
-
-    source: str
-    target: str
-    values: int
-    to_zero: int  #: were not zero, are now
-    to_subnormal: int  #: are below the target's normal range
-    worst_error: float
+_OPTIONS = frozenset(_poise.option_names())
 
 
-@dataclass(frozen=True)
-class Quantized:
-    """What quantizing a tensor did."""
-
-    tensor: str
-    type: str
-    bytes_in: int
-    bytes_out: int
-    worst: float
-    rms: float
-    signal_to_noise_db: float
-
-
-@dataclass(frozen=True)
-class ConvertReport:
-    """What a conversion wrote and lost."""
-
-    format: str
-    outputs: "list[str]"  #: the file that opens the model, by the name that it got, then the others of its model; or the directory
-    tensors: int
-    skipped: int
-    bytes_in: int
-    bytes_out: int
-    bytes_padding: int
-    seconds: float
-    warnings: "list[Finding]"
-    losses: "list[str]"  #: what the format cannot hold, a sentence each
-    casts: "list[Cast]"
-    quantized: "list[Quantized]"
-
-
-@dataclass(frozen=True)
-class PlannedTensor:
-    name: str
-    shape: "tuple[int, ...]"
-    source: str  #: how it is stored before: "bf16", "sparse_csr f16", ...
-    target: str
-    bytes_in: int
-    bytes_out: typing.Optional[int]  #: before compression; None where it may become sparse
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a conversion will do, from headers alone."""
-
-    format: str
-    tensors: "list[PlannedTensor]"
-    skipped: "list[str]"
-    warnings: "list[Finding]"
-    losses: "list[str]"
-    bytes_out: typing.Optional[int]
-    exact: bool  #: False: bytes_out is the most there can be
-
-
-@dataclass(frozen=True)
-class VerifyReport:
-    """Everything that is wrong with a file, in its order."""
-
-    format: str
-    tensors: int
-    bytes: int  #: decoded, that were looked at
-    digests: int  #: that were checked
-    findings: "list[Finding]"
-
-    @property
-    def errors(self) -> "list[Finding]":
-        return [finding for finding in self.findings if finding.severity == "error"]
-
-    @property
-    def warnings(self) -> "list[Finding]":
-        return [finding for finding in self.findings if finding.severity == "warning"]
-
-    @property
-    def ok(self) -> bool:
-        """No errors; there may be warnings."""
-        return not self.errors
-
-
-@dataclass(frozen=True)
-class ModelHash:
-    """SHA-256 over decoded bytes: the same in every format."""
-
-    parts: "dict[tuple[str, str], str]"  #: (tensor, role) -> 64 hexadecimal digits
-    model: str
-    content: typing.Optional[str]  #: of a zTensor 2 file: its content digest
-
-
-@dataclass(frozen=True)
-class FieldDifference:
-    field: str
-    a: str  #: "-" for an absent value
-    b: str
-
-
-@dataclass(frozen=True)
-class TensorDifference:
-    name: str
-    a: str
-    b: str
-    different: typing.Optional[int] = None  #: elements; None where they cannot be compared
-    max_absolute: typing.Optional[float] = None
-    rms: typing.Optional[float] = None
-
-
-@dataclass(frozen=True)
-class DiffReport:
-    fields: "list[FieldDifference]" = field(default_factory=list)
-    tensors: "list[TensorDifference]" = field(default_factory=list)
-    equal_tensors: int = 0
-
-    @property
-    def same(self) -> bool:
-        return not self.fields and not self.tensors
-
-
-@dataclass(frozen=True)
-class EditReport:
-    way: str  #: "appended" (a new manifest), "in place" (bytes of the header), or "rewritten" (the whole file)
-    bytes: int  #: appended, replaced, or of the new file
-
-
-@dataclass(frozen=True)
-class FormatInfo:
-    name: str
-    description: str
-    extension: str  #: "" for directories
-    readable: bool
-    writable: bool
-
-
-Path = typing.Union[str, os.PathLike]
-
-
-def _patterns(given):
-    return [given] if isinstance(given, str) else given
-
-
-def _options(compress=None, only=None, skip=None, **others):
-    if compress is not None:
-        name, _, level = str(compress).partition(":")
-        if name != "zstd" or (level and not level.lstrip("-").isdigit()):
-            raise BadArgumentError(f'compress is {compress!r}, expected "zstd" or "zstd:LEVEL"')
-        others["zstd_level"] = int(level or 3)
-    return {"only": _patterns(only), "skip": _patterns(skip), **others}
-
-
-def _format_of(path, options):
-    """The name of the format that save() writes; None: it will say that there is none."""
-    extension = os.path.splitext(os.fsdecode(path))[1]
-    return options.get("format") or next((one.name for one in formats() if one.extension and one.extension == extension), None)
-
-
-def _converted(report):
-    return ConvertReport(
-        **{
-            **report,
-            "warnings": [Finding(*one) for one in report["warnings"]],
-            "casts": [Cast(**one) for one in report["casts"]],
-            "quantized": [Quantized(**one) for one in report["quantized"]],
-        }
-    )
-
-
-@_documented
-def save(model, path: Path, *, metadata: typing.Optional[dict] = None, progress=None, **options) -> ConvertReport:
-    """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused, unless overwrite=True.
-
-    metadata: attributes of the file, in place of the model's; text alone where the format is safetensors.
-    OPTIONS
-    Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and what reading the model raises.
-    """
-    if not isinstance(model, collections.abc.Mapping):
-        raise TypeError(f"a Model or a dict of arrays is saved, not {type(model).__name__}")
-    if metadata is not None and _format_of(path, options) == "safetensors":
-        require_texts(metadata)
-    if not isinstance(model, Model) or metadata is not None:
-        model = Model(dict(model), metadata=metadata, like=model if isinstance(model, Model) else None)
-    return _converted(_poise.save(model._core, path, _checked(options), callback_of(progress, "save")))
-
-
-@_documented
-def convert(input: Path, output: Path, *, progress=None, **options) -> ConvertReport:
-    """Converts a file in constant memory. The output appears whole or not at all; an input is never an output.
-
-    vocab, merges: a Tiny Llama's tokenizer files. io: "map" or "read", as in open().
-    OPTIONS
-    Raises what open() and save() raise.
-    """
-    return _converted(_poise.convert(input, output, _checked(options), callback_of(progress, "convert")))
-
-
-def plan(model, output: Path, **options) -> Plan:
-    """What save() or convert() will write and lose, with the same options: from headers alone, before a byte is written.
-
-    model: a Model, a path, or a dict of arrays.
-    """
-    options = _checked(options)
-    if isinstance(model, collections.abc.Mapping):
-        made = _poise.plan_model(_opened(model)._core, output, options)
-    else:
-        made = _poise.plan_file(model, output, options)
-    return Plan(**{**made, "tensors": [PlannedTensor(**one) for one in made["tensors"]], "warnings": [Finding(*one) for one in made["warnings"]]})
-
-
-_OPTIONS = frozenset(
-    "format dtype quantize imatrix keep only skip sparse min_sparsity card compress digest align shard_size dialect overwrite verify vocab merges io".split()
-)
-
-
-def _checked(options):
-    unknown = options.keys() - _OPTIONS
-    if unknown:
-        raise TypeError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(_OPTIONS))}")
-    if options.get("dtype") is not None:
+def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """Of a function's arguments those that are options of a conversion, and given."""
+    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+    if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
     if isinstance(options.get("keep"), dict):
         options["keep"] = {pattern: known_name(dtype) for pattern, dtype in options["keep"].items()}
-    return _options(**options)
+    if "only" in options or "skip" in options:
+        options.update({name: _listed(options[name]) for name in ("only", "skip") if name in options})
+    return options
 
 
-def verify(path: Path, *, io: str = "map", progress=None) -> VerifyReport:
-    """Reads all of a file and tells everything that is wrong with it: structure, digests, every value."""
-    report = _poise.verify(path, io, callback_of(progress, "verify"))
-    return VerifyReport(**{**report, "findings": [Finding(*one) for one in report["findings"]]})
+def _listed(patterns: Patterns) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else list(patterns)
 
 
-def _opened(model):
+def _converted(report: dict[str, typing.Any]) -> ConvertReport:
+    report["warnings"] = [Finding(*one) for one in report["warnings"]]
+    report["casts"] = [Cast(**one) for one in report["casts"]]
+    report["quantized"] = [Quantized(**one) for one in report["quantized"]]
+    return ConvertReport(**report)
+
+
+@_documented
+def save(
+    model: Model | Arrays,
+    path: Path | typing.BinaryIO,
+    *,
+    metadata: typing.Mapping[str, typing.Any] | None = None,
+    config: typing.Mapping[str, typing.Any] | None = None,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = False,
+    verify: bool = True,
+    progress: Progress = None,
+) -> ConvertReport:
+    """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused,
+    unless overwrite=True.
+
+    path: of the file or directory, or a binary file object, to which a format of one file is written; format says it.
+    metadata: attributes of the file, in place of the model's; text alone where the format is safetensors. config: keys
+    of the configuration that replace the model's, or come to them.
+    OPTIONS
+    PROGRESS
+    Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and
+    what reading the model raises.
+    """
+    options = _given(locals())
+    if not isinstance(model, collections.abc.Mapping):
+        raise TypeError(f"a Model or a dict of arrays is saved, not {type(model).__name__}")
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return _save_into(path, model, metadata, config, options, progress)
+    if metadata is not None and _poise.output_format(path, format) == "safetensors":
+        require_texts(metadata)
+    core = _changed(model, metadata, config)._core
+    with watched(progress, "save") as callback:
+        return _converted(_poise.save(core, path, options, callback))
+
+
+def _save_into(
+    file: typing.Any,
+    model: Model | Arrays,
+    metadata: typing.Mapping[str, typing.Any] | None,
+    config: typing.Mapping[str, typing.Any] | None,
+    options: dict[str, typing.Any],
+    progress: Progress,
+) -> ConvertReport:
+    """Through a file of its own, since formats are not written from front to back alone."""
+    if not hasattr(file, "write"):
+        raise TypeError(f"expected a path or a binary file object, not {type(file).__name__}")
+    wanted = options.get("format")
+    if wanted is None:
+        raise BadArgumentError('a file object has no extension that says the format; format="safetensors" names one')
+    if any(one.name == wanted and not one.extension for one in formats()):
+        raise BadArgumentError(f"{wanted} is a directory, and a file object holds one file")
+    if "shard_size" in options:
+        raise BadArgumentError("shard_size spreads a model over files, and a file object holds one")
+    with tempfile.TemporaryDirectory() as directory:
+        to = os.path.join(directory, "saved")
+        report = save(model, to, metadata=metadata, config=config, progress=progress, **options)
+        with pathlib.Path(report.outputs[0]).open("rb") as written:
+            shutil.copyfileobj(written, file, 1 << 20)
+    report.outputs.clear()
+    return report
+
+
+def _changed(
+    model: Model | Arrays,
+    metadata: typing.Mapping[str, typing.Any] | None = None,
+    config: typing.Mapping[str, typing.Any] | None = None,
+) -> Model:
     if isinstance(model, Model):
-        return model
+        if metadata is None and config is None:
+            return model
+        return Model(model, metadata=metadata, config=config, like=model)
+    return Model(model, metadata=metadata, config=config)
+
+
+@_documented
+def convert(
+    input: Path,
+    output: Path,
+    *,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = False,
+    verify: bool = True,
+    io: str = "map",
+    progress: Progress = None,
+) -> ConvertReport:
+    """Converts a file in constant memory. The output appears whole or not at all; an input is never an output.
+
+    OPTIONS
+    io: "map" or "read", as in open().
+    PROGRESS
+    Raises what open() and save() raise.
+    """
+    options = _given(locals())
+    with watched(progress, "convert") as callback:
+        return _converted(_poise.convert(input, output, options, callback))
+
+
+@_documented
+def plan(
+    model: Model | Path | Arrays,
+    output: Path,
+    *,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = False,
+    verify: bool = True,
+    io: str | None = None,
+) -> Plan:
+    """What save() or convert() will write and lose, with the same options: from headers alone, before a byte is
+    written.
+
+    model: a Model, a path, or a dict of arrays.
+    OPTIONS
+    io: "map" or "read", as in open(), of a path.
+    """
+    options = _given(locals())
     if isinstance(model, collections.abc.Mapping):
-        return Model(model)
+        if io is not None:
+            raise BadArgumentError("io says how a path is opened, and this is no path")
+        made = _poise.plan_model(_changed(model)._core, output, options)
+    else:
+        made = _poise.plan_file(model, output, options)
+    made["tensors"] = [PlannedTensor(**one) for one in made["tensors"]]
+    made["warnings"] = [Finding(*one) for one in made["warnings"]]
+    return Plan(**made)
+
+
+def verify(path: Path, *, io: str = "map", progress: Progress = None) -> VerifyReport:
+    """Reads all of a file and tells everything that is wrong with it: structure, digests, every value.
+
+    io, progress: as in convert().
+    """
+    with watched(progress, "verify") as callback:
+        report = _poise.verify(path, io, callback)
+    report["findings"] = [Finding(*one) for one in report["findings"]]
+    return VerifyReport(**report)
+
+
+def _opened(model: Model | Path | Arrays) -> Model:
+    if isinstance(model, collections.abc.Mapping):
+        return _changed(model)
     if isinstance(model, (str, bytes, os.PathLike)):
         return open(model)
     raise TypeError(f"expected a Model, a path or a dict of arrays, not {type(model).__name__}")
 
 
-def hash(model, *, progress=None) -> ModelHash:
+def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHash:
     """SHA-256 of every part over decoded bytes, and one for the model. model: a Model, a path, or a dict of arrays."""
-    return ModelHash(**_poise.hash(_opened(model)._core, callback_of(progress, "hash")))
+    opened = _opened(model)
+    with watched(progress, "hash") as callback:
+        return ModelHash(**_poise.hash(opened._core, callback))
 
 
-def diff(a, b, *, verify: bool = True, progress=None) -> DiffReport:
-    """What differs: metadata, shapes, values, across formats. a, b: Models, paths, or dicts of arrays. verify: check the files' digests on the way."""
-    report = _poise.diff(_opened(a)._core, _opened(b)._core, verify, callback_of(progress, "diff"))
-    return DiffReport([FieldDifference(**one) for one in report["fields"]], [TensorDifference(**one) for one in report["tensors"]], report["equal_tensors"])
+def diff(
+    a: Model | Path | Arrays, b: Model | Path | Arrays, *, verify: bool = True, progress: Progress = None
+) -> DiffReport:
+    """What differs: metadata, shapes, values, across formats. a, b: Models, paths, or dicts of arrays. verify: check
+    the files' digests on the way."""
+    left, right = _opened(a), _opened(b)
+    with watched(progress, "diff") as callback:
+        report = _poise.diff(left._core, right._core, verify, callback)
+    fields = [FieldDifference(**one) for one in report["fields"]]
+    return DiffReport(fields, [TensorDifference(**one) for one in report["tensors"]], report["equal_tensors"])
 
 
-def edit(path: Path, *, set: typing.Optional[dict] = None, delete: typing.Iterable[str] = (), force: bool = False) -> EditReport:
-    """Changes the attributes of a zTensor or GGUF file without touching its tensors. set: {key: text}; delete: keys.
-    force: change it although verify would fail afterwards, or configuration or vocabulary be lost."""
-    return EditReport(**_poise.edit(path, {**(set or {})}, list(_patterns(delete)), force))
+def edit(
+    path: Path,
+    *,
+    set: typing.Mapping[str, typing.Any] | None = None,
+    delete: Patterns = (),
+    force: bool = False,
+) -> EditReport:
+    """Changes the attributes of a zTensor or GGUF file without touching its tensors.
+
+    set: {key: value}. A key of GGUF keeps its type: it takes a number of that type, or text that spells one. The report
+    names the keys that are new. delete: a key, or a list of them. force: change it although verify() would fail
+    afterwards, or configuration or vocabulary be lost.
+    """
+    return EditReport(**_poise.edit(path, dict(set or {}), _listed(delete), force))
 
 
-def formats() -> "list[FormatInfo]":
+def formats() -> list[FormatInfo]:
     """Every format there is."""
     return [FormatInfo(**one) for one in _poise.formats()]

@@ -1,42 +1,129 @@
-"""Progress: a callback, or a bar on a terminal."""
+"""Progress: a callback, or a line on standard error."""
 
+from __future__ import annotations
+
+import contextlib
+import shutil
 import sys
 import time
+import typing
+
+from ._types import Callback, Progress
+
+_WORDS = ("auto", "plain", "none")
+_BAR = 24  # characters
+_BETWEEN_BARS = 0.1  # seconds
+_BETWEEN_LINES = 5.0
+_QUICK = 0.3  # what takes less needs no bar
+_NAME = 60  # characters of a tensor's name, at most
 
 
-def callback_of(progress, verb):
-    """What the extension calls with (done, total, item): None or False: nothing; True: a bar; else the callable itself."""
-    if progress is None or progress is False:
+@contextlib.contextmanager
+def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
+    """What the extension calls with (done, total, item) while the block runs.
+
+    None, False, "none": nothing. True, "auto": a bar that rewrites itself on a terminal and in a notebook, elsewhere a
+    line every few seconds, as "plain" gives everywhere. Else the callable itself.
+    """
+    shown = _shown(progress, verb)
+    try:
+        yield shown
+    finally:
+        if isinstance(shown, (Bar, Lines)):
+            shown.end()
+
+
+def _shown(progress: Progress, verb: str) -> Callback | None:
+    if progress is None or progress is False or progress == "none":
         return None
-    if progress is True:
-        return Bar(verb) if sys.stderr is not None and sys.stderr.isatty() else None
-    if not callable(progress):
-        raise TypeError("progress is a callable (done, total, item), True or None")
+    if progress is True or progress == "auto" or progress == "plain":
+        stream = sys.stderr
+        if stream is None:
+            return None
+        return Bar(verb, stream) if progress != "plain" and _rewrites(stream) else Lines(verb, stream)
+    if isinstance(progress, str) or not callable(progress):
+        words = ", ".join(f'"{word}"' for word in _WORDS)
+        raise TypeError(f"progress is {progress!r}, expected True, None, a callable (done, total, item), or {words}")
     return progress
 
 
-class Bar:
-    """One line on standard error, wiped at the end: "convert  42 % of 1.2 GB, 2.1 GB/s"."""
+def _rewrites(stream: typing.TextIO) -> bool:
+    """Does a carriage return begin the line again? So it does in notebooks, which are no terminals."""
+    return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
 
-    def __init__(self, verb, stream=None):
-        self._verb, self._stream = verb, stream or sys.stderr
-        self._start, self._drawn = time.monotonic(), 0.0
 
-    def __call__(self, done, total, item):
+class _Shown:
+    def __init__(self, verb: str, stream: typing.TextIO):
+        self._verb, self._stream = verb, stream
+        self._start = time.monotonic()
+
+    def _facts(self, done: int, total: int, item: str, now: float) -> str:
+        seconds = max(now - self._start, 1e-9)
+        left = f"  {seconds / done * (total - done):.0f} s left" if done else ""
+        return f"{human_bytes(done / seconds)}/s{left}  {_printable(item[:_NAME])}"
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # nobody looks any more, which is no reason to stop
+            pass
+
+
+class Bar(_Shown):
+    """One line that is written over, and wiped at the end."""
+
+    def __init__(self, verb: str, stream: typing.TextIO):
+        super().__init__(verb, stream)
+        self._last: float | None = None
+        self._width = 0  # of what is there
+
+    def __call__(self, done: int, total: int, item: str) -> None:
         now = time.monotonic()
-        if now - self._drawn < 0.1 and done < total:
+        if now - self._start < _QUICK if self._last is None else now - self._last < _BETWEEN_BARS:
             return
-        self._drawn = now
-        rate = done / max(now - self._start, 1e-9)
+        self._last = now
+        share = done / total if total else 1.0
+        bar = ("=" * int(share * _BAR)).ljust(_BAR)
+        self._draw(f"{self._verb} [{bar}] {100 * share:3.0f}%  {self._facts(done, total, item, now)}")
+
+    def _draw(self, line: str) -> None:
+        line = line[: shutil.get_terminal_size().columns - 1]
+        self._write("\r" + line.ljust(self._width))
+        self._width = len(line)
+
+    def end(self) -> None:
+        if self._width:
+            self._draw("")
+            self._write("\r")
+
+
+class Lines(_Shown):
+    """A line every few seconds."""
+
+    def __init__(self, verb: str, stream: typing.TextIO):
+        super().__init__(verb, stream)
+        self._last = self._start
+
+    def __call__(self, done: int, total: int, item: str) -> None:
+        now = time.monotonic()
+        if now - self._last < _BETWEEN_LINES:
+            return
+        self._last = now
         share = 100 * done // total if total else 100
-        line = "" if done >= total else f"{self._verb} {share:3d} % of {human_bytes(total)}, {human_bytes(rate)}/s"
-        self._stream.write(f"\r{line}\x1b[K")
-        self._stream.flush()
+        self._write(f"{self._verb} {share:3d}% of {human_bytes(total)}  {self._facts(done, total, item, now)}\n")
+
+    def end(self) -> None:
+        pass
 
 
-def human_bytes(count):
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def human_bytes(count: float) -> str:
     """ "1.2 GB": decimal units, as the command has them."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
-    return f"{int(count)} bytes"
+    return f"{int(count)} byte{'' if int(count) == 1 else 's'}"

@@ -1,11 +1,19 @@
 """safe_open: files of every format by the names of safetensors' Python package."""
 
+from __future__ import annotations
+
 import json
+import typing
 
 from ._dtypes import safetensors_name
 from ._elements import Slice
 from ._errors import BadArgumentError
-from ._model import open
+from ._model import Model, open
+from ._types import Path
+
+Framework = typing.Literal["pt", "torch", "pytorch", "np", "numpy"]
+Device = typing.Union[str, int]
+Taking = typing.Callable[[Slice], typing.Any]
 
 _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy", "numpy": "numpy"}
 
@@ -18,64 +26,64 @@ class safe_open:
             tensor = f.get_tensor(name)
     """
 
-    def __init__(self, filename, framework, device="cpu"):
+    def __init__(self, filename: Path, framework: Framework, device: Device = "cpu"):
         known = _FRAMEWORKS.get(framework)
         if known is None:
             raise ValueError(f"framework is {framework!r}, expected one of {', '.join(_FRAMEWORKS)}")
         if known == "numpy" and str(device) != "cpu":
             raise ValueError(f"device is {device!r}; numpy's arrays are on the cpu")
-        self._take, self._device = (_torch_on(device), device) if known == "torch" else (_numpy, "cpu")
-        self._opened = open(filename)
+        self._take: Taking = _torch_on(device) if known == "torch" else _numpy
+        self._opened: Model | None = open(filename)
 
-    def __enter__(self):
+    def __enter__(self) -> safe_open:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._opened = None  # slices that were asked for keep the file
 
     @property
-    def _model(self):
+    def _model(self) -> Model:
         if self._opened is None:
             raise BadArgumentError("the file is closed")
         return self._opened
 
-    def keys(self):
+    def keys(self) -> list[str]:
         """The names of the tensors, sorted."""
         return sorted(self._model)
 
-    def offset_keys(self):
+    def offset_keys(self) -> list[str]:
         """The names of the tensors, in the order of the file."""
         return list(self._model)
 
-    def metadata(self):
+    def metadata(self) -> dict[str, str] | None:
         """The attributes of the file as text, values that are none as JSON; None where there are none."""
-        found = self._model.attributes
-        return {key: value if isinstance(value, str) else json.dumps(value, default=repr) for key, value in found.items()} or None
+        found = self._model.attributes.items()
+        return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 
-    def get_tensor(self, name):
+    def get_tensor(self, name: str) -> typing.Any:
         return self._take(self._model[name])
 
-    def get_tensors(self):
+    def get_tensors(self) -> dict[str, typing.Any]:
         """All tensors, by name."""
         return {name: self.get_tensor(name) for name in self._model}
 
-    def get_slice(self, name):
+    def get_slice(self, name: str) -> _SafeSlice:
         """Something to take slices of, while the file is open and after: only what they name is read."""
         return _SafeSlice(self._model[name], self._take)
 
 
 class _SafeSlice:
-    def __init__(self, tensor, take):
+    def __init__(self, tensor: Slice, take: Taking):
         self._tensor, self._take = tensor, take
 
-    def get_shape(self):
+    def get_shape(self) -> list[int]:
         return list(self._tensor.shape)
 
-    def get_dtype(self):
+    def get_dtype(self) -> str:
         """ "F32", "BF16", ... as safetensors spells them."""
         return safetensors_name(self._tensor._require_dtype())
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: typing.Any) -> typing.Any:
         if isinstance(key, list):
             if key:
                 raise TypeError("lists of indices are not taken; .get_tensor() gives an array that takes them")
@@ -83,12 +91,12 @@ class _SafeSlice:
         return self._take(Slice(self._tensor, key))
 
 
-def _numpy(elements):
+def _numpy(elements: Slice) -> typing.Any:
     return elements.numpy()
 
 
-def _torch_on(device):
-    def take(elements):
+def _torch_on(device: Device) -> Taking:
+    def take(elements: Slice) -> typing.Any:
         made = elements.torch()
         return made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
 

@@ -1,10 +1,19 @@
 """Sessions: models that run."""
 
-import os
+from __future__ import annotations
+
 import typing
 
 from . import _poise
 from ._model import Model, open
+from ._types import Path
+
+if typing.TYPE_CHECKING:
+    import numpy
+    import numpy.typing
+
+# Lists of integers, arrays of numpy's and torch's of one dimension, and what else has integers one after the other.
+Ids = typing.Iterable[typing.SupportsIndex]
 
 
 class Weights:
@@ -12,7 +21,7 @@ class Weights:
 
     __slots__ = ("_core",)
 
-    def __init__(self, model: "typing.Union[Model, str, os.PathLike]"):
+    def __init__(self, model: Model | Path):
         self._core = _poise.Weights((model if isinstance(model, Model) else open(model))._core)
 
     @property
@@ -24,24 +33,29 @@ class Weights:
         """Positions that a session may have."""
         return self._core.max_context
 
+    def __repr__(self) -> str:
+        return f"<poise.Weights, {self.vocabulary_size} tokens, {self.max_context} positions>"
+
 
 class Session:
     """A model that runs: feed it tokens, read the scores of the next one, or let it generate text.
 
-    model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0: as many as the model has.
-    exact: multiply in float32 however weights are stored, and round nothing to integers; slower, for comparisons.
-    Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError when the session is used otherwise.
+    model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0:
+    as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
+    slower, for comparisons.
+    Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
+    when the session is used otherwise.
     Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
     """
 
     __slots__ = ("_core",)
 
-    def __init__(self, model: "typing.Union[Model, Weights, str, os.PathLike]", *, threads: int = 0, context: int = 0, exact: bool = False):
+    def __init__(self, model: Model | Weights | Path, *, threads: int = 0, context: int = 0, exact: bool = False):
         weights = model if isinstance(model, Weights) else Weights(model)
         self._core = _poise.Session(weights._core, threads, context, exact)
 
     @property
-    def tokenizer(self):
+    def tokenizer(self) -> _poise.Tokenizer:
         """UnsupportedError when the model has no vocabulary."""
         return self._core.tokenizer
 
@@ -60,7 +74,10 @@ class Session:
         """Tokens fed so far. The token that was generated last is not among them, until the text goes on."""
         return self._core.position
 
-    def prompt(self, text: str) -> "list[int]":
+    def __repr__(self) -> str:
+        return f"<poise.Session, {self.position} of {self.context} positions>"
+
+    def prompt(self, text: str) -> list[int]:
         """The ids of a text after BOS, where the vocabulary has one."""
         return self._core.prompt(text)
 
@@ -68,66 +85,68 @@ class Session:
         """Forgets all tokens."""
         self._core.reset()
 
-    def feed(self, tokens: "typing.Sequence[int]") -> None:
-        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten.
+    def feed(self, tokens: Ids) -> None:
+        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten. tokens: ids,
+        in a list, or in an array of numpy's or torch's.
 
         Ctrl-C ends it after some of them; reset() then begins anew.
         """
         self._core.feed(tokens)
 
-    def logits(self):
+    def logits(self) -> numpy.typing.NDArray[numpy.float32]:
         """The scores of the next token, by id: a float32 array [vocabulary_size] of its own."""
         import numpy as np
 
-        return np.ndarray(self.vocabulary_size, np.float32, self._core.logits())
+        scores: typing.Any = self._core.logits()
+        return np.ndarray(self.vocabulary_size, np.dtype(np.float32), scores)
 
-    def log_probabilities(self, tokens: "typing.Sequence[int]") -> "list[float]":
+    def log_probabilities(self, tokens: Ids) -> list[float]:
         """Begins anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first."""
         return self._core.log_probabilities(tokens)
 
     def generate(
         self,
-        prompt: "typing.Union[str, typing.Sequence[int]]",
+        prompt: str | Ids,
         *,
         max_tokens: int = 128,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
         seed: int = 0,
-        stop_id: typing.Optional[int] = None,
-    ) -> "typing.Iterator[str]":
+        stop_id: int | None = None,
+    ) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
-        temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this probability together. The same options and
-        seed give the same text on every machine.
+        temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this
+        probability together. The same options and seed give the same text on every machine.
 
-        The text goes on from what was fed and generated before: the token that was generated last is fed before the prompt, an end-of-text token too, and
-        a prompt [] adds nothing. BOS is put before a text that begins, not before one that goes on. reset() begins another text. A character that the end of
-        one call cuts is whole in the next one's text.
+        The text goes on from what was fed and generated before: the token that was generated last is fed before the
+        prompt, an end-of-text token too, and a prompt [] adds nothing. BOS is put before a text that begins, not before
+        one that goes on. reset() begins another text. A character that the end of one call cuts is whole in the next
+        one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
         return _pieces(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
 
     def generate_tokens(
         self,
-        prompt: "typing.Union[str, typing.Sequence[int]]",
+        prompt: str | Ids,
         *,
         max_tokens: int = 128,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
         seed: int = 0,
-        stop_id: typing.Optional[int] = None,
-    ) -> "typing.Iterator[int]":
+        stop_id: int | None = None,
+    ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate this way."""
         return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
 
-    def _generator(self, prompt, *options):
-        text, ids = (prompt, ()) if isinstance(prompt, str) else (None, prompt)
-        return _poise.Generator(self._core, text, ids, *options)
+    def _generator(self, prompt: str | Ids, *options: typing.Any) -> _poise.Generator:
+        return _poise.Generator(self._core, prompt, *options)
 
 
-def _pieces(generator):
+def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
     while (step := generator.next()) is not None:
         if step[1]:
             yield step[1]
@@ -136,6 +155,6 @@ def _pieces(generator):
         yield rest
 
 
-def _tokens(generator):
+def _tokens(generator: _poise.Generator) -> typing.Iterator[int]:
     while (step := generator.next()) is not None:
         yield step[0]

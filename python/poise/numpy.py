@@ -1,8 +1,9 @@
 """safetensors.numpy's names for files of every format: load_file, save_file, load, save."""
 
+from __future__ import annotations
+
+import io
 import os
-import pathlib
-import tempfile
 import typing
 
 import numpy as np
@@ -12,68 +13,78 @@ from ._dtypes import numpy_dtype
 from ._elements import Tensor
 from ._inputs import described, items_of, require_texts
 from ._model import Model, open, open_bytes
+from ._types import Arrays, Path
+
+if typing.TYPE_CHECKING:
+    from ._types import NumpyArray
 
 __all__ = ["load", "load_file", "save", "save_file"]
 
 
-def load_file(filename: "typing.Union[str, os.PathLike]") -> "dict[str, np.ndarray]":
-    """All tensors of a file of any format, by name: read-only views of the mapped file where its bytes are the elements, else decoded copies."""
+def load_file(filename: Path) -> dict[str, NumpyArray]:
+    """All tensors of a file of any format, by name: read-only views of the mapped file where its bytes are the
+    elements, else decoded copies."""
     return _arrays(open(filename))
 
 
-def load(data: bytes, name: str = "") -> "dict[str, np.ndarray]":
+def load(data: typing.Any, name: str = "") -> dict[str, NumpyArray]:
     """The same for a file that is in memory."""
     return _arrays(open_bytes(data, name))
 
 
-def save_file(tensor_dict, filename: "typing.Union[str, os.PathLike]", metadata: "typing.Optional[dict[str, str]]" = None, **options) -> None:
-    """Writes arrays to a file whose extension says the format; without one that does, safetensors. An existing file is replaced, whole or not at all.
+def save_file(
+    tensor_dict: Arrays, filename: Path, metadata: dict[str, str] | None = None, **options: typing.Any
+) -> None:
+    """Writes arrays to a file whose extension says the format; without one that does, safetensors. An existing file is
+    replaced, whole or not at all.
 
     The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.
     options: those of poise.save().
     """
-    _operations.save(_model_of(tensor_dict, metadata), filename, **{"overwrite": True, **_usual_format(filename), **options})
+    options = {"overwrite": True, **_usual_format(filename), **options}
+    _operations.save(_model_of(tensor_dict, metadata), filename, **options)
 
 
-def save(tensor_dict, metadata: "typing.Optional[dict[str, str]]" = None, format: str = "safetensors") -> bytes:
+def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
     """The bytes of a file."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "saved")
-        _operations.save(_model_of(tensor_dict, metadata), path, format=format)
-        return pathlib.Path(path).read_bytes()
+    file = io.BytesIO()
+    _operations.save(_model_of(tensor_dict, metadata), file, format=format)
+    return file.getvalue()
 
 
 # As safetensors orders the tensors of a file: by type, the widest first, and then by name.
 _ORDER = (
-    "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool".split()
-)
+    "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 "
+    "f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool"
+).split()
 _RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
 
 
-def _model_of(tensor_dict, metadata):
+def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
     require_texts(metadata)
     pairs = []
     for name, array in items_of(tensor_dict):
         if not isinstance(name, str):
             raise TypeError(f"the name {name!r} of a tensor is no str")
         made = described(name, array)
-        rank = _RANKS.get(made.dtype if isinstance(made, Tensor) else made[0], len(_RANKS))
+        rank = _RANKS.get((made.dtype if isinstance(made, Tensor) else made[0]) or "", len(_RANKS))
         pairs.append((rank, name, made))
     pairs.sort(key=lambda pair: pair[:2])
     return Model._of(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
 
 
-def _usual_format(filename):
+def _usual_format(filename: Path) -> dict[str, str]:
     extension = os.path.splitext(os.fsdecode(filename))[1]
     known = {one.extension for one in _operations.formats() if one.writable and one.extension}
     return {} if extension in known else {"format": "safetensors"}
 
 
-def _arrays(model):
+def _arrays(model: Model) -> dict[str, NumpyArray]:
     result = {}
     for name, dtype, shape, place in model._core.all_mapped(False):
-        if place is None:
+        if place is None or dtype is None:
             result[name] = Tensor(model._core, name).numpy()
         else:
-            result[name] = np.ndarray(shape, numpy_dtype(dtype), *place)
+            memory: typing.Any = place[0]
+            result[name] = np.ndarray(shape, numpy_dtype(dtype), memory, place[1])
     return result

@@ -1,50 +1,61 @@
 """safetensors.torch's names for files of every format: load_file, save_file, load, save, load_model, save_model."""
 
-import collections
-import os
+from __future__ import annotations
+
 import typing
 
 import torch
 
-from . import _operations
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
+from ._types import Path
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
-Path = typing.Union[str, os.PathLike]
+Device = typing.Union[str, int]
+Tensors = typing.Dict[str, torch.Tensor]
 
 
-def load_file(filename: Path, device: "typing.Union[str, int]" = "cpu") -> "dict[str, torch.Tensor]":
-    """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private copies, the file never changes."""
+def load_file(filename: Path, device: Device = "cpu") -> Tensors:
+    """All tensors of a file of any format, by name. They may be written to: pages of the mapped file become private
+    copies, the file never changes."""
     return _tensors(open(filename), device)
 
 
-def load(data: bytes, name: str = "") -> "dict[str, torch.Tensor]":
+def load(data: typing.Any, name: str = "") -> Tensors:
     """The same for a file that is in memory."""
     return _tensors(open_bytes(data, name), "cpu")
 
 
-def save_file(tensors: "dict[str, torch.Tensor]", filename: Path, metadata: "typing.Optional[dict[str, str]]" = None, **options) -> None:
-    """Writes tensors to a file whose extension says the format; without one that does, safetensors. An existing file is replaced, whole or not at all.
+def save_file(
+    tensors: Tensors, filename: Path, metadata: dict[str, str] | None = None, **options: typing.Any
+) -> None:
+    """Writes tensors to a file whose extension says the format; without one that does, safetensors. An existing file is
+    replaced, whole or not at all.
 
-    Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share memory: save_model() takes those.
+    Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share
+    memory: save_model() takes those.
     options: those of poise.save().
     """
     _check(tensors)
     _numpy.save_file(tensors, filename, metadata, **options)
 
 
-def save(tensors: "dict[str, torch.Tensor]", metadata: "typing.Optional[dict[str, str]]" = None, format: str = "safetensors") -> bytes:
+def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
     """The bytes of a file."""
     _check(tensors)
     return _numpy.save(tensors, metadata, format)
 
 
 def save_model(
-    model: torch.nn.Module, filename: Path, metadata: "typing.Optional[dict[str, str]]" = None, force_contiguous: bool = True, **options
+    model: torch.nn.Module,
+    filename: Path,
+    metadata: dict[str, str] | None = None,
+    force_contiguous: bool = True,
+    **options: typing.Any,
 ) -> None:
-    """Writes the state of a module. Of tensors that share memory one is written, and the metadata says the names of the others.
+    """Writes the state of a module. Of tensors that share memory one is written, and the metadata says the names of the
+    others.
 
     force_contiguous: copies what is not contiguous; False: ValueError.
     """
@@ -65,16 +76,17 @@ def save_model(
 
 
 def load_model(
-    model: torch.nn.Module, filename: Path, strict: bool = True, device: "typing.Union[str, int]" = "cpu"
-) -> "tuple[list[str], list[str]]":
-    """Copies the tensors of a file into a module, shared ones too. Gives the names that the file lacks, and those that the module lacks.
+    model: torch.nn.Module, filename: Path, strict: bool = True, device: Device = "cpu"
+) -> tuple[list[str], list[str]]:
+    """Copies the tensors of a file into a module, shared ones too. Gives the names that the file lacks, and those that
+    the module lacks.
 
     Raises RuntimeError for either when strict.
     """
     state = load_file(filename, device)
     duplicates = _duplicates(model.state_dict(), preferred=state.keys())
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    missing, unexpected = set(missing), list(unexpected)
+    found = model.load_state_dict(state, strict=False)
+    missing, unexpected = set(found.missing_keys), list(found.unexpected_keys)
     for others in duplicates.values():
         for name in others:
             if name in missing:
@@ -91,23 +103,24 @@ def load_model(
     return sorted(missing), sorted(unexpected)
 
 
-def _tensors(model, device):
+def _tensors(model: Model, device: Device) -> Tensors:
     result = {}
-    taken = set()  # bytes that several tensors are: each gets its own copy of them
+    taken: set[tuple[int, int]] = set()  # bytes that several tensors are: each gets its own copy of them
     for name, dtype, shape, place in model._core.all_mapped(True):
         made = None
-        if place is not None and (id(place[0]), place[1]) not in taken:
+        if place is not None and dtype is not None and (id(place[0]), place[1]) not in taken:
             made = _view(*place, dtype, shape)
-        if made is not None:
-            taken.add((id(place[0]), place[1]))
-        else:
+            if made is not None:
+                taken.add((id(place[0]), place[1]))
+        if made is None:
             made = model[name].torch()
         result[name] = made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
     return result
 
 
-def _view(memory, offset, dtype, shape):
-    """The elements in a file's private pages, with a storage of their own, so that what is done with a storage is done with them alone.
+def _view(memory: typing.Any, offset: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor | None:
+    """The elements in a file's private pages, with a storage of their own, so that what is done with a storage is done
+    with them alone.
 
     None where torch cannot see them there.
     """
@@ -122,14 +135,18 @@ def _view(memory, offset, dtype, shape):
     width = torch.empty(0, dtype=known).element_size()
     if offset % width:
         return None
-    return torch.frombuffer(memory, dtype=known, count=count, offset=offset).view(shape)
+    made: torch.Tensor = torch.frombuffer(memory, dtype=known, count=count, offset=offset).view(shape)
+    return made
 
 
 # ---- memory that tensors share
 
 
-def _span(tensor):
-    """Where a tensor's bytes are: storage, first byte, byte after the last. None: nothing that could be shared."""
+_Span = typing.Tuple[str, int, int, int]
+
+
+def _span(tensor: torch.Tensor) -> _Span | None:
+    """Where a tensor's bytes are: device, storage, first byte, byte after the last. None: nothing that could be shared."""
     if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
@@ -137,14 +154,16 @@ def _span(tensor):
     return str(tensor.device), _storage(tensor).data_ptr(), begin, begin + (last + 1) * tensor.element_size()
 
 
-def _storage(tensor):
+def _storage(tensor: torch.Tensor) -> typing.Any:
     return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
 
 
-def _shared(state):
+def _shared(state: Tensors) -> list[list[str]]:
     """Groups of names whose tensors overlap in memory."""
-    places = sorted((span, name) for name, span in ((name, _span(tensor)) for name, tensor in state.items()) if span is not None)
-    groups, end = [], None
+    spans = ((_span(tensor), name) for name, tensor in state.items())
+    places = sorted((span, name) for span, name in spans if span is not None)
+    groups: list[list[str]] = []
+    end = ("", 0, 0)
     for (device, storage, begin, until), name in places:
         if groups and end[:2] == (device, storage) and begin < end[2]:
             groups[-1].append(name)
@@ -155,25 +174,29 @@ def _shared(state):
     return [group for group in groups if len(group) > 1]
 
 
-def _covers_storage(tensor):
+def _covers_storage(tensor: torch.Tensor) -> bool:
     storage = _storage(tensor)
     size = storage.nbytes() if callable(getattr(storage, "nbytes", None)) else len(storage) * tensor.element_size()
-    return tensor.data_ptr() == storage.data_ptr() and tensor.numel() * tensor.element_size() == size
+    return bool(tensor.data_ptr() == storage.data_ptr() and tensor.numel() * tensor.element_size() == size)
 
 
-def _duplicates(state, preferred=()):
-    """Of each group that shares memory, the name that is kept, and the others. The one kept has all of the memory; preferred names come first."""
-    result = collections.OrderedDict()
+def _duplicates(state: Tensors, preferred: typing.Collection[str] = ()) -> dict[str, list[str]]:
+    """Of each group that shares memory, the name that is kept, and the others. The one kept has all of the memory;
+    preferred names come first."""
+    result = {}
     for group in _shared(state):
         complete = sorted(name for name in group if _covers_storage(state[name]))
         if not complete:
-            raise RuntimeError(f"tensors share memory and none of them has all of it: {', '.join(sorted(group))}; .clone() them before they are saved")
+            names = ", ".join(sorted(group))
+            raise RuntimeError(
+                f"tensors share memory and none of them has all of it: {names}; .clone() them before they are saved"
+            )
         kept = next((name for name in complete if name in preferred), complete[0])
         result[kept] = sorted(name for name in group if name != kept)
     return result
 
 
-def _check(tensors):
+def _check(tensors: Tensors) -> None:
     if not isinstance(tensors, dict):
         raise ValueError(f"a dict of str to torch.Tensor is saved, not {type(tensors).__name__}")
     for name, tensor in tensors.items():
@@ -186,8 +209,8 @@ def _check(tensors):
     if groups:
         told = "; ".join(", ".join(sorted(group)) for group in groups)
         raise RuntimeError(
-            f"some tensors share memory, which would be written more than once, and loaded apart from each other: {told}. "
-            "save_model() writes it once; .clone() makes them tensors of their own"
+            f"some tensors share memory, which would be written more than once, and loaded apart from each other: "
+            f"{told}. save_model() writes it once; .clone() makes them tensors of their own"
         )
     scattered = [name for name, tensor in tensors.items() if not tensor.is_contiguous()]
     if scattered:

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -32,6 +34,7 @@ void declare_operations(py::module_& module);
 void declare_runtime(py::module_& module);
 
 [[noreturn]] void refuse(std::string message);  // bad_argument
+std::string short_repr(py::handle object);      // for an error
 
 // Files may hold any bytes where text belongs: those that are no UTF-8 become lone surrogates, as in Python's own file
 // names, and back.
@@ -42,10 +45,36 @@ std::optional<std::string> name_from(py::handle object);
 // str, bytes or os.PathLike, as Python's own open() takes them. Throws what it raises.
 std::filesystem::path path_from(py::handle object);
 
+// An integer of Python's or numpy's, or of whatever else is an index. Throws TypeError for what is none.
+py::int_ integer_from(std::string_view name, py::handle given);
+// The same, from `least` on. Throws TypeError for what is none, and bad_argument for one that
+// is out of range: "seed is -1, expected an integer from 0 to 18446744073709551615".
+template <typename Number>
+Number whole(std::string_view name, py::handle given, Number least = std::numeric_limits<Number>::min()) {
+  const py::int_ number = integer_from(name, given);
+  try {
+    const auto result = number.cast<Number>();
+    if (result >= least) return result;
+  } catch (const py::cast_error&) {
+  }
+  refuse(fmt::format("{} is {}, expected an integer from {} to {}", name, short_repr(given), least,
+                     std::numeric_limits<Number>::max()));
+}
+
+// Python's True and False, or numpy's.
+bool is_boolean(py::handle object);
+
 py::object to_python(const Value& value);
 py::dict to_python(const Attributes& attributes);
 // Throws bad_argument for what files cannot hold.
 Attributes attributes_from(const py::dict& dict);
+
+// The vocabulary of a Vocabulary, a Tokenizer or an OpenModel. Throws TypeError for others, and unsupported where there
+// is none.
+Vocabulary vocabulary_from(const py::object& given);
+
+// Replaces fields of a card. Throws bad_argument for one that there is not, and TypeError for what is no text.
+void set_card(const py::dict& fields, Card& card);
 
 py::object to_python(const Finding& finding);
 py::object optional_number(std::optional<std::uint64_t> number);  // None for nothing

@@ -41,7 +41,7 @@ Progress LongCall::progress() {
       PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);
-      if (answer.ptr() == Py_False) stop_ = true;
+      if (is_boolean(answer) && PyObject_IsTrue(answer.ptr()) == 0) stop_ = true;
     } catch (py::error_already_set& error) {
       error.restore();
       keep_error();

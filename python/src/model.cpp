@@ -7,6 +7,9 @@
 #include <poise/source.hpp>
 
 #include "elements.hpp"
+#include "family/config_json.hpp"
+#include "formats/metadata.hpp"
+#include "model/card.hpp"
 #include "views/dense.hpp"
 
 namespace poise::python {
@@ -57,9 +60,25 @@ Tensor tensor_from(const std::string& name, const py::handle& given) {
   return make_dense(name, std::move(shape), dtype, std::move(blob));
 }
 
-// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` replace
-// those.
-Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like) {
+void change(Model& model, const py::dict& config) {
+  const Attributes changes = attributes_from(config);
+  try {
+    change_config(model, changes, {});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::invalid_file) throw;
+    refuse("config: " + error.message());
+  }
+}
+
+void replace_vocabulary(Model& model, const py::object& with) {
+  if (!model.vocabulary) model.attributes = described_vocabulary(model).attributes;
+  model.vocabulary = vocabulary_from(with);
+}
+
+// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` and
+// `vocabulary` replace those, keys of `config` and fields of `card` theirs.
+Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like,
+            const std::optional<py::dict>& config, const std::optional<py::dict>& card, const py::object& vocabulary) {
   Model model;
   if (like) {
     const auto from = (*like)->use();
@@ -71,6 +90,12 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
     model.origin.attribute_types = from->origin.attribute_types;
   }
   if (attributes) model.attributes = attributes_from(*attributes);
+  if (!vocabulary.is_none()) replace_vocabulary(model, vocabulary);
+  if (config) change(model, *config);
+  if (card) {
+    set_card(*card, model.card);
+    model.card = checked_card(std::move(model.card));
+  }
   model.reserve(tensors.size());
   for (const py::handle item : tensors) {
     const auto [name, given] = item.cast<std::pair<py::object, py::object>>();
@@ -159,6 +184,10 @@ void declare_vocabulary(py::module_& module) {
                                                       "Tokens by id: vocabulary[id] is (text, score, type).")
       .def("__len__", &Vocabulary::size)
       .def("__getitem__", &token, py::arg("id"))
+      .def("__repr__",
+           [](const Vocabulary& v) {
+             return fmt::format("<poise.Vocabulary {}, {} tokens>", name_of(v.kind), v.size());
+           })
       .def_property_readonly("kind", [](const Vocabulary& v) { return text(name_of(v.kind)); })
       .def_property_readonly("bos_id", [](const Vocabulary& v) { return optional_id(v.bos_id); })
       .def_property_readonly("eos_id", [](const Vocabulary& v) { return optional_id(v.eos_id); })
@@ -173,7 +202,8 @@ void declare_model(py::module_& module) {
   py::class_<OpenModel, Owner>(module, "Model")
       .def(py::init(&open_path), py::arg("path"), py::arg("io") = "map")
       .def_static("from_bytes", &open_bytes, py::arg("data"), py::arg("name") = "")
-      .def_static("build", &build, py::arg("tensors"), py::arg("attributes") = py::none(), py::arg("like") = py::none())
+      .def_static("build", &build, py::arg("tensors"), py::arg("attributes") = py::none(), py::arg("like") = py::none(),
+                  py::arg("config") = py::none(), py::arg("card") = py::none(), py::arg("vocabulary") = py::none())
       .def("close", &OpenModel::close)
       .def_property_readonly("closed", [](const OpenModel& owner) { return !owner.is_open(); })
       .def("__len__", [](const OpenModel& owner) { return owner.use()->size(); })

@@ -1,6 +1,9 @@
 // Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options come as a dict, whose keys Python's
 // functions name; reports go as dicts.
+#include <array>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/convert.hpp>
 #include <poise/diff.hpp>
@@ -9,8 +12,10 @@
 #include <poise/hash.hpp>
 #include <poise/verify.hpp>
 
+#include "bytes/number_text.hpp"
+#include "formats/format.hpp"
 #include "long_call.hpp"
-#include "ops/block_recipe.hpp"
+#include "ops/option_words.hpp"
 
 namespace poise::python {
 namespace {
@@ -18,92 +23,138 @@ namespace {
 namespace fs = std::filesystem;
 using Owner = std::shared_ptr<OpenModel>;
 
-// The value of an option that is given and not None.
-template <typename T, typename Take>
-void take(const py::dict& options, const char* key, Take&& use) {
-  const auto value = py::reinterpret_borrow<py::object>(PyDict_GetItemString(options.ptr(), key));
-  if (!value || value.is_none()) return;
-  try {
-    use(value.cast<T>());
-  } catch (const py::cast_error&) {
-    throw py::type_error(fmt::format("{}={} is of no type that makes sense", key, utf8(py::repr(value))));
+// An argument that is not None.
+class Given {
+ public:
+  Given(std::string_view name, py::object value) : name_(name), value_(std::move(value)) {}
+
+  // Throws TypeError: "align is [1], expected EXPECTED".
+  template <typename T>
+  T as(std::string_view expected) const {
+    try {
+      return value_.cast<T>();
+    } catch (const py::cast_error&) {
+      throw py::type_error(message(expected));
+    }
+  }
+  std::string text() const { return as<std::string>("text"); }
+  // Throws bad_argument.
+  [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
+  // One of a few words. Throws bad_argument for others.
+  template <typename Choice>
+  Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
+    const std::string word = text();
+    std::vector<std::string_view> names;
+    for (const auto& [name, choice] : choices) {
+      if (name == word) return choice;
+      names.push_back(name);
+    }
+    refuse(fmt::format("one of {}", fmt::join(names, ", ")));
+  }
+  // An integer, or text such as "64KiB". Throws bad_argument for 0.
+  std::uint64_t size() const {
+    const auto number = py::isinstance<py::str>(value_)
+                            ? size_from(text())
+                            : std::optional(as<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
+    if (number.value_or(0) == 0) refuse(kSizeExpected);
+    return *number;
+  }
+  std::vector<std::string> patterns() const { return as<std::vector<std::string>>("a pattern or a list of them"); }
+  py::dict dict(std::string_view expected) const { return as<py::dict>(expected); }
+  fs::path path() const { return path_from(value_); }
+
+ private:
+  std::string message(std::string_view expected) const {
+    return fmt::format("{} is {}, expected {}", name_, short_repr(value_), expected);
+  }
+
+  std::string_view name_;
+  py::object value_;
+};
+
+void set_group_size(const Given& given, ConvertOptions& to) {
+  if (!to.quantize || !to.quantize->grouped())
+    refuse("group_size: only quantize=\"group4\" and \"group8\" have groups");
+  to.quantize->groups.size = given.as<std::uint64_t>("an integer");
+  if (!is_group_size(to.quantize->groups)) given.refuse(group_size_choices(to.quantize->groups));
+}
+
+void add_kept(const Given& given, ConvertOptions& to) {
+  for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
+    const auto kept = kept_type_from(utf8(type));
+    if (!kept)
+      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), short_repr(type), kept_type_choices()));
+    to.keep.push_back({utf8(pattern), *kept});
   }
 }
 
-StoredType stored_type(const std::string& name) {
-  if (const auto type = stored_type_from_name(name)) return *type;
-  refuse(fmt::format("\"{}\" is no type that tensors can be stored as", name));
-}
+IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
-void set_quantization(const std::string& name, ConvertOptions& to) {
-  if (is_block_recipe(name)) {
-    to.recipe = name;
-  } else {
-    to.quantize = stored_type(name);
-  }
-}
+// The keywords that convert(), save() and plan() of poise/_operations.py share. A later one may need what an earlier
+// one sets.
+struct Option {
+  std::string_view name;
+  void (*set)(const Given& given, ConvertOptions& to);
+};
+constexpr std::array kOptions = std::to_array<Option>({
+    {"format", [](const Given& given, ConvertOptions& to) { to.format = given.text(); }},
+    {"dtype",
+     [](const Given& given, ConvertOptions& to) {
+       to.dtype = given.choice<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}});
+     }},
+    {"quantize",
+     [](const Given& given, ConvertOptions& to) {
+       if (!set_quantization(to, given.text())) given.refuse(quantization_choices());
+     }},
+    {"group_size", &set_group_size},
+    {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
+    {"keep", &add_kept},
+    {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
+    {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.patterns(); }},
+    {"sparse",
+     [](const Given& given, ConvertOptions& to) {
+       to.sparse = given.choice<Layout>({{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}});
+     }},
+    {"min_sparsity", [](const Given& given, ConvertOptions& to) { to.min_sparsity = given.as<double>("a number"); }},
+    {"card", [](const Given& given, ConvertOptions& to) { set_card(given.dict("a dict of fields to text"), to.card); }},
+    {"compress",
+     [](const Given& given, ConvertOptions& to) {
+       to.write.zstd_level = zstd_level_from(given.text());
+       if (!to.write.zstd_level) given.refuse("\"zstd\" or \"zstd:LEVEL\"");
+     }},
+    {"digest",
+     [](const Given& given, ConvertOptions& to) {
+       to.write.digest = given.choice<DigestAlgorithm>({{"xxh3", DigestAlgorithm::xxh3},
+                                                        {"sha256", DigestAlgorithm::sha256},
+                                                        {"crc32c", DigestAlgorithm::crc32c},
+                                                        {"none", DigestAlgorithm::none}});
+     }},
+    {"align", [](const Given& given, ConvertOptions& to) { to.write.align = given.size(); }},
+    {"shard_size", [](const Given& given, ConvertOptions& to) { to.write.shard_size = given.size(); }},
+    {"dialect", [](const Given& given, ConvertOptions& to) { to.write.dialect = given.text(); }},
+    {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.path(); }},
+    {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.path(); }},
+    {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.as<bool>("True or False"); }},
+    {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.as<bool>("True or False"); }},
+    {"io", [](const Given& given, ConvertOptions& to) { to.read.io = io_from(given); }},
+});
 
-DigestAlgorithm digest_from(std::string_view name) {
-  if (name == "none") return DigestAlgorithm::none;
-  if (name == "sha256") return DigestAlgorithm::sha256;
-  if (name == "xxh3") return DigestAlgorithm::xxh3;
-  if (name == "crc32c") return DigestAlgorithm::crc32c;
-  refuse(fmt::format("digest is \"{}\", expected sha256, xxh3, crc32c or none", name));
-}
-
-IoMode io_from(std::string_view io) {
-  if (io == "map") return IoMode::map;
-  if (io == "read") return IoMode::read;
-  refuse(fmt::format("io is \"{}\", expected map or read", io));
-}
-
-Layout sparse_from(std::string_view name) {
-  if (name == "csr") return Layout::sparse_csr;
-  if (name == "coo") return Layout::sparse_coo;
-  refuse(fmt::format("sparse is \"{}\", expected csr or coo", name));
-}
-
-void set_card(const py::dict& fields, Card& card) {
-  for (const auto& [key, value] : fields) {
-    const std::string name = utf8(key);
-    std::string* const field = name == "model_type"      ? &card.model_type
-                               : name == "base_model"    ? &card.base_model
-                               : name == "author"        ? &card.author
-                               : name == "created_at"    ? &card.created_at
-                               : name == "last_modified" ? &card.last_modified
-                               : name == "license"       ? &card.license
-                               : name == "uuid"          ? &card.uuid
-                                                         : nullptr;
-    if (field == nullptr) refuse(fmt::format("a card has no field {}", name));
-    *field = utf8(value);
-  }
-}
-
+// Requires: every key is the name of an option.
 ConvertOptions options_from(const py::dict& given) {
   ConvertOptions to;
-  take<std::string>(given, "format", [&](const auto& name) { to.format = name; });
-  take<std::string>(given, "dtype", [&](const auto& name) { to.dtype = dtype_from(name); });
-  take<std::string>(given, "quantize", [&](const auto& name) { set_quantization(name, to); });
-  take<std::string>(given, "sparse", [&](const auto& name) { to.sparse = sparse_from(name); });
-  take<double>(given, "min_sparsity", [&](double part) { to.min_sparsity = part; });
-  take<py::dict>(given, "keep", [&](const py::dict& patterns) {
-    for (const auto& [pattern, type] : patterns) to.keep.push_back({utf8(pattern), stored_type(utf8(type))});
-  });
-  take<std::vector<std::string>>(given, "only", [&](const auto& patterns) { to.only = patterns; });
-  take<std::vector<std::string>>(given, "skip", [&](const auto& patterns) { to.skip = patterns; });
-  take<py::dict>(given, "card", [&](const py::dict& fields) { set_card(fields, to.card); });
-  take<py::object>(given, "imatrix", [&](const py::object& path) { to.imatrix = path_from(path); });
-  take<py::object>(given, "vocab", [&](const py::object& path) { to.vocab = path_from(path); });
-  take<py::object>(given, "merges", [&](const py::object& path) { to.merges = path_from(path); });
-  take<bool>(given, "verify", [&](bool verify) { to.verify = verify; });
-  take<std::string>(given, "io", [&](const auto& name) { to.read.io = io_from(name); });
-  take<bool>(given, "overwrite", [&](bool overwrite) { to.write.overwrite = overwrite; });
-  take<std::string>(given, "dialect", [&](const auto& name) { to.write.dialect = name; });
-  take<int>(given, "zstd_level", [&](int level) { to.write.zstd_level = level; });
-  take<std::string>(given, "digest", [&](const auto& name) { to.write.digest = digest_from(name); });
-  take<std::uint64_t>(given, "align", [&](std::uint64_t bytes) { to.write.align = bytes; });
-  take<std::uint64_t>(given, "shard_size", [&](std::uint64_t bytes) { to.write.shard_size = bytes; });
+  for (const Option& option : kOptions) {
+    const py::str name(option.name.data(), option.name.size());
+    if (!given.contains(name)) continue;
+    py::object value = given[name];
+    if (!value.is_none()) option.set(Given(option.name, std::move(value)), to);
+  }
   return to;
+}
+
+py::list option_names() {
+  py::list result;
+  for (const Option& option : kOptions) result.append(text(option.name));
+  return result;
 }
 
 py::list texts(const std::vector<std::string>& lines) {
@@ -156,14 +207,9 @@ py::dict to_python(const Plan& plan) {
                   "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
-// The format of an output: the named one, or that of its extension.
-std::string format_of(const fs::path& output, const ConvertOptions& options) {
-  if (!options.format.empty()) return options.format;
-  if (const auto format = format_from_extension(output)) return std::string(*format);
-  throw Error(
-      ErrorKind::bad_argument,
-      fmt::format("the extension \"{}\" is that of no format; format=... names one", output.extension().string()),
-      output.string());
+// The format of an output: the named one, or that of its name.
+std::string format_of(const fs::path& output, const std::string& named) {
+  return named.empty() ? std::string(output_format(output).info.name) : named;
 }
 
 py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {
@@ -179,7 +225,7 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
   const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
-  const std::string format = format_of(output, options);
+  const std::string format = format_of(output, options.format);
   options.format.clear();
   LongCall call(progress);
   options.write.progress = call.progress();
@@ -201,7 +247,7 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
   const fs::path output = path_from(to);
   const auto model = owner->use();
   ConvertOptions options = options_from(given);
-  const std::string format = format_of(output, options);
+  const std::string format = format_of(output, options.format);
   options.format.clear();
   const Plan made = [&] {
     const Released released;
@@ -210,12 +256,12 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
   return to_python(made);
 }
 
-py::dict verify_file(const py::object& given, const std::string& io, const py::object& progress) {
+py::dict verify_file(const py::object& given, const py::object& io, const py::object& progress) {
   using namespace py::literals;
   const fs::path path = path_from(given);
   LongCall call(progress);
   const Progress watched = call.progress();
-  const ReadOptions options{.io = io_from(io)};
+  const ReadOptions options{.io = io_from(Given("io", io))};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
   return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
                   "digests"_a = report.digests, "findings"_a = findings(report.faults));
@@ -261,7 +307,7 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   using namespace py::literals;
   const fs::path path = path_from(given);
   AttributeChanges changes{.set = {}, .erase = erase, .force = force};
-  for (const auto& [key, value] : set) changes.set.emplace_back(utf8(key), utf8(value));
+  for (const auto& [key, value] : attributes_from(set)) changes.set.emplace_back(key, value);
   const EditReport report = [&] {
     const Released released;
     return edit(path, changes);
@@ -269,7 +315,7 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   const char* way = report.way == EditReport::Way::appended   ? "appended"
                     : report.way == EditReport::Way::in_place ? "in place"
                                                               : "rewritten";
-  return py::dict("way"_a = way, "bytes"_a = report.bytes);
+  return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = texts(report.added));
 }
 
 py::list all_formats() {
@@ -286,6 +332,10 @@ py::list all_formats() {
 }  // namespace
 
 void declare_operations(py::module_& module) {
+  module.def("option_names", &option_names);
+  module.def("output_format", [](const py::object& path, const std::optional<std::string>& named) {
+    return text(format_of(path_from(path), named.value_or("")));
+  });
   module.def("convert", &convert_file);
   module.def("save", &save_model, py::arg("model").none(false), py::arg("to"), py::arg("options"), py::arg("progress"));
   module.def("plan_file", &plan_file);

@@ -59,6 +59,28 @@ class PyTokenizer {
   std::shared_ptr<Ids> ids_;
 };
 
+// Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for what is none.
+Tokens tokens_from(py::handle given) {
+  if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()))
+    throw py::type_error(
+        fmt::format("token ids are integers, and {} is text; .prompt(text) or tokenizer.encode(text) gives its ids",
+                    short_repr(given)));
+  const bool is_array = py::hasattr(given, "tolist") && py::hasattr(given, "shape");  // numpy's, torch's
+  if (is_array && py::len(given.attr("shape")) != 1)
+    throw py::type_error(fmt::format("token ids have one dimension, and the shape is {}; of a batch, ids[0] has one",
+                                     utf8(py::repr(py::list(given.attr("shape"))))));
+  const auto items = is_array ? py::object(given.attr("tolist")()) : py::reinterpret_borrow<py::object>(given);
+  PyObject* const iterator = PyObject_GetIter(items.ptr());
+  if (iterator == nullptr) {
+    PyErr_Clear();
+    throw py::type_error(fmt::format("token ids are integers, and {} has none", short_repr(given)));
+  }
+  Tokens tokens;
+  for (const py::handle item : py::reinterpret_steal<py::iterator>(iterator))
+    tokens.push_back(whole<TokenId>("a token id", item, 0));
+  return tokens;
+}
+
 PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking,
                          const std::filesystem::path& path) {
   if (!vocabulary) throw Error(ErrorKind::unsupported, std::string(lacking), path.string());
@@ -79,6 +101,27 @@ PyTokenizer read_tokenizer(const py::object& given) {
   return tokenizer_of(std::move(vocabulary), "there is no vocabulary in it", path);
 }
 
+PyTokenizer tokenizer_from(const py::object& given) {
+  if (py::isinstance<OpenModel>(given)) return tokenizer_of_model(given.cast<Owner>());
+  if (py::hasattr(given, "_core")) return tokenizer_from(given.attr("_core"));  // poise.Model's
+  return read_tokenizer(given);
+}
+
+Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool special) {
+  const Released released;
+  return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text);
+}
+
+// The ids of a text, or a list of those of each text.
+py::object encode(const PyTokenizer& tokenizer, const py::object& given, bool special) {
+  if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
+  if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
+    throw py::type_error(fmt::format("text is {}, expected str or a list of them", short_repr(given)));
+  py::list all;
+  for (const py::handle one : given) all.append(encoded(tokenizer, utf8(one), special));
+  return all;
+}
+
 SpecialTokens shown_if(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
 
 struct PyStream {
@@ -90,20 +133,15 @@ struct PyStream {
 void declare_tokenizer(py::module_& module) {
   py::class_<PyTokenizer>(module, "Tokenizer",
                           "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
-      .def(py::init(&tokenizer_of_model), py::arg("model").none(false))
-      .def(
-          "encode",
-          [](const PyTokenizer& tokenizer, const py::object& given, bool special) {
-            const std::string prompt = utf8(given);
-            const Released released;
-            return special ? tokenizer->encode_with_special(prompt) : tokenizer->encode(prompt);
-          },
-          py::arg("text"), py::kw_only(), py::arg("special") = false,
-          "The ids of a text. special: with the special tokens around it: those of the tokenizer's template, else BOS "
-          "in front where there is one.")
+      .def(py::init(&tokenizer_from), py::arg("model"))
+      .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
+      .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
+           "The ids of a text; of a list of texts a list of them. special: with the special tokens around it: those of "
+           "the tokenizer's template, else BOS in front where there is one.")
       .def(
           "decode",
-          [](const PyTokenizer& tokenizer, const Tokens& ids, bool special) {
+          [](const PyTokenizer& tokenizer, const py::object& given, bool special) {
+            const Tokens ids = tokens_from(given);
             std::string result;
             {
               const Released released;
@@ -114,8 +152,11 @@ void declare_tokenizer(py::module_& module) {
           py::arg("ids"), py::kw_only(), py::arg("special") = false,
           "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
       .def(
-          "piece", [](const PyTokenizer& tokenizer, TokenId id) { return text(tokenizer->piece(id)); }, py::arg("id"),
-          "A token as the vocabulary spells it.")
+          "piece",
+          [](const PyTokenizer& tokenizer, const py::object& id) {
+            return text(tokenizer->piece(whole<TokenId>("id", id)));
+          },
+          py::arg("id"), "A token as the vocabulary spells it.")
       .def(
           "id",
           [](const PyTokenizer& tokenizer, const py::object& given) {
@@ -124,14 +165,19 @@ void declare_tokenizer(py::module_& module) {
             return piece ? tokenizer.id(*piece) : std::nullopt;
           },
           py::arg("piece"), "The id of the first token that the vocabulary spells so, or None.")
+      .def("__repr__",
+           [](const PyTokenizer& tokenizer) {
+             return fmt::format("<poise.Tokenizer, {} tokens>", tokenizer->vocabulary().size());
+           })
       .def("__len__", [](const PyTokenizer& tokenizer) { return tokenizer->vocabulary().size(); });
   py::class_<PyStream>(
       module, "TextStream",
       "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
       .def(py::init<const PyTokenizer&, bool>(), py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
       .def(
-          "add", [](PyStream& stream, TokenId id) { return shown(stream.stream.add(id)); }, py::arg("id"),
-          "The text that is certain after this token.")
+          "add",
+          [](PyStream& stream, const py::object& id) { return shown(stream.stream.add(whole<TokenId>("id", id))); },
+          py::arg("id"), "The text that is certain after this token.")
       .def(
           "finish", [](PyStream& stream) { return shown(stream.stream.finish()); },
           "What was held back; the stream then starts anew.");
@@ -272,7 +318,8 @@ PyWeights load(const Owner& owner) {
   return {call.run([&] { return load_weights(*model); })};
 }
 
-void feed_all(PySession& session, const Tokens& tokens) {
+void feed_all(PySession& session, const py::object& given) {
+  const Tokens tokens = tokens_from(given);
   LongCall call;
   const auto work = [&] { session.with([&](Story& story) { story.feed(tokens, [&] { return call.stopped(); }); }); };
   if (tokens.size() > Transformer::kMaxBatch) return call.run(work);
@@ -385,16 +432,27 @@ class Generator {
   std::string_view reason_ = "max_tokens";
 };
 
+float real(std::string_view name, const py::object& given) {
+  const double number = is_boolean(given) ? -1 : PyFloat_AsDouble(given.ptr());
+  if (is_boolean(given) || PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw py::type_error(fmt::format("{} is {}, expected a number", name, short_repr(given)));
+  }
+  return static_cast<float>(number);
+}
+
 void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
       .def(py::init(&load), py::arg("model").none(false))
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
-      .def(py::init([](const PyWeights& of, unsigned threads, std::size_t context, bool exact) {
+      .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context, bool exact) {
+             const SessionOptions options{.threads = whole<unsigned>("threads", threads),
+                                          .context = whole<std::size_t>("context", context),
+                                          .exact = exact};
              const Released released;
-             return std::make_shared<PySession>(of.weights,
-                                                SessionOptions{.threads = threads, .context = context, .exact = exact});
+             return std::make_shared<PySession>(of.weights, options);
            }),
            py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
@@ -423,27 +481,42 @@ void declare_sessions(py::module_& module) {
            })
       .def("feed", &feed_all)
       .def("logits", &logits)
-      .def("log_probabilities", [](PySession& of, const Tokens& tokens) {
+      .def("log_probabilities", [](PySession& of, const py::object& given) {
+        const Tokens tokens = tokens_from(given);
         LongCall call;
         return call.run([&] { return of.with([&](Story& story) { return story.log_probabilities(tokens); }); });
       });
   py::class_<Generator>(module, "Generator")
-      .def(py::init([](std::shared_ptr<PySession> session, const py::object& given, const Tokens& prompt,
-                       std::size_t max_tokens, float temperature, std::int64_t top_k, float top_p, std::uint64_t seed,
-                       std::optional<TokenId> stop) {
-             const std::optional<std::string> text = given.is_none() ? std::nullopt : std::optional(utf8(given));
+      .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::object& max_tokens,
+                       const py::object& temperature, const py::object& top_k, const py::object& top_p,
+                       const py::object& seed, const py::object& stop_id) {
+             const bool is_text = PyUnicode_Check(prompt.ptr());
              return std::make_unique<Generator>(
-                 std::move(session), text, prompt, max_tokens,
-                 SamplingOptions{.temperature = temperature, .top_k = top_k, .top_p = top_p, .seed = seed}, stop);
+                 std::move(session), is_text ? std::optional(utf8(prompt)) : std::nullopt,
+                 is_text ? Tokens() : tokens_from(prompt), whole<std::size_t>("max_tokens", max_tokens),
+                 SamplingOptions{.temperature = real("temperature", temperature),
+                                 .top_k = whole<std::int64_t>("top_k", top_k),
+                                 .top_p = real("top_p", top_p),
+                                 .seed = whole<std::uint64_t>("seed", seed)},
+                 stop_id.is_none() ? std::nullopt : std::optional(whole<TokenId>("stop_id", stop_id)));
            }),
-           py::arg("session").none(false), py::arg("text"), py::arg("prompt"), py::arg("max_tokens"),
-           py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
+           py::arg("session").none(false), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"),
+           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });
 }
 
 }  // namespace
+
+Vocabulary vocabulary_from(const py::object& given) {
+  if (py::isinstance<Vocabulary>(given)) return given.cast<const Vocabulary&>();
+  if (!py::isinstance<PyTokenizer>(given) && !py::isinstance<OpenModel>(given))
+    throw py::type_error(
+        fmt::format("vocabulary is {}, expected a Vocabulary, a Tokenizer or a Model", short_repr(given)));
+  const PyTokenizer tokenizer = py::isinstance<PyTokenizer>(given) ? given.cast<PyTokenizer>() : tokenizer_from(given);
+  return tokenizer->vocabulary();
+}
 
 void declare_runtime(py::module_& module) {
   declare_tokenizer(module);

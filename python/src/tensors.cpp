@@ -30,12 +30,6 @@ Elements at(const Owner& owner, std::size_t index) {
   return {owner, model->tensors()[index]};
 }
 
-// Python's and numpy's own are integers, too, and mean something else to numpy.
-bool is_bool(const py::handle& key) {
-  const std::string_view type = Py_TYPE(key.ptr())->tp_name;
-  return PyBool_Check(key.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
-}
-
 // Takes key after key of a subscript and narrows one dimension after the other.
 class Slicer {
  public:
@@ -77,7 +71,8 @@ class Slicer {
       if (count > 0) result_.first += static_cast<std::uint64_t>(start) * stride;
       return add(static_cast<std::uint64_t>(count), count > 1 ? stride * static_cast<std::uint64_t>(step) : stride);
     }
-    if (is_bool(key) || PyIndex_Check(key.ptr()) == 0) {
+    // Booleans are integers, too, and mean something else to numpy.
+    if (is_boolean(key) || PyIndex_Check(key.ptr()) == 0) {
       throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more",
                                        Py_TYPE(key.ptr())->tp_name));
     }
@@ -209,11 +204,16 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
 
 void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->internal); }
 
-// ---- parts ----
+// ---- the sequence protocol ----
 
-std::string stored_as(const Tensor& tensor) {
-  return tensor.layout == Layout::affine ? std::string(to_string(tensor.require("data").dtype)) : storage_name(tensor);
+PyObject* item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
+
+// Gives C code that takes instances of a class for sequences what their _item() gives, and not their __getitem__().
+void give_items(const py::type& type) {
+  reinterpret_cast<PyHeapTypeObject*>(type.ptr())->as_sequence.sq_item = &item_for_c;
 }
+
+// ---- parts ----
 
 // (role, dtype, decoded bytes, path, offset, stored bytes, encoding, digest)
 py::list parts(const Elements& of) {
@@ -285,12 +285,13 @@ void declare_tensors(py::module_& module) {
             return to_dlpack(of.hold(), optional_dtype(dtype), bits);
           },
           py::arg("dtype") = py::none(), py::arg("bits") = false)
-      .def_property_readonly("_stored", [](const Elements& of) { return stored_as(*of.tensor()); })
+      .def_property_readonly("_stored", [](const Elements& of) { return text(stored_type_name(*of.tensor())); })
       .def_property_readonly("_layout", [](const Elements& of) { return text(of.tensor()->layout.name()); })
       .def_property_readonly("_attributes", [](const Elements& of) { return to_python(of.tensor()->attributes); })
       .def_property_readonly("_stored_bytes", [](const Elements& of) { return of.tensor()->size_bytes(); })
       .def("_parts", &parts)
       .def("_part_bytes", &part_bytes, py::arg("role"));
+  module.def("give_items", &give_items, py::arg("type"));
   declare_dlpack(module);
 }
 

@@ -1,5 +1,10 @@
 // Text, plain data and findings, from the library to Python and back.
+#include <algorithm>
+#include <array>
+#include <ranges>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "face.hpp"
 
@@ -7,6 +12,18 @@ namespace poise::python {
 namespace {
 
 constexpr int kDeepest = 64;  // as files are read
+
+struct CardField {
+  std::string_view name;
+  std::string Card::*value;
+};
+constexpr std::array kCardFields = std::to_array<CardField>({{"model_type", &Card::model_type},
+                                                             {"base_model", &Card::base_model},
+                                                             {"author", &Card::author},
+                                                             {"created_at", &Card::created_at},
+                                                             {"last_modified", &Card::last_modified},
+                                                             {"license", &Card::license},
+                                                             {"uuid", &Card::uuid}});
 
 py::object taken(PyObject* made) {
   if (made == nullptr) throw py::error_already_set();
@@ -18,7 +35,7 @@ Value value_from(py::handle object, int depth);
 Attributes attributes_from(const py::dict& dict, int depth) {
   Attributes result;
   for (const auto& [key, item] : dict) {
-    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is no text", utf8(py::repr(key))));
+    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is no text", short_repr(key)));
     result.set(utf8(key), value_from(item, depth));
   }
   return result;
@@ -27,15 +44,16 @@ Attributes attributes_from(const py::dict& dict, int depth) {
 Value value_from(py::handle object, int depth) {
   if (depth > kDeepest) refuse(fmt::format("values are nested deeper than {}", kDeepest));
   if (object.is_none()) return nullptr;
-  if (py::isinstance<py::bool_>(object)) return object.cast<bool>();
+  if (is_boolean(object)) return PyObject_IsTrue(object.ptr()) != 0;
   if (py::isinstance<py::str>(object)) return utf8(object);
   if (py::isinstance<py::float_>(object)) return object.cast<double>();
-  if (py::isinstance<py::int_>(object)) {
+  if (PyIndex_Check(object.ptr()) != 0) {  // numpy's, too
+    const py::object number = taken(PyNumber_Index(object.ptr()));
     try {
-      if (py::cast<py::int_>(object) < py::int_(0)) return object.cast<std::int64_t>();
-      return object.cast<std::uint64_t>();
+      if (number < py::int_(0)) return number.cast<std::int64_t>();
+      return number.cast<std::uint64_t>();
     } catch (const py::cast_error&) {
-      refuse(fmt::format("the integer {} does not fit 64 bits", utf8(py::str(object))));
+      refuse(fmt::format("the integer {} does not fit 64 bits", utf8(py::str(number))));
     }
   }
   if (py::isinstance<py::bytes>(object)) {
@@ -106,6 +124,19 @@ std::filesystem::path path_from(py::handle object) {
   return std::filesystem::path(py::reinterpret_steal<py::bytes>(bytes).cast<std::string>());
 }
 
+std::string short_repr(py::handle object) { return utf8(py::module_::import("reprlib").attr("repr")(object)); }
+
+py::int_ integer_from(std::string_view name, py::handle given) {
+  if (is_boolean(given) || PyIndex_Check(given.ptr()) == 0)
+    throw py::type_error(fmt::format("{} is {}, expected an integer", name, short_repr(given)));
+  return taken(PyNumber_Index(given.ptr()));
+}
+
+bool is_boolean(py::handle object) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  return PyBool_Check(object.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
+}
+
 py::object to_python(const Value& value) { return std::visit(Converter(), value.storage()); }
 
 py::dict to_python(const Attributes& attributes) {
@@ -115,6 +146,18 @@ py::dict to_python(const Attributes& attributes) {
 }
 
 Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, 0); }
+
+void set_card(const py::dict& fields, Card& card) {
+  for (const auto& [key, value] : fields) {
+    const std::string name = utf8(key);
+    const auto* const field = std::ranges::find(kCardFields, name, &CardField::name);
+    if (field == kCardFields.end()) {
+      const auto names = kCardFields | std::views::transform(&CardField::name);
+      refuse(fmt::format("a card has no field \"{}\", but {}", name, fmt::join(names, ", ")));
+    }
+    card.*(field->value) = utf8(value);
+  }
+}
 
 py::object to_python(const Finding& finding) {
   return py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),

@@ -78,6 +78,25 @@ void take_config(Model& model, Attributes map, const std::string& path) {
   model.config_json = std::move(map);
 }
 
+void change_config(Model& model, const Attributes& changes, const std::string& path) {
+  Attributes map = whole_config(model);
+  for (const auto& [key, value] : changes) map.set(key, value);
+  const Value* type = map.find("model_type");
+  const auto* name = type == nullptr ? nullptr : type->get_if<std::string>();
+  const std::string nested(family_of(name == nullptr ? model.card.model_type : *name).nested);
+  const Value* object = nested.empty() || changes.find(nested) != nullptr ? nullptr : map.find(nested);
+  const auto* beneath = object == nullptr ? nullptr : object->get_if<Attributes>();
+  std::optional<Attributes> inner = beneath == nullptr ? std::nullopt : std::optional(*beneath);
+  for (const auto& [key, value] : changes) {
+    if (inner && inner->find(key) != nullptr) inner->set(key, value);
+    if (key != "rope_theta") continue;
+    set_rope_theta(map, value);
+    if (inner) set_rope_theta(*inner, value);
+  }
+  if (inner) map.set(nested, *std::move(inner));
+  take_config(model, std::move(map), path);
+}
+
 Attributes normal_config(const Model& model) {
   const Attributes typed = model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes();
   std::vector<Attributes::Entry> entries(typed.begin(), typed.end());

@@ -20,6 +20,10 @@ Config config_from_attributes(const Attributes& map, std::string& model_type, co
 // config_from_attributes() throws.
 void take_config(Model& model, Attributes map, const std::string& path);
 
+// Changes keys of the model's whole configuration, also in the objects where they count more than beside them. Throws
+// what take_config() throws.
+void change_config(Model& model, const Attributes& changes, const std::string& path);
+
 // The hyperparameters in one spelling, defaults included, then config.json's other keys: equal for equal
 // configurations.
 Attributes normal_config(const Model& model);

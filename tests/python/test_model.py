@@ -1,7 +1,10 @@
 """Models: a mapping from name to Tensor, and what is beside tensors."""
 
 import collections.abc
+import copy
+import io
 import json
+import os
 import pickle
 
 import numpy as np
@@ -144,3 +147,100 @@ def test_every_number_shows_itself():
     assert "-1e+308 to 1.7e+308, all elements" in model["large"]._repr_html_()
     assert "<p>1e+300, all elements</p>" in model["same"]._repr_html_() and "no finite" in model["none"]._repr_html_()
     assert "0 to 6, 65,536 elements" in model["wide"]._repr_html_()
+
+
+def test_what_a_file_says_does_not_change_without_a_word(nano):
+    def set_config():
+        nano.config["x"] = 1
+
+    def set_nested():
+        poise.Model({}, metadata={"a": {"b": [1]}}).attributes["a"]["b"].append(2)
+
+    for change, told in ((set_config, "config="), (lambda: nano.config.update(x=1), "config="), (lambda: nano.config.pop("hidden_size"), "config="),
+                         (lambda: nano.card.setdefault("author", "me"), "card="), (lambda: nano.attributes.clear(), "metadata="), (set_nested, "metadata="),
+                         (lambda: nano["lm_head.weight"].attributes.update(a=1), "do not change")):  # fmt: skip
+        with pytest.raises(TypeError, match=told):
+            change()
+    config = nano.config
+    assert json.loads(json.dumps(config)) == config and isinstance(config, dict)
+    for plain in (dict(config), config.copy(), copy.copy(config), copy.deepcopy(config), pickle.loads(pickle.dumps(config)), {**config}):
+        plain["x"] = 1
+        assert type(plain) is dict and plain != config
+    assert config == nano.config
+
+
+def test_models_are_changed(nano, tmp_path):
+    changed = poise.Model(nano, like=nano, config={"rope_theta": 5e5, "mine": {"a": [1]}}, card={"author": "me"})
+    assert changed.config == {**nano.config, "rope_theta": 5e5, "mine": {"a": [1]}}
+    assert changed.card == {**nano.card, "author": "me"} and changed.attributes == nano.attributes
+    for extension in ("zt", "gguf", "safetensors"):
+        poise.save(changed, tmp_path / f"a.{extension}")
+        found = poise.open(tmp_path / f"a.{extension}")
+        assert (found.config["rope_theta"], found.config["mine"], found.card["author"]) == (5e5, {"a": [1]}, "me")
+    report = poise.save(nano, f"{tmp_path}/made/", config={"rope_theta": 5e5})
+    assert report.format == "huggingface" and poise.open(tmp_path / "made").config["rope_theta"] == 5e5
+    assert json.loads((tmp_path / "made/config.json").read_text())["rope_theta"] == 5e5
+    made = poise.Model({"a": np.zeros(3)}, config={"model_type": "made", "x": 1}, card={"license": "mit"}, vocabulary=nano)
+    assert made.config["x"] == 1 and {k: v for k, v in made.card.items() if v} == {"model_type": "made", "license": "mit"}
+    for other in (nano, nano.vocabulary, nano.tokenizer):
+        found = poise.Model({}, vocabulary=other)
+        assert found.tokenizer.encode("a mouse") == nano.tokenizer.encode("a mouse") and len(found.vocabulary) == 960
+    for wrong, raised in (({"config": {"hidden_size": "many"}, "like": nano}, ValueError), ({"card": {"colour": "red"}}, ValueError),
+                          ({"card": {"created_at": "today"}}, ValueError), ({"vocabulary": 3}, TypeError), ({"card": {"author": 3}}, TypeError),
+                          ({"vocabulary": poise.Model({})}, poise.UnsupportedError), ({"config": 3}, TypeError)):  # fmt: skip
+        with pytest.raises(raised):
+            poise.Model({}, **wrong)
+
+
+def test_a_changed_key_counts_wherever_it_is(tmp_path):
+    """Where objects inside of config.json say the same, and count more."""
+    text = {"model_type": "gemma3_text", "hidden_size": 64, "rope_theta": 1e4}
+    like = poise.Model({}, config={"model_type": "gemma3", "text_config": text})
+    changed = poise.Model({}, like=like, config={"hidden_size": 32})
+    assert changed.config["text_config"]["hidden_size"] == 32
+    like = poise.Model({}, config={"model_type": "made", "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}})
+    assert poise.Model({}, like=like, config={"rope_theta": 2e4}).config["rope_parameters"] == {"rope_theta": 2e4, "rope_type": "default"}
+
+
+def test_bytes_come_from_file_objects_and_go_to_them(nano, tmp_path):
+    for format in ("zt", "gguf", "safetensors"):
+        file = io.BytesIO()
+        report = poise.save(nano, file, format=format, quantize="q8_0" if format == "gguf" else None)
+        assert report.format == format and report.outputs == [] and report.bytes_out == len(file.getvalue())
+        found = poise.open_bytes(file, f"a.{format}")
+        assert found.format.startswith(format) and list(found) == list(nano)
+    with open(tmp_path / "a.zt", "wb") as file:
+        poise.save({"a": np.arange(3)}, file, format="zt")
+    with open(tmp_path / "a.zt", "rb") as file:
+        assert poise.open_bytes(file)["a"].tolist() == [0, 1, 2]
+    for options, told in (({}, "format="), ({"format": "huggingface"}, "directory"), ({"format": "zt", "shard_size": 1000}, "one")):
+        with pytest.raises(poise.BadArgumentError, match=told):
+            poise.save(nano, io.BytesIO(), **options)
+    with pytest.raises(TypeError, match="int"):
+        poise.save(nano, 3)
+
+
+def test_paths_of_every_kind(examples, tmp_path):
+    for path in (tmp_path / "a.zt", str(tmp_path / "b.zt"), os.fsencode(tmp_path / "c.zt")):
+        poise.save({"a": b"x"}, path)
+        assert list(poise.open(path)) == ["a"] and poise.verify(path).ok and poise.hash(path).model
+        poise.convert(path, os.fsencode(tmp_path / "d.safetensors"), overwrite=True)
+
+
+def test_everything_shows_itself_shortly(nano, tmp_path):
+    poise.save(nano, tmp_path / "a.gguf", quantize="q4_0")
+    model = poise.open(tmp_path / "a.gguf")
+    assert repr(model["lm_head.weight"]) == "<poise.Tensor 'lm_head.weight' q4_0 [960, 128]>"
+    assert repr(model["lm_head.weight"][3:]) == "<poise.Slice 'lm_head.weight' q4_0 [957, 128]>"
+    assert repr(nano.vocabulary) == "<poise.Vocabulary sentencepiece_bpe, 960 tokens>" and repr(nano.tokenizer) == "<poise.Tokenizer, 960 tokens>"
+    weights = poise.Weights(nano)
+    session = poise.Session(weights, context=64)
+    session.feed([1, 5])
+    assert repr(weights) == f"<poise.Weights, 960 tokens, {weights.max_context} positions>" and repr(session) == "<poise.Session, 2 of 64 positions>"
+    assert repr(poise.Model({"a": b"x"})) == "<poise.Model made of arrays, 1 tensor>" and repr(nano) == f"<poise.Model {nano.path!r} huggingface, 39 tensors>"
+    report = poise.convert(nano.path, tmp_path / "b.alt", skip="*.norm.weight")
+    reports = [report, poise.plan(nano, tmp_path / "b.zt", quantize="group4"), poise.verify(nano.path), poise.hash(nano), poise.diff(nano, model)]
+    assert all(len(repr(one)) < 200 and repr(one).startswith("<poise.") for one in reports)
+    assert "38 tensors" in repr(report) and repr(poise.verify(nano.path)) == "<poise.VerifyReport: ok, huggingface, 39 tensors, no digests>"
+    assert repr(poise.diff(nano, nano)) == "<poise.DiffReport: nothing differs, 39 equal tensors>"
+    assert poise.hash(nano).model in repr(poise.hash(nano))

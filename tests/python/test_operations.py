@@ -2,6 +2,8 @@
 
 import errno
 import hashlib
+import io
+import itertools
 import json
 import os
 import pathlib
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import poise
+from poise import _progress
 
 
 def test_errors_say_what_and_where(tmp_path):
@@ -134,19 +137,68 @@ def test_progress(nano, tmp_path):
     poise.verify(nano.path, progress=True)  # no terminal: nothing to see
 
 
-def test_a_bar_is_drawn_and_wiped():
-    import io
+class Stream(io.StringIO):
+    """A stream that time passes for: each event takes so many seconds."""
 
-    from poise._progress import Bar, human_bytes
+    def __init__(self, terminal):
+        super().__init__()
+        self._terminal = terminal
 
-    stream = io.StringIO()
-    bar = Bar("save", stream)
-    bar._drawn = -1
-    bar(5 * 10**8, 10**9, "a")
-    bar(10**9, 10**9, "a")
-    first, last = stream.getvalue().split("\r")[1:]
-    assert first.startswith("save  50 % of 1.0 GB, ") and last == "\x1b[K"
-    assert [human_bytes(n) for n in (0, 999, 1000, 1.5e9)] == ["0 bytes", "999 bytes", "1.0 kB", "1.5 GB"]
+    def isatty(self):
+        return self._terminal
+
+
+NotebookStream = type("OutStream", (Stream,), {"__module__": "ipykernel.iostream"})
+
+
+def shown(monkeypatch, stream, progress, seconds, events):
+    """What is written for events that come every so many seconds."""
+    now = itertools.count(0, seconds)
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(sys, "stderr", stream)
+    with _progress.watched(progress, "save") as callback:
+        for event in events:
+            assert callback(*event) is None
+    return stream.getvalue()
+
+
+def test_a_bar_is_drawn_and_wiped(monkeypatch):
+    events = [(10**8, 10**9, "a"), (5 * 10**8, 10**9, "model.norm\x1b.weight"), (10**9, 10**9, "b")]
+    for stream in (Stream(True), NotebookStream(False)):
+        text = shown(monkeypatch, stream, True, 1, events)
+        lines = text.split("\r")[1:]
+        assert lines[0] == "save [==                      ]  10%  100.0 MB/s  9 s left  a" and "\x1b" not in text and "\n" not in text
+        assert lines[1] == "save [============            ]  50%  250.0 MB/s  2 s left  model.norm?.weight"
+        assert lines[2].rstrip() == "save [========================] 100%  333.3 MB/s  0 s left  b" and len(lines[2]) == len(lines[1])
+        assert lines[3].strip() == lines[4] == "" and len(lines[3]) == len(lines[2].rstrip())
+    assert shown(monkeypatch, Stream(True), "auto", 0.05, events) == ""  # what is quick needs no bar
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch):
+    events = [(10**8 * i, 10**9, f"tensor{i}") for i in range(1, 11)]
+    text = shown(monkeypatch, Stream(False), True, 3, events)
+    assert text.splitlines()[0] == "save  20% of 1.0 GB  33.3 MB/s  24 s left  tensor2" and len(text.splitlines()) == 5
+    assert shown(monkeypatch, Stream(True), "plain", 3, events) == text
+    assert shown(monkeypatch, Stream(False), True, 0.1, events) == ""
+    for nothing in (None, False, "none"):
+        with _progress.watched(nothing, "save") as callback:
+            assert callback is None
+    monkeypatch.setattr(sys, "stderr", None)
+    with _progress.watched(True, "save") as callback:
+        assert callback is None
+    for wrong in ("bar", 3):
+        with pytest.raises(TypeError, match='"plain"'):
+            poise.verify("a", progress=wrong)
+
+
+def test_a_stream_that_fails_ends_nothing(monkeypatch):
+    stream = Stream(False)
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(_progress, "_BETWEEN_LINES", -1)
+    lines = _progress.Lines("save", stream)
+    lines(1, 2, "a")
+    assert [_progress.human_bytes(n) for n in (0, 1, 999, 1000, 1.5e9)] == ["0 bytes", "1 byte", "999 bytes", "1.0 kB", "1.5 GB"]
 
 
 def test_other_threads_run_meanwhile(tmp_path):
@@ -264,3 +316,71 @@ def test_arguments_that_make_no_sense_are_told(nano, tmp_path):
         with pytest.raises(poise.BadArgumentError, match="zstd:LEVEL"):
             poise.save(nano, tmp_path / "b.zt", compress=wrong)
     assert poise.plan({"a": np.zeros(3)}, tmp_path / "b.zt").tensors[0].target == "f64"
+
+
+def test_options_are_spelled_as_the_command_spells_them(command, examples, nano, tmp_path):
+    source = examples / "nano-mistral"
+
+    def same(name, told, **options):
+        poise.convert(source, tmp_path / f"a{name}", **options)
+        subprocess.run([command, "convert", source, "-o", tmp_path / f"b{name}", *told], check=True, stdout=subprocess.DEVNULL)
+        assert (tmp_path / f"a{name}").read_bytes() == (tmp_path / f"b{name}").read_bytes()
+
+    same("1.gguf", ["--quantize", "Q4_K_M"], quantize="Q4_K_M")
+    same("2.zt", ["--quantize", "group4", "--group-size", "64"], quantize="GROUP4", group_size=64)
+    same("3.zt", ["--align", "4KiB", "--shard-size", "500KB"], align="4KiB", shard_size="500KB")
+    assert len(poise.save(nano, tmp_path / "4.zt", shard_size="500KB", align=4096).outputs) > 2
+    same("5.zt", ["--keep", "lm_head.*=Q6_K", "--compress", "zstd:5"], keep={"lm_head.*": "Q6_K"}, compress="zstd:5")
+
+
+def test_errors_list_what_there_is(nano, tmp_path):
+    for wrong, told in (({"quantize": "q9"}, ["qint8", "group4", "q4_k", "iq4_nl", "q4_k_m"]), ({"keep": {"*": "q9"}}, ["bf16", "group4", "q6_k"]),
+                        ({"dtype": "f9"}, ["f32", "f16", "bf16"]), ({"digest": "md5"}, ["xxh3", "sha256", "crc32c", "none"]), ({"sparse": "x"}, ["csr", "coo"]),
+                        ({"format": "x"}, ["safetensors", "gguf"]), ({"card": {"colour": "red"}}, ["author", "license"]), ({"compress": "gzip"}, ["zstd:LEVEL"]),
+                        ({"align": "4 bits"}, ["64KiB"]), ({"shard_size": 0}, ["64KiB"]), ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
+                        ({"group_size": 64}, ["group4", "group8"])):  # fmt: skip
+        with pytest.raises(poise.BadArgumentError) as error:
+            poise.save(nano, tmp_path / "a.zt", **wrong)
+        for text in [list(wrong)[-1], *told]:
+            assert text in str(error.value), (wrong, str(error.value))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_is_a_hugging_face_model(nano, tmp_path):
+    assert poise.save(nano, f"{tmp_path}/made/").format == "huggingface"
+    assert poise.plan(nano, f"{tmp_path}/other/").format == "huggingface"
+    assert poise.diff(nano, tmp_path / "made").same
+    with pytest.raises(poise.BadArgumentError, match="slash.*format="):
+        poise.save(nano, tmp_path / "other")
+
+
+def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
+    path = tmp_path / "a.gguf"
+    poise.save(nano, path)
+    report = poise.edit(path, set={"llama.context_length": 256, "llama.rope.freq_base": 500_000, "general.name": "Ada"})
+    model = poise.open(path)
+    assert model.config["max_position_embeddings"] == 256 and model.config["rope_theta"] == 500_000 and report.added == ["general.name"]
+    assert poise.edit(path, set={"llama.context_length": np.int64(128), "llama.rope.freq_base": 1 / 3}).added == []
+    assert poise.open(path).config["rope_theta"] == pytest.approx(1 / 3, rel=1e-7)
+    report = poise.edit(path, set={"llama.context_lenght": 512, "my.yes": True, "my.real": 0.5, "my.list": [1, 2], "tokenizer.ggml.add_sep_token": False})
+    assert report.added == ["llama.context_lenght", "my.yes", "my.real", "my.list", "tokenizer.ggml.add_sep_token"]
+    found = poise.open(path).attributes
+    assert (found["llama.context_lenght"], found["my.yes"], found["my.real"], found["my.list"]) == (512, True, 0.5, [1, 2])
+    before = path.read_bytes()
+    for key, value, told in (("llama.context_length", 0.5, "u32"), ("llama.context_length", -1, "u32"), ("llama.context_length", 2**32, "u32"),
+                             ("llama.context_length", True, "u32"), ("general.name", 3, "text"), ("llama.rope.freq_base", 1e300, "f32"),
+                             ("tokenizer.ggml.add_eos_token", 1, "bool"), ("tokenizer.ggml.tokens", ["a"], "array"), ("my.yes", None, "bool")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{key} is .*{told}"):
+            poise.edit(path, set={key: value})
+    assert path.read_bytes() == before
+    poise.save({"a": b"x"}, tmp_path / "a.zt", metadata={"old": "1"})
+    assert poise.edit(tmp_path / "a.zt", set={"old": 2, "new": [0.5, {"a": None}]}).added == ["new"]
+    assert poise.open(tmp_path / "a.zt").attributes == {"old": 2, "new": [0.5, {"a": None}]}
+
+
+def test_numpys_booleans_cancel(nano, tmp_path):
+    for stop in (False, np.bool_(False)):
+        with pytest.raises(poise.CancelledError):
+            poise.save(nano, tmp_path / "a.zt", progress=lambda *_: stop)
+    for go_on in (None, True, np.bool_(True), 0, "", np.float32(0)):
+        poise.verify(nano.path, progress=lambda *_: go_on)

@@ -108,8 +108,15 @@ def test_generation_ends(nano):
     for wrong in ({"stop_id": 960}, {"temperature": -1}, {"top_p": 0}, {"top_k": -1}):
         with pytest.raises(ValueError):
             session.generate(PROMPT, **wrong)
-    with pytest.raises(TypeError):
-        session.generate(PROMPT, max_tokens=-1)
+    for wrong in ({"max_tokens": -1}, {"seed": -1}, {"seed": 2**64}, {"stop_id": 2**31}):
+        with pytest.raises(poise.BadArgumentError, match=f"{next(iter(wrong))} is .*, expected an integer from "):
+            session.generate(PROMPT, **wrong)
+    for wrong in ({"max_tokens": 1.5}, {"seed": "7"}, {"temperature": "hot"}, {"top_k": None}, {"stop_id": "a"}, {"top_p": True}):
+        with pytest.raises(TypeError, match=f"{next(iter(wrong))} is .*, expected a"):
+            session.generate(PROMPT, **wrong)
+    for wrong, raised in (({"threads": -1}, ValueError), ({"context": "all"}, TypeError)):
+        with pytest.raises(raised, match="expected an integer"):
+            poise.Session(nano, **wrong)
 
 
 def test_a_text_is_generated_without_other_calls_between(nano):
@@ -325,3 +332,46 @@ def test_tokenizer_files_are_read_alone(examples, nano, tmp_path):
         poise.read_tokenizer(tmp_path / "nothing")
     with pytest.raises(TypeError):
         poise.read_tokenizer(None)
+
+
+def test_what_is_no_list_of_ids_is_told(nano):
+    session, tokenizer = poise.Session(nano), nano.tokenizer
+    for call in (session.feed, session.log_probabilities, tokenizer.decode):
+        with pytest.raises(TypeError, match="token ids are integers, and 'a mouse' is text"):
+            call("a mouse")
+        with pytest.raises(TypeError, match="a token id is 'a', expected an integer"):
+            call(["a"])
+        for wrong in (3, None):
+            with pytest.raises(TypeError, match="token ids are integers"):
+                call(wrong)
+        for wrong in (-1, 2**31):
+            with pytest.raises(poise.BadArgumentError, match=f"a token id is {wrong}, expected an integer from 0 to 2147483647"):
+                call([5, wrong])
+        with pytest.raises(TypeError, match="one dimension"):
+            call(np.array([[1, 5]]))
+    for ids in (np.array([1, 5, 9], np.uint16), (1, 5, 9), range(3), iter([1, 5, 9]), [np.int32(1)]):
+        session.feed(ids)
+    assert session.position == 13 and list(session.generate_tokens(np.array([5]), max_tokens=1))
+
+
+def test_many_texts_are_encoded_at_once(nano):
+    texts = ["One day", "", "a mouse"]
+    for special in (False, True):
+        for given in (texts, tuple(texts)):
+            assert nano.tokenizer.encode(given, special=special) == [nano.tokenizer.encode(one, special=special) for one in texts]
+    assert nano.tokenizer.encode([]) == []
+    for wrong in (3, None, b"a", {"a"}):
+        with pytest.raises(TypeError, match="expected str or a list"):
+            nano.tokenizer.encode(wrong)
+    with pytest.raises(TypeError, match="str"):
+        nano.tokenizer.encode(["a", 3])
+
+
+def test_tokenizers_are_made_of_paths_and_models(examples, nano):
+    expected = nano.tokenizer.encode(PROMPT)
+    for tokenizer in (poise.Tokenizer(examples / "nano-mistral"), poise.Tokenizer(nano), poise.Tokenizer.open(str(examples / "nano-mistral/tokenizer.model"))):
+        assert tokenizer.encode(PROMPT) == expected
+    with pytest.raises(TypeError, match="str, bytes or os.PathLike"):
+        poise.Tokenizer(3)
+    with pytest.raises(FileNotFoundError):
+        poise.Tokenizer.open("nothing")

@@ -248,3 +248,38 @@ def test_metadata_are_text(tmp_path):
             call()
     one, other = torch.zeros(2), torch.ones(2, dtype=torch.float64)
     assert poise.torch.save({"a": one, "b": other}) == poise.torch.save({"b": other, "a": one})
+
+
+def test_views_of_one_element_are_saved(tmp_path):
+    whole = torch.arange(10.0)
+    given = {"a": whole[::20], "b": whole[3:4], "c": torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)[1:, 2:], "d": whole[7]}
+    poise.save(given, tmp_path / "a.zt")
+    for name, tensor in poise.open(tmp_path / "a.zt").items():
+        assert torch.equal(tensor.torch(), given[name]), name
+    poise.torch.save_file({"a": whole[::20].clone()}, tmp_path / "a.safetensors")
+
+
+def test_torch_takes_tensors_as_it_takes_arrays(arrays, nano, tmp_path):
+    model = poise.Model({**arrays, "bf16": nano["lm_head.weight"][:30]})
+    for name, tensor in model.items():
+        if tensor.dtype in ("u16", "u32", "u64", "bool") or not tensor.size or not tensor.shape:  # which this torch lacks, or takes no items of
+            continue
+        for make in (torch.as_tensor, torch.tensor):
+            found = make(tensor)
+            assert found.dtype == tensor.torch().dtype and torch.equal(found, tensor.torch()), name
+            assert torch.equal(make(tensor[:4]), tensor[:4].torch())
+            assert torch.equal(make(tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]), (tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]).torch())
+    with pytest.raises(TypeError, match=r"\.item\(\)"):
+        torch.tensor(model["f"][0, 0])
+    assert [row.shape for row in reversed(model["f"])] == [(5,)] * 7
+
+
+def test_torch_tensors_are_ids(nano):
+    session = poise.Session(nano)
+    session.feed(torch.tensor([1, 5, 9]))
+    assert session.position == 3 and nano.tokenizer.decode(torch.tensor([5, 9])) == nano.tokenizer.decode([5, 9])
+    with pytest.raises(TypeError, match=r"one dimension.*\[1, 3\].*ids\[0\]"):
+        session.feed(torch.tensor([[1, 5, 9]]))
+    with pytest.raises(TypeError, match="1.5"):
+        session.feed(torch.tensor([1.5]))
+    assert session.position == 3

@@ -1,0 +1,211 @@
+"""What operations on whole files report."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, field
+
+from ._progress import human_bytes
+
+
+class Finding(typing.NamedTuple):
+    """Something about a file that its user should know."""
+
+    severity: str  #: "error": the file is not what it says it is; "warning": it can be used
+    message: str
+    path: str
+    offset: int | None
+
+    def __str__(self) -> str:
+        return self.message if self.offset is None else f"{self.message} (at {self.offset:#x})"
+
+
+@dataclass(frozen=True)
+class Cast:
+    """What a change of floating-point types did."""
+
+    source: str
+    target: str
+    values: int
+    to_zero: int  #: were not zero, are now
+    to_subnormal: int  #: are below the target's normal range
+    worst_error: float
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """What quantizing a tensor did."""
+
+    tensor: str
+    type: str
+    bytes_in: int
+    bytes_out: int
+    worst: float
+    rms: float
+    signal_to_noise_db: float
+
+
+class _Short:
+    """Shows itself in one line, whatever a model has."""
+
+    def _shown(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<poise.{type(self).__name__}: {self._shown()}>"
+
+
+@dataclass(frozen=True, repr=False)
+class ConvertReport(_Short):
+    """What a conversion wrote and lost."""
+
+    format: str
+    #: the file that opens the model, by the name that it got, then the others of its model; or the directory; none for
+    #: a file object
+    outputs: list[str]
+    tensors: int
+    skipped: int
+    bytes_in: int
+    bytes_out: int
+    bytes_padding: int
+    seconds: float
+    warnings: list[Finding]
+    losses: list[str]  #: what the format cannot hold, a sentence each
+    casts: list[Cast]
+    quantized: list[Quantized]
+
+    def _shown(self) -> str:
+        name = f"{self.outputs[0]!r}, " if self.outputs else ""
+        return (
+            f"{name}{self.format}, {_counted(self.tensors, 'tensor')}, {human_bytes(self.bytes_in)} in, "
+            f"{human_bytes(self.bytes_out)} out{_told(self.warnings, self.losses)}"
+        )
+
+
+@dataclass(frozen=True)
+class PlannedTensor:
+    name: str
+    shape: tuple[int, ...]
+    source: str  #: how it is stored before: "bf16", "sparse_csr f16", ...
+    target: str
+    bytes_in: int
+    bytes_out: int | None  #: before compression; None where it may become sparse
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(_Short):
+    """What a conversion will do, from headers alone."""
+
+    format: str
+    tensors: list[PlannedTensor]
+    skipped: list[str]
+    warnings: list[Finding]
+    losses: list[str]
+    bytes_out: int | None
+    exact: bool  #: False: bytes_out is the most there can be
+
+    def _shown(self) -> str:
+        size = "" if self.bytes_out is None else f", {'' if self.exact else 'at most '}{human_bytes(self.bytes_out)}"
+        return f"{self.format}, {_counted(len(self.tensors), 'tensor')}{size}{_told(self.warnings, self.losses)}"
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyReport(_Short):
+    """Everything that is wrong with a file, in its order."""
+
+    format: str
+    tensors: int
+    bytes: int  #: decoded, that were looked at
+    digests: int  #: that were checked
+    findings: list[Finding]
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "error"]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [finding for finding in self.findings if finding.severity == "warning"]
+
+    @property
+    def ok(self) -> bool:
+        """No errors; there may be warnings."""
+        return not self.errors
+
+    def _shown(self) -> str:
+        errors = self.errors
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
+        verdict = f"{str(errors[0])!r}{more}" if errors else "ok"
+        digests = _counted(self.digests, "digest") if self.digests else "no digests"
+        return f"{verdict}, {self.format}, {_counted(self.tensors, 'tensor')}, {digests}{_told(self.warnings, [])}"
+
+
+@dataclass(frozen=True, repr=False)
+class ModelHash(_Short):
+    """SHA-256 over decoded bytes: the same in every format."""
+
+    parts: dict[tuple[str, str], str]  #: (tensor, role) -> 64 hexadecimal digits
+    model: str
+    content: str | None  #: of a zTensor 2 file: its content digest
+
+    def _shown(self) -> str:
+        return f"{self.model}, of {_counted(len(self.parts), 'part')}"
+
+
+@dataclass(frozen=True)
+class FieldDifference:
+    field: str
+    a: str  #: "-" for an absent value
+    b: str
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    name: str
+    a: str
+    b: str
+    different: int | None = None  #: elements; None where they cannot be compared
+    max_absolute: float | None = None
+    rms: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class DiffReport(_Short):
+    fields: list[FieldDifference] = field(default_factory=list)
+    tensors: list[TensorDifference] = field(default_factory=list)
+    equal_tensors: int = 0
+
+    @property
+    def same(self) -> bool:
+        return not self.fields and not self.tensors
+
+    def _shown(self) -> str:
+        differ = f"{_counted(len(self.fields), 'field')} and {_counted(len(self.tensors), 'tensor')} differ"
+        return f"{'nothing differs' if self.same else differ}, {_counted(self.equal_tensors, 'equal tensor')}"
+
+
+@dataclass(frozen=True)
+class EditReport:
+    way: str  #: "appended" (a new manifest), "in place" (bytes of the header), or "rewritten" (the whole file)
+    bytes: int  #: appended, replaced, or of the new file
+    added: list[str]  #: the keys that were set and that the file did not have
+
+
+@dataclass(frozen=True)
+class FormatInfo:
+    name: str
+    description: str
+    extension: str  #: "" for directories
+    readable: bool
+    writable: bool
+
+
+def _counted(count: int, noun: str, plural: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _told(warnings: list[Finding], losses: list[str]) -> str:
+    told = [_counted(len(warnings), "warning")] if warnings else []
+    if losses:
+        told.append(_counted(len(losses), "loss", "losses"))
+    return "".join(f", {one}" for one in told)
