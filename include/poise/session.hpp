@@ -20,10 +20,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <poise/error.hpp>
 #include <poise/model.hpp>
 #include <poise/sampler.hpp>
 #include <poise/tokenizer.hpp>
@@ -80,8 +82,9 @@ class Session {
   void reset();
 
   // Appends tokens. Throws bad_argument, before anything is computed, for an id the model does not have or when they do
-  // not fit the context.
-  void feed(std::span<const TokenId> tokens);
+  // not fit the context; cancelled soon after `stop` is requested, also in the middle of a long computation. The
+  // session then has the first position() of all tokens that it was given.
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {});
 
   // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first
   // token.
@@ -106,8 +109,8 @@ class Session {
   }
 
   // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given
-  // those before it. The perplexity of the sequence is exp(-mean).
-  std::vector<double> log_probabilities(std::span<const TokenId> tokens);
+  // those before it. The perplexity of the sequence is exp(-mean). Throws what feed() throws.
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop = {});
 
  private:
   std::string continue_text(std::string_view text, const GenerateOptions& options,

@@ -22,7 +22,7 @@ bool is_main_thread() {
 void LongCall::keep_error() {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
-  stop_ = true;
+  stop_.request_stop();
   py::object fetched[] = {py::reinterpret_steal<py::object>(type), py::reinterpret_steal<py::object>(value),
                           py::reinterpret_steal<py::object>(trace)};
   if (raised_[0]) return;
@@ -41,7 +41,7 @@ Progress LongCall::progress() {
       PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);
-      if (is_boolean(answer) && PyObject_IsTrue(answer.ptr()) == 0) stop_ = true;
+      if (is_boolean(answer) && PyObject_IsTrue(answer.ptr()) == 0) stop_.request_stop();
     } catch (py::error_already_set& error) {
       error.restore();
       keep_error();

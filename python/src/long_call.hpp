@@ -2,9 +2,9 @@
 // pressed.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <type_traits>
 
 #include <poise/progress.hpp>
@@ -23,7 +23,9 @@ class LongCall {
   // What the work hands to the library.
   Progress progress();
   // Should the work end? For work that reports no progress.
-  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  bool stopped() const { return stop_.stop_requested(); }
+  // The same for work that takes one.
+  std::stop_token stop() const { return stop_.get_token(); }
 
   // Throws what Python raised meanwhile, else what the work throws. Requires: the GIL.
   template <typename Work>
@@ -44,7 +46,7 @@ class LongCall {
   void keep_error();  // that Python has set; the first one counts
 
   py::object callback_;
-  std::atomic<bool> stop_ = false;
+  std::stop_source stop_;
   py::object raised_[3];  // type, value, traceback
 };
 

@@ -190,7 +190,6 @@ void declare_tokenizer(py::module_& module) {
 // ---- sessions ----
 
 using WeightsPtr = std::shared_ptr<const Weights>;
-using Stopped = std::function<bool()>;
 
 // pybind11 holds no const.
 struct PyWeights {
@@ -216,9 +215,9 @@ class Story {
     turn_to({});
   }
 
-  // Appends tokens, and nothing else. It ends between batches when `stopped` says so.
-  void feed(std::span<const TokenId> tokens, const Stopped& stopped) {
-    append(tokens, stopped);
+  // Appends tokens, and nothing else.
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    append(tokens, stop);
     turn_to({});
   }
 
@@ -232,9 +231,9 @@ class Story {
   bool is_full() const { return unfed_ && session_.position() == session_.context(); }
 
   // Appends the token that was generated last, then `tokens`.
-  void go_on(Tokens tokens, const Stopped& stopped = {}) {
+  void go_on(Tokens tokens, const std::stop_token& stop = {}) {
     if (unfed_) tokens.insert(tokens.begin(), *unfed_);
-    append(tokens, stopped);
+    append(tokens, stop);
     ++state_;
   }
 
@@ -243,10 +242,10 @@ class Story {
     return *unfed_;
   }
 
-  std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
     reset();
-    std::vector<double> result = session_.log_probabilities(tokens);
-    fed_.assign(tokens.begin(), tokens.end());
+    std::vector<double> result;
+    keeping_account(tokens, [&] { result = session_.log_probabilities(tokens, stop); });
     return result;
   }
 
@@ -256,21 +255,22 @@ class Story {
     ++state_;
   }
 
-  // Batch by batch, as the library does, so that Ctrl-C can end a long prompt.
-  void append(std::span<const TokenId> tokens, const Stopped& stopped) {
-    constexpr std::size_t kBatch = Transformer::kMaxBatch;
-    const auto known = [&](TokenId token) {
-      return token >= 0 && static_cast<std::size_t>(token) < session_.vocabulary_size();
-    };
-    if (tokens.size() > session_.context() - session_.position() || !std::ranges::all_of(tokens, known))
-      return session_.feed(tokens);  // which throws
-    while (!tokens.empty() && !(stopped && stopped())) {
-      std::size_t count = std::min(kBatch, tokens.size());
-      if (tokens.size() == count + 1) --count;  // the library's rule: a token alone would be summed in another order
-      session_.feed(tokens.first(count));
-      fed_.insert(fed_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
-      tokens = tokens.subspan(count);
-      unfed_.reset();
+  void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    keeping_account(tokens, [&] { session_.feed(tokens, stop); });
+    if (!tokens.empty()) unfed_.reset();
+  }
+
+  // Feeds tokens: all, or the first of them where that is stopped.
+  template <typename Feed>
+  void keeping_account(std::span<const TokenId> tokens, const Feed& feed) {
+    const std::size_t before = session_.position();
+    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
+    try {
+      feed();
+    } catch (...) {
+      fed_.resize(session_.position());
+      if (session_.position() != before) turn_to({});
+      throw;
     }
   }
 
@@ -321,10 +321,7 @@ PyWeights load(const Owner& owner) {
 void feed_all(PySession& session, const py::object& given) {
   const Tokens tokens = tokens_from(given);
   LongCall call;
-  const auto work = [&] { session.with([&](Story& story) { story.feed(tokens, [&] { return call.stopped(); }); }); };
-  if (tokens.size() > Transformer::kMaxBatch) return call.run(work);
-  const Released released;  // nothing ends it in between
-  work();
+  call.run([&] { session.with([&](Story& story) { story.feed(tokens, call.stop()); }); });
 }
 
 Memory logits(PySession& session) {
@@ -359,7 +356,7 @@ class Generator {
           const Tokens encoded = story.encode(*text);
           prompt.insert(prompt.begin(), encoded.begin(), encoded.end());
         }
-        begin(story, prompt, [&] { return call.stopped(); });
+        begin(story, prompt, call.stop());
       });
     });
   }
@@ -382,11 +379,11 @@ class Generator {
   std::string_view reason() const { return reason_; }
 
  private:
-  void begin(Story& story, const Tokens& prompt, const Stopped& stopped) {
+  void begin(Story& story, const Tokens& prompt, const std::stop_token& stop) {
     if (prompt.empty() && story.is_full()) {
       end("context_full");
     } else {
-      story.go_on(prompt, stopped);
+      story.go_on(prompt, stop);
     }
     state_ = story.state();
     if (!session_->weights().has_tokenizer()) return;
@@ -484,7 +481,8 @@ void declare_sessions(py::module_& module) {
       .def("log_probabilities", [](PySession& of, const py::object& given) {
         const Tokens tokens = tokens_from(given);
         LongCall call;
-        return call.run([&] { return of.with([&](Story& story) { return story.log_probabilities(tokens); }); });
+        return call.run(
+            [&] { return of.with([&](Story& story) { return story.log_probabilities(tokens, call.stop()); }); });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::object& max_tokens,

@@ -9,6 +9,7 @@
 #include "kernels/activation.hpp"
 #include "kernels/rotation.hpp"
 #include "runtime/attention.hpp"
+#include "runtime/cancelled.hpp"
 #include "runtime/decoder_weights.hpp"
 #include "runtime/feed_forward.hpp"
 
@@ -51,7 +52,9 @@ class Decoder final : public Transformer {
     embed(tokens, s);
     for (std::size_t index = 0; index < weights_.layers.size(); ++index) {
       attention(index, count, s);
+      require_wanted();
       add_feed_forward(weights_.layers[index], count, s);
+      require_wanted();
     }
     s.position += count;
   }
@@ -63,6 +66,7 @@ class Decoder final : public Transformer {
       x = s.normed.data();
     }
     multiply(weights_.output ? *weights_.output : *weights_.embedding, x, count, out, s.precision);
+    require_wanted();
     scale(out, count * vocabulary_size(), plan_.logit_scale);
     if (plan_.logit_cap != 0.0F) soft_cap(out, count * vocabulary_size(), plan_.logit_cap);
   }

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 
 #include <poise/error.hpp>
 
+#include "runtime/cancelled.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -77,27 +79,28 @@ class Session::State {
 
   // Feeds tokens batch by batch; after each, `visit` gets its first token's index and their number.
   template <typename Visit>
-  void feed(std::span<const TokenId> tokens, Visit&& visit) {
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
-    last_fed_ = tokens.back();
-    unfed_.reset();
     if (grows_long(tokens)) {
       sequence_.is_long = true;
       sequence_.position = 0;
+      take({});
       tokens = fed_;
     }
-    arena_.execute([&] {
+    until(stop, [&] {
       std::size_t count = 0;
       for (std::size_t first = 0; first < tokens.size(); first += count) {
         const std::size_t left = tokens.size() - first;
         count = std::min(Transformer::kMaxBatch, left);
         if (left == count + 1) --count;  // a token alone would be summed in another order
         transformer_.forward(tokens.subspan(first, count), sequence_);
+        take(tokens[first + count - 1]);
         visit(first, count);
       }
-      logits_.resize(vocabulary_size());
-      transformer_.logits(count - 1, 1, sequence_, logits_.data());
+      std::vector<float> logits(vocabulary_size());
+      transformer_.logits(count - 1, 1, sequence_, logits.data());
+      logits_ = std::move(logits);
     });
   }
 
@@ -126,11 +129,11 @@ class Session::State {
                 fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
   }
 
-  std::vector<double> log_probabilities(std::span<const TokenId> tokens) {
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
     reset();
     std::vector<double> result;
     std::vector<float> rows;
-    feed(tokens, [&](std::size_t first, std::size_t count) {
+    feed(tokens, stop, [&](std::size_t first, std::size_t count) {
       const std::size_t size = vocabulary_size();
       rows.resize(count * size);
       transformer_.logits(0, count, sequence_, rows.data());
@@ -142,6 +145,25 @@ class Session::State {
   }
 
  private:
+  // Computes on the session's threads. A request to stop cancels the loops that the work has begun.
+  template <typename Work>
+  void until(const std::stop_token& stop, const Work& work) {
+    arena_.execute([&] {
+      if (!stop.stop_possible()) return work();
+      tbb::task_group_context context;
+      const std::stop_callback cancel(stop, [&] { context.cancel_group_execution(); });
+      tbb::task_group group(context);
+      if (group.run_and_wait(work) == tbb::canceled) throw_cancelled();
+    });
+  }
+
+  // What the sequence ends with now; nothing: it is to be computed anew.
+  void take(std::optional<TokenId> last) {
+    last_fed_ = last;
+    unfed_.reset();
+    logits_.clear();
+  }
+
   // Do these tokens make the sequence one that is computed anew? Keeps what has been fed.
   bool grows_long(std::span<const TokenId> tokens) {
     const std::size_t most = transformer_.recompute_after();
@@ -189,12 +211,12 @@ std::size_t Session::position() const { return state_->position(); }
 void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
 
-void Session::feed(std::span<const TokenId> tokens) {
-  state_->feed(tokens, [](std::size_t, std::size_t) {});
+void Session::feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
+  state_->feed(tokens, stop, [](std::size_t, std::size_t) {});
 }
 
-std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens) {
-  return state_->log_probabilities(tokens);
+std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
+  return state_->log_probabilities(tokens, stop);
 }
 
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {

@@ -35,9 +35,11 @@ class Transformer {
   virtual Sequence begin(std::size_t context) const = 0;
 
   // Appends tokens to a sequence that begin() made. Requires: 1 to kMaxBatch tokens, all known, and room for them.
+  // Throws cancelled, with the sequence as it was, when the calling task's group is cancelled meanwhile.
   virtual void forward(std::span<const TokenId> tokens, Sequence& sequence) const = 0;
 
   // The scores of what follows tokens [first, first + count) of the last forward(): out [count, vocabulary_size()].
+  // Throws cancelled likewise.
   virtual void logits(std::size_t first, std::size_t count, Sequence& sequence, float* out) const = 0;
 
  protected:

@@ -2,9 +2,11 @@
 
 import itertools
 import json
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -375,3 +377,54 @@ def test_tokenizers_are_made_of_paths_and_models(examples, nano):
         poise.Tokenizer(3)
     with pytest.raises(FileNotFoundError):
         poise.Tokenizer.open("nothing")
+
+
+def large_model(path):
+    """A Llama of 200 MB of zeros, which take no room on the disk: a batch of its tokens takes a second or more."""
+    hidden, inner, layers, vocabulary = 1024, 4096, 6, 1000
+    shapes = {"model.embed_tokens.weight": [vocabulary, hidden], "model.norm.weight": [hidden], "lm_head.weight": [vocabulary, hidden]}
+    for i in range(layers):
+        prefix = f"model.layers.{i}."
+        shapes.update({f"{prefix}{name}_layernorm.weight": [hidden] for name in ("input", "post_attention")})
+        shapes.update({f"{prefix}self_attn.{name}_proj.weight": [hidden, hidden] for name in "qkvo"})
+        shapes.update({f"{prefix}mlp.{name}_proj.weight": [inner, hidden] for name in ("gate", "up")})
+        shapes[f"{prefix}mlp.down_proj.weight"] = [hidden, inner]
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + 2 * int(np.prod(shape))
+        header[name] = {"dtype": "F16", "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    path.mkdir()
+    with open(path / "model.safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(8 + len(text) + end)
+    config = {"model_type": "llama", "hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": 8,
+              "vocab_size": vocabulary, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5}  # fmt: skip
+    (path / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("work", ["session.feed([5] * 250)", "list(session.generate_tokens([5] * 250))", "session.log_probabilities([5] * 1000)"])
+def test_ctrl_c_ends_a_prompt(work, tmp_path):
+    """In the middle of a batch, which is then not fed."""
+    large_model(tmp_path / "large")
+    code = """if True:
+        import sys, time, poise
+        session = poise.Session(sys.argv[1], threads=1, exact=True)
+        session.feed([3])
+        print("on", flush=True)
+        try:
+            WORK
+        except KeyboardInterrupt:
+            print("interrupted", session.position, flush=True)
+        session.feed([4])
+        print(session.position, session.logits().shape)
+    """.replace("WORK", work)
+    child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "large"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "on\n"
+    time.sleep(0.2)
+    start = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    before = 0 if "log" in work else 1
+    assert child.stdout.readline() == f"interrupted {before}\n"
+    assert time.monotonic() - start < 1  # 0.2 where nothing else runs
+    assert child.communicate()[0] == f"{before + 1} (1000,)\n" and child.returncode == 0

@@ -1,7 +1,10 @@
 #include <poise/session.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <stop_token>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +14,7 @@
 #include "kernels/tiles.hpp"
 #include "runtime/random_model.hpp"
 #include "runtime/transformer.hpp"
+#include "support/errors.hpp"
 #include "views/cast.hpp"
 
 namespace poise {
@@ -348,6 +352,44 @@ std::string error_of(const std::function<void()>& action) {
     return std::string(to_string(error.kind())) + ": " + error.message();
   }
   return "no error";
+}
+
+// What is stopped leaves a prefix of the tokens, and the session goes on as if no more had been fed.
+TEST(Session, FeedingStopsWhenItIsTold) {
+  Config config = small_config();
+  config.max_position_embeddings = 2048;
+  const Model model = make_model(config, random_weights(config));
+  const auto tokens = some_tokens(2000, config.vocab_size);
+  Session session(model, {.threads = 2});
+  session.feed(std::span(tokens).first(3));
+  const std::vector<float> before(session.logits().begin(), session.logits().end());
+  std::stop_source told;
+  told.request_stop();
+  const auto feed = [&] { session.feed(std::span(tokens).subspan(3), told.get_token()); };
+  EXPECT_EQ(support::error_of(feed).kind(), ErrorKind::cancelled);
+  EXPECT_EQ(session.position(), 3U);
+  EXPECT_THAT(session.logits(), ElementsAreArray(before));
+  for (int round = 0; round < 20; ++round) {
+    session.reset();
+    std::stop_source source;
+    std::jthread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round));
+      source.request_stop();
+    });
+    try {
+      session.feed(tokens, source.get_token());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::cancelled);
+    }
+    const std::size_t fed = session.position();
+    if (fed == 0) continue;
+    ASSERT_LE(fed, tokens.size());
+    session.feed(std::span(tokens).first(2));
+    Session fresh(model, {.threads = 2});
+    fresh.feed(std::span(tokens).first(fed));
+    fresh.feed(std::span(tokens).first(2));
+    ASSERT_THAT(session.logits(), ElementsAreArray(fresh.logits())) << fed;
+  }
 }
 
 TEST(Session, ErrorsBeforeAnythingIsComputed) {
