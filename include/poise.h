@@ -475,6 +475,19 @@ poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_er
 // know.
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
+// Numbers as codes, without a file: a model of one tensor without a name, whose elements are `numbers` (as many as
+// `dims` say, which is `rank` of them) as poise_convert stores them when options->quantize is `type`: "q4_k", "qint8",
+// "group4:64", ... poise_part_map lends the codes, poise_tensor_decode gives numbers again. *model is freed with
+// poise_model_free. POISE_BAD_ARGUMENT for a type that is none, recipes among them; POISE_UNSUPPORTED for numbers that
+// are not finite, and for rows that are no whole blocks or groups.
+poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
+                            poise_model** model, poise_error* error);
+// The numbers of ggml's blocks, the rows one after the other, as other programs make them too: `count` float32 numbers,
+// as many as `dims` say. POISE_BAD_ARGUMENT for a type that is none of blocks, for rows that are no whole blocks, and
+// where the elements need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
+poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
+                              float* numbers, size_t count, poise_error* error);
+
 // ---- Verify, hash, convert
 // --------------------------------------------------------------------------------------------------
 

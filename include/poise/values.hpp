@@ -6,13 +6,19 @@
 //   poise::Model made;
 //   made.add(poise::make_tensor("w", {2, 3}, {1, 2, 3, 4, 5, 6}));
 //   poise::save(made, "w.safetensors");
+//
+//   const poise::Tensor codes = poise::quantized(made.tensors()[0], *poise::stored_type_from_name("q4_k"));
+//   const std::vector<float> decoded = poise::values(codes);
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <poise/error.hpp>
+#include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
 
 namespace poise {
@@ -29,5 +35,14 @@ void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out
 // A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another
 // number of them.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
+
+// The same elements as codes, computed now and kept in memory, as a conversion would store them. Throws bad_argument
+// for a type without codes; unsupported, naming the tensor, for elements that values() refuses or that are not finite,
+// and for rows that are no whole blocks or groups; and what reading the blobs throws.
+Tensor quantized(const Tensor& tensor, const StoredType& type);
+
+// A tensor of ggml's blocks as other programs make them: the rows one after the other. type: its name, "q4_k". Throws
+// bad_argument for one that is none, for rows that are no whole blocks, and where the shape needs other bytes.
+Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, std::vector<std::byte> blocks);
 
 }  // namespace poise

@@ -13,6 +13,7 @@ poise.numpy and poise.torch have the names of safetensors' Python package. numpy
 import typing
 
 from . import _poise
+from ._codes import dequantize, quantize
 from ._elements import Part, Slice, Tensor
 from ._errors import (
     BadArgumentError,
@@ -86,6 +87,7 @@ __all__ = [
     "Weights",
     "__version__",
     "convert",
+    "dequantize",
     "diff",
     "edit",
     "formats",
@@ -93,6 +95,7 @@ __all__ = [
     "open",
     "open_bytes",
     "plan",
+    "quantize",
     "read_tokenizer",
     "safe_open",
     "save",

@@ -10,11 +10,13 @@
 #include <poise/edit.hpp>
 #include <poise/format.hpp>
 #include <poise/hash.hpp>
+#include <poise/values.hpp>
 #include <poise/verify.hpp>
 
 #include "bytes/number_text.hpp"
 #include "formats/format.hpp"
 #include "long_call.hpp"
+#include "memory.hpp"
 #include "ops/option_words.hpp"
 
 namespace poise::python {
@@ -72,11 +74,10 @@ class Given {
   py::object value_;
 };
 
-void set_group_size(const Given& given, ConvertOptions& to) {
-  if (!to.quantize || !to.quantize->grouped())
-    refuse("group_size: only quantize=\"group4\" and \"group8\" have groups");
-  to.quantize->groups.size = given.as<std::uint64_t>("an integer");
-  if (!is_group_size(to.quantize->groups)) given.refuse(group_size_choices(to.quantize->groups));
+void set_group_size(const Given& given, std::optional<StoredType>& type) {
+  if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
+  type->groups.size = given.as<std::uint64_t>("an integer");
+  if (!is_group_size(type->groups)) given.refuse(group_size_choices(type->groups));
 }
 
 void add_kept(const Given& given, ConvertOptions& to) {
@@ -106,7 +107,7 @@ constexpr std::array kOptions = std::to_array<Option>({
      [](const Given& given, ConvertOptions& to) {
        if (!set_quantization(to, given.text())) given.refuse(quantization_choices());
      }},
-    {"group_size", &set_group_size},
+    {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
     {"keep", &add_kept},
     {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
@@ -318,6 +319,31 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = texts(report.added));
 }
 
+// The one tensor of a model as codes, in a model of its own.
+Owner quantize_tensor(const Owner& owner, const std::string& name, const py::object& group_size) {
+  const auto model = owner->use();
+  ConvertOptions of;
+  if (!set_quantization(of, name) || !of.quantize)
+    refuse(fmt::format("type is \"{}\", expected {}", name, code_type_choices()));
+  if (!group_size.is_none()) set_group_size(Given("group_size", group_size), of.quantize);
+  LongCall call;
+  return call.run([&] {
+    Model made;
+    made.add(quantized(model->tensors().front(), *of.quantize));
+    return std::make_shared<OpenModel>(std::move(made));
+  });
+}
+
+// A model of one tensor of ggml's blocks.
+Owner from_blocks(const py::object& data, const std::string& type, const std::vector<std::uint64_t>& dims) {
+  const BlobPtr blocks = borrow(data);
+  const Shape shape(dims.begin(), dims.end());
+  const Released released;
+  Model made;
+  made.add(make_block_tensor("", shape, in_small_letters(type), read_all(*blocks)));
+  return std::make_shared<OpenModel>(std::move(made));
+}
+
 py::list all_formats() {
   using namespace py::literals;
   py::list result;
@@ -346,6 +372,8 @@ void declare_operations(py::module_& module) {
              py::arg("progress"));
   module.def("edit", &edit_file);
   module.def("formats", &all_formats);
+  module.def("quantize", &quantize_tensor, py::arg("model").none(false), py::arg("type"), py::arg("group_size"));
+  module.def("from_blocks", &from_blocks, py::arg("data"), py::arg("type"), py::arg("shape"));
 }
 
 }  // namespace poise::python

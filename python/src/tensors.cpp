@@ -210,6 +210,9 @@ PyObject* item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMet
 
 // Gives C code that takes instances of a class for sequences what their _item() gives, and not their __getitem__().
 void give_items(const py::type& type) {
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
+                        reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))
+    throw py::type_error("expected a class of Elements");
   reinterpret_cast<PyHeapTypeObject*>(type.ptr())->as_sequence.sq_item = &item_for_c;
 }
 

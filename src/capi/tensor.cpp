@@ -1,3 +1,5 @@
+#include <poise/values.hpp>
+
 #include "capi/handles.hpp"
 #include "views/dense.hpp"
 
@@ -84,6 +86,25 @@ poise_part_info describe(const poise_part& handle) {
 
 const poise::Blob& blob_at(const poise_part* part) { return *at(part, "part").part->blob; }
 
+poise::Shape shape_from(const uint64_t* dims, size_t rank) {
+  const auto given = items(dims, rank, "dims");
+  return {given.begin(), given.end()};
+}
+
+// The caller's, for the time of a call.
+class BorrowedNumbers final : public poise::Blob {
+ public:
+  explicit BorrowedNumbers(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::optional<std::span<const std::byte>> map() const override { return bytes_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
 poise::DType decoded_type(poise_dtype dtype) {
   const poise::DType type = dtype_from(dtype);
   if (type == poise::DType::f32 || type == poise::DType::f16 || type == poise::DType::bf16) return type;
@@ -153,6 +174,36 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
       refuse(fmt::format("{} elements of {} bytes do not make {} bytes", count, width, size));
     if (count > 0)
       poise::dense_blob(tensor, type)->read(first * width, items(static_cast<std::byte*>(out), size, "out"));
+  });
+}
+
+poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
+                            poise_model** model, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Shape shape = shape_from(dims, rank);
+    const std::string_view name = text_at(type, "type");
+    const auto stored = poise::stored_type_from_name(name);
+    if (!stored || !stored->quantized()) refuse(fmt::format("\"{}\" is no type of codes", name));
+    const auto count = poise::element_count(shape);
+    if (!count) refuse(fmt::format("the elements of shape {} overflow", poise::to_string(shape)));
+    const auto given = items(numbers, static_cast<std::size_t>(*count), "numbers");
+    const auto bytes = std::as_bytes(given);
+    poise::Model made;
+    made.add(poise::quantized(poise::make_dense("", shape, poise::DType::f32, std::make_shared<BorrowedNumbers>(bytes)),
+                              *stored));
+    at(model, "model") = new poise_model(std::move(made));
+  });
+}
+
+poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
+                              float* numbers, size_t count, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Shape shape = shape_from(dims, rank);
+    const auto given = items(static_cast<const std::byte*>(blocks), size, "blocks");
+    const poise::Tensor tensor =
+        poise::make_block_tensor("", shape, text_at(type, "type"), {given.begin(), given.end()});
+    if (count != tensor.elements()) refuse(fmt::format("{} numbers for a shape of {}", count, poise::to_string(shape)));
+    poise::read_values(tensor, 0, items(numbers, count, "numbers"));
   });
 }
 

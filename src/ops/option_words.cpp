@@ -36,9 +36,12 @@ bool set_quantization(ConvertOptions& options, std::string_view text) {
 }
 
 std::string quantization_choices() {
-  return fmt::format(
-      "qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({}) or a recipe ({})",
-      fmt::join(written_block_types(), ", "), fmt::join(block_recipe_names(), ", "));
+  return fmt::format("{} or a recipe ({})", code_type_choices(), fmt::join(block_recipe_names(), ", "));
+}
+
+std::string code_type_choices() {
+  return fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({})",
+                     fmt::join(written_block_types(), ", "));
 }
 
 std::optional<StoredType> kept_type_from(std::string_view text) {

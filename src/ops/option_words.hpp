@@ -12,6 +12,8 @@ namespace poise {
 // What tensors become: "group4", "q4_k" or a recipe, "Q4_K_M"; capitals are small letters. False: the text names none.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 std::string quantization_choices();
+// The types among them, without recipes.
+std::string code_type_choices();
 
 // The type of ConvertOptions::Keep: the same without recipes, and "f32", "f16", "bf16".
 std::optional<StoredType> kept_type_from(std::string_view text);

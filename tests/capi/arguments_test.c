@@ -25,6 +25,9 @@ static void reading(void) {
   int64_t integer;
   uint64_t positive;
   double real;
+  float numbers[64] = {0};
+  const uint64_t dim = 32;
+  poise_model* made;
   int truth;
   size_t count;
   char byte;
@@ -66,6 +69,14 @@ static void reading(void) {
   NO_NULL("part", poise_part_map(NULL, &bytes, &error));
   NO_NULL("bytes", poise_part_map(part, NULL, &error));
   NO_NULL("part", poise_part_read(NULL, 0, &byte, 1, &error));
+  NO_NULL("numbers", poise_quantize(NULL, &dim, 1, "q8_0", &made, &error));
+  NO_NULL("dims", poise_quantize(numbers, NULL, 1, "q8_0", &made, &error));
+  NO_NULL("type", poise_quantize(numbers, &dim, 1, NULL, &made, &error));
+  NO_NULL("model", poise_quantize(numbers, &dim, 1, "q8_0", NULL, &error));
+  NO_NULL("blocks", poise_dequantize(NULL, 34, "q8_0", &dim, 1, numbers, 32, &error));
+  NO_NULL("dims", poise_dequantize(numbers, 34, "q8_0", NULL, 1, numbers, 32, &error));
+  NO_NULL("type", poise_dequantize(numbers, 34, NULL, &dim, 1, numbers, 32, &error));
+  NO_NULL("numbers", poise_dequantize(numbers, 34, "q8_0", &dim, 1, NULL, 32, &error));
 
   CHECK_OK(poise_model_config(model, &config, &error));
   NO_NULL("attributes", poise_attributes_count(NULL, &count, &error));

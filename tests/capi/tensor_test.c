@@ -206,7 +206,52 @@ static void tells_digests_apart(void) {
   }
 }
 
+// q8_0 by its definition: a float16 scale, 1/127 of the largest magnitude, and 32 codes; 127 has the scale 1.
+static void quantizes_without_a_file(void) {
+  const uint64_t dims[] = {2, 32};
+  float numbers[64];
+  float decoded[64];
+  float other[64];
+  poise_model* model;
+  const poise_tensor* tensor;
+  poise_bytes bytes;
+  size_t i;
+  for (i = 0; i < 64; ++i) numbers[i] = (float)(i % 32 == 0 ? 127 : (int)i - 32);
+  CHECK_OK(poise_quantize(numbers, dims, 2, "q8_0", &model, &error));
+  CHECK_OK(poise_tensor_at(model, 0, &tensor, &error));
+  CHECK(info_of(tensor).elements == 64 && info_of(tensor).rank == 2);
+  CHECK_OK(poise_part_map(first_part(tensor), &bytes, &error));
+  CHECK(bytes.size == 68);
+  for (i = 0; i < 68; ++i) {
+    const unsigned char* data = (const unsigned char*)bytes.data;
+    const size_t at = i % 34;
+    const int code = (int)numbers[i / 34 * 32 + (at < 2 ? 0 : at - 2)];
+    CHECK(data[i] == (at == 0 ? 0x00 : at == 1 ? 0x3c : (unsigned char)(signed char)code));
+  }
+  CHECK_OK(poise_tensor_decode(tensor, POISE_F32, 0, 64, decoded, sizeof decoded, &error));
+  CHECK_OK(poise_dequantize(bytes.data, bytes.size, "q8_0", dims, 2, other, 64, &error));
+  CHECK(memcmp(numbers, decoded, sizeof numbers) == 0 && memcmp(numbers, other, sizeof numbers) == 0);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 67, "q8_0", dims, 2, other, 64, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "q8_0", dims, 2, other, 63, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "q4_k", dims, 2, other, 64, &error));
+  CHECK_SAYS("no whole blocks of 256");
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "f16", dims, 2, other, 64, &error));
+  poise_model_free(model);
+  CHECK_STATUS(POISE_UNSUPPORTED, poise_quantize(numbers, dims, 2, "q4_k", &model, &error));
+  CHECK_SAYS("no whole blocks of 256");
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_quantize(numbers, dims, 2, "q4_k_m", &model, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_quantize(numbers, dims, 2, "f16", &model, &error));
+  CHECK_OK(poise_quantize(numbers, dims, 2, "qint8", &model, &error));
+  CHECK_OK(poise_tensor_at(model, 0, &tensor, &error));
+  CHECK(info_of(tensor).affine.delta == 1.0F);
+  poise_model_free(model);
+  numbers[40] = (float)HUGE_VAL;
+  CHECK_STATUS(POISE_UNSUPPORTED, poise_quantize(numbers, dims, 2, "q8_0", &model, &error));
+  CHECK_SAYS("element 40");
+}
+
 void test_tensor(void) {
+  quantizes_without_a_file();
   describes_tensors();
   lends_and_copies_bytes();
   decodes_ranges();

@@ -112,3 +112,52 @@ def test_cut_blocks_raise():
     for wrong in (whole[:-1], gguf({}, {"a": ((2, 63), 8, bytes(2 * 2 * 34))})):
         with pytest.raises(poise.InvalidFileError, match="a"):
             poise.open_bytes(wrong, "a.gguf")
+
+
+@pytest.mark.parametrize("kind", ["q4_k", "Q8_0", "iq4_nl", "mxfp4", "qint8", "qint4:range", "group4", "group8:64"])
+def test_numbers_become_codes_without_a_file(kind, tmp_path):
+    """The same codes as a conversion's."""
+    whole = np.random.default_rng(5).normal(size=(6, 512)).astype(np.float32)
+    made = poise.quantize(whole, kind, name="a")
+    assert (made.name, made.shape, made.dtype) == ("a", (6, 512), "f32") and made.stored.startswith(kind.lower())
+    poise.save({"a": whole}, tmp_path / "a.zt", quantize=kind)
+    tensor = poise.open(tmp_path / "a.zt")["a"]
+    assert made.stored == tensor.stored and [part.role for part in made.parts] == [part.role for part in tensor.parts]
+    for part in tensor.parts:
+        assert bytes(made.part_bytes(part.role)) == bytes(tensor.part_bytes(part.role)), part.role
+    np.testing.assert_array_equal(made.numpy(), tensor.numpy())
+    np.testing.assert_array_equal(poise.dequantize(made), tensor.numpy())
+    assert poise.dequantize(made, dtype="f16").dtype == np.float16
+    poise.save({"a": made}, tmp_path / "b.zt")
+    assert poise.diff(tmp_path / "a.zt", tmp_path / "b.zt").same
+
+
+@pytest.mark.parametrize("name, number, elements, size, digest", GOLDEN[:4], ids=[golden[0] for golden in GOLDEN[:4]])
+def test_blocks_in_a_buffer_become_numbers(name, number, elements, size, digest):
+    blocks = random_bytes(int(number), 256 * int(size))
+    decoded = poise.dequantize(blocks, name.upper(), (16, 16 * int(elements)))
+    bits = np.where(np.isnan(decoded), np.uint32(0x7FC00000), decoded.view(np.uint32))
+    assert hashlib.sha256(bits.tobytes()).hexdigest() == digest
+
+
+def test_codes_of_other_arrays(nano):
+    tensor = nano["lm_head.weight"]
+    expected = poise.quantize(tensor.numpy("f32"), "q8_0").part_bytes()
+    assert poise.quantize(tensor, "q8_0").part_bytes() == expected
+    assert poise.quantize(tensor[3:5], "q8_0").part_bytes() == expected[3 * 4 * 34 : 5 * 4 * 34]
+    assert poise.quantize(np.ones(32), "group4", group_size=16).stored == "group4:16"
+    for wrong, raised, told in ((("q9",), poise.BadArgumentError, "q4_k"), (("q4_k_m",), poise.BadArgumentError, "q4_k"), (("f16",), poise.BadArgumentError, "qint8"),
+                                (("q4_k",), poise.UnsupportedError, "no whole blocks of 256")):  # fmt: skip
+        with pytest.raises(raised, match=told):
+            poise.quantize(np.ones((2, 32), np.float32), *wrong)
+    with pytest.raises(poise.BadArgumentError, match="group_size"):
+        poise.quantize(np.ones(32), "q8_0", group_size=16)
+    with pytest.raises(poise.UnsupportedError, match="finite"):
+        poise.quantize(np.full(32, np.inf), "q8_0")
+    with pytest.raises(poise.UnsupportedError, match="i64"):
+        poise.quantize(np.ones(32, int), "q8_0")
+    for arguments in ((b"x",), (b"x", "q8_0"), (tensor, "q8_0")):
+        with pytest.raises(TypeError):
+            poise.dequantize(*arguments)
+    with pytest.raises(poise.BadArgumentError, match="33 bytes for q8_0"):
+        poise.dequantize(bytes(33), "q8_0", [32])

@@ -2,6 +2,7 @@
 #include <poise/values.hpp>
 
 #include <array>
+#include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,6 +41,59 @@ TEST(Values, AreReadInPieces) {
   read_values(bf16_tensor(), 3, {});
   EXPECT_EQ(support::error_of([&] { read_values(bf16_tensor(), 2, two); }).kind(), ErrorKind::bad_argument);
   EXPECT_EQ(support::error_of([&] { read_values(bf16_tensor(), UINT64_MAX, two); }).kind(), ErrorKind::bad_argument);
+}
+
+// q8_0 by its definition: a float16 scale, 1/127 of the largest magnitude, and 32 codes.
+TEST(Values, BecomeCodesInMemory) {
+  std::vector<float> numbers(64);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  numbers[0] = -127;
+  numbers[32] = 127;
+  const Tensor codes = quantized(make_tensor("w", {2, 32}, numbers), *stored_type_from_name("q8_0"));
+  const auto bytes = codes.require("data").blob->map();
+  ASSERT_TRUE(bytes);
+  ASSERT_EQ(bytes->size(), 68U);
+  EXPECT_EQ((*bytes)[1], std::byte{0x3c});  // 1.0
+  EXPECT_EQ((*bytes)[2], std::byte{0x81});
+  EXPECT_EQ((*bytes)[36], std::byte{127});
+  EXPECT_EQ((*bytes)[37], std::byte{33});
+  EXPECT_EQ(values(codes), numbers);
+  const Tensor again = make_block_tensor("w", {2, 32}, "q8_0", {bytes->begin(), bytes->end()});
+  EXPECT_EQ(values(again), numbers);
+  for (const char* type : {"qint8", "qint4:range", "group8:32", "group4", "q4_0", "mxfp4"}) {
+    const Tensor tensor = make_tensor("w", {2, 32}, numbers);
+    const Tensor made = quantized(tensor, *stored_type_from_name(type));
+    for (const Part& part : made.parts) EXPECT_TRUE(part.blob->map()) << type;
+    EXPECT_EQ(values(made), values(quantize(tensor, *stored_type_from_name(type)))) << type;
+  }
+}
+
+TEST(Values, MayBeNone) {
+  for (const char* type : {"q8_0", "qint8", "group4"}) {
+    EXPECT_TRUE(values(quantized(make_tensor("e", {0, 32}, {}), *stored_type_from_name(type))).empty()) << type;
+  }
+  EXPECT_TRUE(values(quantized(make_tensor("e", {3, 0}, {}), *stored_type_from_name("q8_0"))).empty());
+}
+
+TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
+  const Tensor tensor = make_tensor("w", {2, 32}, std::vector<float>(64, 1));
+  const auto refusal = [](const Tensor& of, const char* type) {
+    return support::error_of([&] { quantized(of, *stored_type_from_name(type)); });
+  };
+  EXPECT_EQ(refusal(tensor, "f16").kind(), ErrorKind::bad_argument);
+  EXPECT_EQ(refusal(tensor, "q4_k").message(),
+            "tensor w: its rows of 32 elements are no whole blocks of 256, which q4_k has");
+  EXPECT_EQ(refusal(make_tensor("s", {}, {1}), "q8_0").kind(), ErrorKind::unsupported);
+  EXPECT_EQ(refusal(make_tensor("s", {}, {1}), "group4").kind(), ErrorKind::unsupported);
+  EXPECT_EQ(refusal(make_tensor("w", {3}, {1, 2, 3}), "group4").kind(), ErrorKind::unsupported);
+  EXPECT_EQ(refusal(make_tensor("n", {32}, std::vector<float>(32, NAN)), "q8_0").kind(), ErrorKind::unsupported);
+  const auto blocks_refusal = [](const char* type, std::size_t bytes) {
+    return support::error_of([&] { make_block_tensor("b", {2, 32}, type, std::vector<std::byte>(bytes)); }).message();
+  };
+  EXPECT_EQ(blocks_refusal("q8_0", 67), "tensor b: 67 bytes for q8_0 [2, 32]");
+  EXPECT_EQ(blocks_refusal("f16", 128), "tensor b: \"f16\" is no type of blocks");
+  EXPECT_EQ(blocks_refusal("q4_k", 288),
+            "tensor b: its rows of 32 elements are no whole blocks of 256, which q4_k has");
 }
 
 TEST(Values, RefuseWhatIsNoFloatingPointNumber) {

@@ -1,0 +1,44 @@
+"""Codes of numbers, and numbers of codes, without a file."""
+
+from __future__ import annotations
+
+import typing
+
+from . import _poise
+from ._elements import Slice, Tensor
+from ._inputs import described
+from ._types import DType
+
+if typing.TYPE_CHECKING:
+    from ._types import NumpyArray
+
+
+def quantize(array: typing.Any, type: str, *, group_size: int | None = None, name: str = "") -> Tensor:
+    """Floating-point numbers as codes, which are made now and kept in memory, as convert() would store them.
+
+    array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ... group_size:
+    codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the codes, .numpy()
+    the numbers that they mean.
+    Raises BadArgumentError for a type that is none; UnsupportedError for numbers that are not finite, and for rows that
+    are no whole blocks or groups.
+    """
+    made = _poise.Model.build([(name, described(name, array))])
+    return Tensor(_poise.quantize(made, type, group_size), 0)
+
+
+def dequantize(
+    codes: typing.Any,
+    type: str | None = None,
+    shape: typing.Iterable[int] | None = None,
+    *,
+    dtype: DType = "f32",
+) -> NumpyArray:
+    """The numbers of codes: of a Tensor, or of ggml's blocks in a buffer, the rows one after the other, with their type
+    ("q4_k") and the shape of the numbers. dtype: as in Tensor.numpy()."""
+    if isinstance(codes, Slice):
+        if type is not None or shape is not None:
+            raise TypeError("a Tensor has its type and shape; those of blocks in a buffer are given")
+        return codes.numpy(dtype)
+    if type is None or shape is None:
+        raise TypeError('blocks in a buffer need a type ("q4_k") and the shape of their numbers')
+    return Tensor(_poise.from_blocks(codes, type, list(shape)), 0).numpy(dtype)
