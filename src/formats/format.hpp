@@ -137,6 +137,8 @@ struct Format {
   // Then by the container that it is in, and the names of its members. Null: those of any names.
   std::optional<Container> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
+  // Of a format of directories: the name of a file in it that stands for the directory. Empty: none does.
+  std::string_view index = {};
   // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it
   // may be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;

@@ -55,6 +55,10 @@ bool has_extension(const Format& format, const std::string& extension) {
 Input make_input(const std::filesystem::path& path, const ReadOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return {path, nullptr};
+  const bool is_index = std::ranges::any_of(
+      kFormats, [&](const Format* format) { return !format->index.empty() && path.filename() == format->index; });
+  if (is_index && std::filesystem::is_regular_file(path, ignored))
+    return {path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), nullptr};
   return {path, Source::open(path, options.io)};
 }
 

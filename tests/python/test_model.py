@@ -244,3 +244,21 @@ def test_everything_shows_itself_shortly(nano, tmp_path):
     assert "38 tensors" in repr(report) and repr(poise.verify(nano.path)) == "<poise.VerifyReport: ok, huggingface, 39 tensors, no digests>"
     assert repr(poise.diff(nano, nano)) == "<poise.DiffReport: nothing differs, 39 equal tensors>"
     assert poise.hash(nano).model in repr(poise.hash(nano))
+
+
+def test_folders_without_a_configuration(examples, nano, tmp_path):
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes((examples / "nano-mistral/model.safetensors").read_bytes())
+    model = poise.open(folder)
+    assert list(model) == list(nano) and model.config == {} and model.vocabulary is None
+    assert "there is no config.json" in str(model.warnings[0]) and poise.verify(folder).ok
+    poise.save(nano, folder / "model.safetensors", overwrite=True)  # whose metadata say the rest
+    model = poise.open(folder)
+    assert model.config == nano.config and len(model.vocabulary) == 960 and model.card == nano.card
+    poise.save(nano, f"{tmp_path}/shards/", shard_size="500KB")
+    for name in (tmp_path / "shards/model.safetensors.index.json", f"{tmp_path}/shards/model.safetensors.index.json"):
+        model = poise.open(name)
+        assert model.path == str(tmp_path / "shards") and poise.diff(model, nano).same
+    with pytest.raises(FileNotFoundError, match="index.json"):
+        poise.open(tmp_path / "model.safetensors.index.json")

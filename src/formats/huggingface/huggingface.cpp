@@ -1,6 +1,6 @@
 // The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
-//   config.json                     hyperparameters
+//   config.json                     hyperparameters; without it the tensors alone are read
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
@@ -77,11 +77,10 @@ std::string why_no_weights(const fs::path& directory) {
 }
 
 void require_model_directory(const fs::path& directory) {
+  if (is_there(directory / kSingle) || is_there(directory / kIndex)) return;
   std::vector<std::string> missing;
   if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
-  if (!is_there(directory / kSingle) && !is_there(directory / kIndex))
-    missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
-  if (missing.empty()) return;
+  missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   throw Error(ErrorKind::invalid_file,
               fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
                           why_no_weights(directory)),
@@ -287,6 +286,7 @@ void read_vocabulary(Model& model, Directory& directory) {
       if (is_there(directory.path() / name))
         throw Error(ErrorKind::invalid_file, "this is not a regular file", (directory.path() / name).string());
     }
+    if (model.vocabulary) return;  // of Poise's own metadata
     model.warnings.push_back({Severity::warning,
                               fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
                               directory.path().string(), std::nullopt});
@@ -308,14 +308,22 @@ Model read(const Input& input, const ReadOptions& options) {
   Directory directory(input.path, options);
   Model model;
   model.origin.path = input.path;
-  take_config(model, directory.json_object(kConfig, model.warnings), (directory.path() / kConfig).string());
+  const bool has_config = is_there(directory.path() / kConfig);
+  if (has_config) {
+    take_config(model, directory.json_object(kConfig, model.warnings), (directory.path() / kConfig).string());
+  } else {
+    model.warnings.push_back({Severity::warning,
+                              fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
+                              input.path.string(), std::nullopt});
+  }
   const std::vector<fs::path> weights = read_tensors(model, directory);
+  if (!has_config) take_text_attributes(model);
   set_vocab_size(model);
   read_vocabulary(model, directory);
   if (is_there(directory.path() / kGeneration))
     model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
-  const std::optional<Card> written = take_card_text(model);  // by Poise
+  const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
   model.origin = directory.origin();
@@ -334,6 +342,7 @@ const Format kHuggingFace = {
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing
+    .index = kIndex,
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,
