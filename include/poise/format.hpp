@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/error.hpp>
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 #include <poise/source.hpp>
