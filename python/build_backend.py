@@ -1,6 +1,7 @@
 """Builds wheels of Poise (PEP 517), with CMake and what Python brings along: nothing is downloaded.
 
-pip calls build_wheel(). POISE_BUILD names a build directory of CMake that is used as it is; without it, build/wheel is configured.
+pip calls build_wheel(). POISE_BUILD names a build directory of CMake that is used as it is. Without it, what `make`
+built in build/release is, where it is for this Python; else build/wheel is configured, and all is compiled.
 """
 
 import base64
@@ -30,21 +31,46 @@ def tag():
     return f"{python}-{python}-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
 
 
+def serves(build):
+    """Does a build directory make what ships, for this Python?"""
+    cache = build / "CMakeCache.txt"
+    if not cache.is_file() or not (build / "python").is_dir():
+        return False
+    found = dict(re.findall(r"^(\w+):\w+=(.*)$", cache.read_text(), re.MULTILINE))
+    python = os.path.realpath(found.get("Python3_EXECUTABLE", ""))
+    return (
+        found.get("CMAKE_BUILD_TYPE") == "Release"
+        and found.get("CMAKE_HOME_DIRECTORY") == str(ROOT)
+        and found.get("POISE_PYTHON_PACKAGE", "OFF") != "OFF"
+        and python == os.path.realpath(sys.executable)
+    )
+
+
+def build_directory():
+    """Where to build, and whether that is to be configured first."""
+    named = os.environ.get("POISE_BUILD")
+    if named:
+        return pathlib.Path(named), False
+    release = ROOT / "build" / "release"
+    return (release, False) if serves(release) else (ROOT / "build" / "wheel", True)
+
+
 def compiled():
     """The directory of the package, with its extension."""
-    build = os.environ.get("POISE_BUILD")
-    if not build:
-        build = ROOT / "build" / "wheel"
-        configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF"]
-        subprocess.run([*configure, "-DPOISE_PYTHON_PACKAGE=ON", f"-DPython3_EXECUTABLE={sys.executable}"], check=True)
+    build, is_new = build_directory()
+    if is_new:
+        configure = ["cmake", "-S", str(ROOT), "-B", str(build), "-G", "Ninja"]
+        configure += ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF", "-DPOISE_PYTHON_PACKAGE=ON"]
+        subprocess.run([*configure, f"-DPython3_EXECUTABLE={sys.executable}"], check=True)
     subprocess.run(["cmake", "--build", str(build), "--target", "poise_python", "-j", str(os.cpu_count())], check=True)
-    return pathlib.Path(build) / "python" / NAME
+    return build / "python" / NAME
 
 
 def metadata():
     lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version()}"]
-    lines += ["Summary: Model weight files: open, check, convert, quantize, run", "License: Apache-2.0", "Requires-Python: >=3.9"]
-    lines += ["Provides-Extra: numpy", "Requires-Dist: numpy ; extra == 'numpy'", "Description-Content-Type: text/markdown", ""]
+    lines += ["Summary: Model weight files: open, check, convert, quantize, run", "License: Apache-2.0"]
+    lines += ["Requires-Python: >=3.9", "Provides-Extra: numpy", "Requires-Dist: numpy ; extra == 'numpy'"]
+    lines += ["Description-Content-Type: text/markdown", ""]
     return "\n".join(lines) + "\n" + (ROOT / "docs" / "python.md").read_text()
 
 
@@ -55,7 +81,8 @@ def wheel_file():
 def package_files(package):
     """What a wheel has of the package: (name in it, path)."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name == "py.typed" or path.name == f"_poise{suffix}"]
+    names = ("py.typed", f"_poise{suffix}")
+    wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name in names]
     if not any(path.name.endswith(suffix) for path in wanted):
         raise SystemExit(f"{package} has no extension for this Python: _poise{suffix}")
     return [(f"{NAME}/{path.name}", path) for path in wanted]

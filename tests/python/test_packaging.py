@@ -1,9 +1,11 @@
 """The wheel, and what an installed package needs."""
 
 import ast
+import importlib.util
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -92,3 +94,38 @@ def test_examples_run(script, examples, tmp_path):
         pytest.skip("torch is not installed")
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
+    monkeypatch.delenv("POISE_BUILD", raising=False)
+    spec = importlib.util.spec_from_file_location("build_backend", SOURCE / "python/build_backend.py")
+    backend = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(backend)
+    monkeypatch.setattr(backend, "ROOT", tmp_path)
+    new = (tmp_path / "build/wheel", True)
+    assert backend.build_directory() == new
+    release = tmp_path / "build/release"
+    (release / "python").mkdir(parents=True)
+    usual = {"CMAKE_BUILD_TYPE:STRING": "Release", "CMAKE_HOME_DIRECTORY:INTERNAL": tmp_path, "POISE_PYTHON_PACKAGE:STRING": "AUTO",
+             "Python3_EXECUTABLE:FILEPATH": sys.executable}  # fmt: skip
+
+    def cached(**changes):
+        lines = [f"{key}={changes.get(key.partition(':')[0], value)}" for key, value in usual.items()]
+        (release / "CMakeCache.txt").write_text("# This is the CMakeCache file.\n" + "\n".join(lines) + "\n")
+        return backend.build_directory()
+
+    assert cached() == (release, False)
+    for other in ({"CMAKE_BUILD_TYPE": "Debug"}, {"CMAKE_HOME_DIRECTORY": "/elsewhere"}, {"POISE_PYTHON_PACKAGE": "OFF"}, {"Python3_EXECUTABLE": "/opt/python"}):
+        assert cached(**other) == new
+    monkeypatch.setenv("POISE_BUILD", "/mine")
+    assert backend.build_directory() == (pathlib.Path("/mine"), False)
+
+
+def test_the_first_example_of_the_documentation(examples, tmp_path):
+    """It runs as it stands, and does not make a model larger."""
+    (code,) = re.findall(r"```python\n(import poise\n\nmodel = .*?)```", (SOURCE / "docs/python.md").read_text(), re.DOTALL)
+    (tmp_path / "examples").symlink_to(examples)
+    code += "\nassert report.bytes_out < report.bytes_in, report\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") >= 2
