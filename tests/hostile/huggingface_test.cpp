@@ -193,7 +193,9 @@ TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
 
 TEST(HostileHuggingFace, Files) {
   expect_refused({
-      {"config.json is there", [] { return with(single(), "config.json", ""); }, kInvalid, "", "missing: config.json"},
+      {"config.json is there, or weights are",
+       [] { return with(with(single(), "model.safetensors", ""), "config.json", ""); }, kInvalid, "",
+       "missing: config.json, model.safetensors"},
       {"weights are there", [] { return with(single(), "model.safetensors", ""); }, kInvalid, "",
        "missing: model.safetensors"},
       {"weights are no Git LFS pointer",
