@@ -111,7 +111,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             rows.writerow((path, f"sha256={digest}", len(data)))
             entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))  # the same bytes make the same wheel
-            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, (0o755 if path.endswith(".so") else 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if path.endswith(".so") else 0o644) << 16
             wheel.writestr(entry, data)
         rows.writerow((f"{info}/RECORD", "", ""))
         entry = zipfile.ZipInfo(f"{info}/RECORD", (1980, 1, 1, 0, 0, 0))

@@ -7,7 +7,8 @@
     for piece in session.generate("Once upon a time"):
         print(piece, end="")
 
-poise.numpy and poise.torch have the names of safetensors' Python package. numpy and torch are imported when they are asked for.
+poise.numpy and poise.torch have the names of safetensors' Python package. numpy and torch are imported when they are
+asked for.
 """
 
 import typing

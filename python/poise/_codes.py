@@ -16,13 +16,13 @@ if typing.TYPE_CHECKING:
 def quantize(array: typing.Any, type: str, *, group_size: int | None = None, name: str = "") -> Tensor:
     """Floating-point numbers as codes, which are made now and kept in memory, as convert() would store them.
 
-    array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ... group_size:
-    codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the codes, .numpy()
-    the numbers that they mean.
+    array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ...
+    group_size: codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the
+    codes, .numpy() the numbers that they mean.
     Raises BadArgumentError for a type that is none; UnsupportedError for numbers that are not finite, and for rows that
     are no whole blocks or groups.
     """
-    made = _poise.Model.build([(name, described(name, array))])
+    made = _poise.Model.build([(name, described(name or "without a name", array))])
     return Tensor(_poise.quantize(made, type, group_size), 0)
 
 
@@ -41,4 +41,4 @@ def dequantize(
         return codes.numpy(dtype)
     if type is None or shape is None:
         raise TypeError('blocks in a buffer need a type ("q4_k") and the shape of their numbers')
-    return Tensor(_poise.from_blocks(codes, type, list(shape)), 0).numpy(dtype)
+    return Tensor(_poise.from_blocks(codes, type, tuple(shape)), 0).numpy(dtype)

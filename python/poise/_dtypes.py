@@ -78,7 +78,7 @@ def known_name(dtype: DType) -> str:
 
 
 def require_cast(source: str, target: str) -> None:
-    """TypeError where numbers of one type would be cut in another whatever they are: f32 in i32, complex64 in f32, i8 in u8."""
+    """TypeError where numbers of one type would be cut in another whatever they are: f32 in i32, i8 in u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
         raise TypeError(f"{source} would be cut in {target}; .numpy().astype() and .torch().to() cut")
 
@@ -96,7 +96,7 @@ def integer_range(source: str, target: str) -> tuple[float, float] | None:
 
 
 def greatest_of_saturating(name: str) -> float | None:
-    """The greatest number of a type that has neither infinity nor NaN to tell what is too large for it; None for others."""
+    """The greatest number of a type without infinity and NaN, which would tell what is too large; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 

@@ -241,8 +241,8 @@ class Slice(_poise.Elements):
 
     def __reduce__(self) -> typing.NoReturn:
         raise TypeError(
-            "a Tensor cannot be pickled: it is a place in a mapped file. Pickle model.path and open it there, or pickle "
-            ".numpy()"
+            "a Tensor cannot be pickled: it is a place in a mapped file. Pickle model.path and open it there, or "
+            "pickle .numpy()"
         )
 
     def __repr__(self) -> str:

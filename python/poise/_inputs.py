@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections.abc
+import reprlib
 import sys
 import typing
 
@@ -30,7 +32,8 @@ def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.An
 
 
 def described(name: object, array: typing.Any) -> Tensor | Described:
-    """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or buffers."""
+    """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or
+    buffers."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):
@@ -47,10 +50,19 @@ def described(name: object, array: typing.Any) -> Tensor | Described:
         view = memoryview(array)
     except TypeError:
         raise TypeError(
-            f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can be "
-            "saved"
+            f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can "
+            "be saved"
         ) from None
     return _from_buffer(name, view)
+
+
+def as_dict(name: str, given: typing.Mapping[typing.Any, typing.Any] | None) -> dict[typing.Any, typing.Any] | None:
+    """TypeError for what is no mapping."""
+    if given is None:
+        return None
+    if not isinstance(given, collections.abc.Mapping):
+        raise TypeError(f"{name} is {reprlib.repr(given)}, expected a dict")
+    return dict(given)
 
 
 def require_texts(metadata: typing.Mapping[typing.Any, typing.Any] | None) -> None:

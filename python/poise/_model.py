@@ -9,7 +9,7 @@ import typing
 from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
-from ._inputs import described, items_of
+from ._inputs import as_dict, described, items_of
 from ._read_only import ReadOnlyDict
 from ._reports import Finding
 from ._types import Arrays, Path
@@ -53,10 +53,10 @@ class Model(collections.abc.Mapping[str, Tensor]):
         pairs = [(name, described(name, array)) for name, array in items_of(tensors)]
         core = _poise.Model.build(
             pairs,
-            None if metadata is None else dict(metadata),
+            as_dict("metadata", metadata),
             None if like is None else like._core,
-            None if config is None else dict(config),
-            None if card is None else dict(card),
+            as_dict("config", config),
+            as_dict("card", card),
             vocabulary._core if isinstance(vocabulary, Model) else vocabulary,
         )
         self._take(core)
@@ -153,7 +153,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
     # ---- its life
 
     def close(self) -> None:
-        """Lets the file go; the model and its tensors then raise. Arrays made of them stay valid, and keep it mapped."""
+        """Lets the file go; the model and its tensors then raise. Arrays made of them stay valid and keep it mapped."""
         self._core.close()
 
     @property
@@ -168,7 +168,8 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     def __reduce__(self) -> typing.NoReturn:
         raise TypeError(
-            "a Model cannot be pickled: it is a mapped file. Pickle model.path, and poise.open() it in the other process"
+            "a Model cannot be pickled: it is a mapped file. Pickle model.path, and poise.open() it in the other "
+            "process"
         )
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import typing
 from . import _poise
 from ._dtypes import known_name
 from ._errors import BadArgumentError
-from ._inputs import require_texts
+from ._inputs import as_dict, require_texts
 from ._model import Model, open
 from ._progress import watched
 from ._reports import (
@@ -65,8 +65,11 @@ def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
     options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
     if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
-    if isinstance(options.get("keep"), dict):
-        options["keep"] = {pattern: known_name(dtype) for pattern, dtype in options["keep"].items()}
+    if "keep" in options:
+        kept = as_dict("keep", options["keep"]) or {}
+        options["keep"] = {pattern: known_name(dtype) for pattern, dtype in kept.items()}
+    if "card" in options:
+        options["card"] = as_dict("card", options["card"])
     if "only" in options or "skip" in options:
         options.update({name: _listed(options[name]) for name in ("only", "skip") if name in options})
     return options
@@ -311,7 +314,7 @@ def edit(
     names the keys that are new. delete: a key, or a list of them. force: change it although verify() would fail
     afterwards, or configuration or vocabulary be lost.
     """
-    return EditReport(**_poise.edit(path, dict(set or {}), _listed(delete), force))
+    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _listed(delete), force))
 
 
 def formats() -> list[FormatInfo]:

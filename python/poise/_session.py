@@ -86,10 +86,9 @@ class Session:
         self._core.reset()
 
     def feed(self, tokens: Ids) -> None:
-        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten. tokens: ids,
-        in a list, or in an array of numpy's or torch's.
+        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten.
 
-        Ctrl-C ends it after some of them; reset() then begins anew.
+        tokens: ids, in a list, or in an array of numpy's or torch's. Ctrl-C ends it after the first `position` of all.
         """
         self._core.feed(tokens)
 
@@ -139,7 +138,7 @@ class Session:
         seed: int = 0,
         stop_id: int | None = None,
     ) -> typing.Iterator[int]:
-        """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate this way."""
+        """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
         return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
 
     def _generator(self, prompt: str | Ids, *options: typing.Any) -> _poise.Generator:

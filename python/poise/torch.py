@@ -98,9 +98,14 @@ def load_model(
         if missing:
             lines.append("    Missing key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(missing)))
         if unexpected:
-            lines.append("    Unexpected key(s) in state_dict: " + ", ".join(f'"{name}"' for name in sorted(unexpected)))
+            names = ", ".join(f'"{name}"' for name in sorted(unexpected))
+            lines.append(f"    Unexpected key(s) in state_dict: {names}")
         raise RuntimeError("\n".join(lines))
     return sorted(missing), sorted(unexpected)
+
+
+def _place(device: Device) -> str:
+    return f"cuda:{device}" if isinstance(device, int) else str(device)
 
 
 def _tensors(model: Model, device: Device) -> Tensors:
@@ -112,9 +117,8 @@ def _tensors(model: Model, device: Device) -> Tensors:
             made = _view(*place, dtype, shape)
             if made is not None:
                 taken.add((id(place[0]), place[1]))
-        if made is None:
-            made = model[name].torch()
-        result[name] = made if str(device) == "cpu" else made.to(device if not isinstance(device, int) else f"cuda:{device}")
+        tensor = made if made is not None else model[name].torch()
+        result[name] = tensor if _place(device) == "cpu" else tensor.to(_place(device))
     return result
 
 
@@ -146,7 +150,7 @@ _Span = typing.Tuple[str, int, int, int]
 
 
 def _span(tensor: torch.Tensor) -> _Span | None:
-    """Where a tensor's bytes are: device, storage, first byte, byte after the last. None: nothing that could be shared."""
+    """Where a tensor's bytes are: device, storage, first byte, byte after the last. None: none that could be shared."""
     if tensor.device.type == "meta" or tensor.numel() == 0 or tensor.layout is not torch.strided:
         return None
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))

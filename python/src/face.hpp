@@ -63,6 +63,8 @@ Number whole(std::string_view name, py::handle given, Number least = std::numeri
 
 // Python's True and False, or numpy's.
 bool is_boolean(py::handle object);
+// Which of them it is. Throws TypeError for what is neither.
+bool truth(std::string_view name, py::handle given);
 
 py::object to_python(const Value& value);
 py::dict to_python(const Attributes& attributes);

@@ -170,10 +170,11 @@ std::string_view name_of(VocabularyKind kind) {
   return "other";
 }
 
-py::object token(const Vocabulary& vocabulary, py::ssize_t id) {
-  if (id < 0 || static_cast<std::size_t>(id) >= vocabulary.size())
-    throw py::index_error(fmt::format("token {}: there are {}", id, vocabulary.size()));
-  const auto at = static_cast<std::size_t>(id);
+py::object token(const Vocabulary& vocabulary, const py::object& id) {
+  const py::int_ number = integer_from("id", id);
+  if (number < py::int_(0) || number >= py::int_(vocabulary.size()))
+    throw py::index_error(fmt::format("token {}: there are {}", short_repr(id), vocabulary.size()));
+  const auto at = number.cast<std::size_t>();
   return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
 }
 

@@ -62,7 +62,11 @@ class Given {
     return *number;
   }
   std::vector<std::string> patterns() const { return as<std::vector<std::string>>("a pattern or a list of them"); }
-  py::dict dict(std::string_view expected) const { return as<py::dict>(expected); }
+  py::dict dict(std::string_view expected) const {
+    if (!py::isinstance<py::dict>(value_)) throw py::type_error(message(expected));
+    return value_;
+  }
+  bool truth() const { return python::truth(name_, value_); }
   fs::path path() const { return path_from(value_); }
 
  private:
@@ -135,8 +139,8 @@ constexpr std::array kOptions = std::to_array<Option>({
     {"dialect", [](const Given& given, ConvertOptions& to) { to.write.dialect = given.text(); }},
     {"vocab", [](const Given& given, ConvertOptions& to) { to.vocab = given.path(); }},
     {"merges", [](const Given& given, ConvertOptions& to) { to.merges = given.path(); }},
-    {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.as<bool>("True or False"); }},
-    {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.as<bool>("True or False"); }},
+    {"overwrite", [](const Given& given, ConvertOptions& to) { to.write.overwrite = given.truth(); }},
+    {"verify", [](const Given& given, ConvertOptions& to) { to.verify = given.truth(); }},
     {"io", [](const Given& given, ConvertOptions& to) { to.read.io = io_from(given); }},
 });
 
@@ -281,13 +285,14 @@ py::dict hash_model(const Owner& owner, const py::object& progress) {
                   "content"_a = result.content.empty() ? py::object(py::none()) : text(result.content));
 }
 
-py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::object& progress) {
+py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, const py::object& progress) {
   using namespace py::literals;
+  const bool verified = truth("verify", verify);
   const auto left = a->use();
   const auto right = b->use();
   LongCall call(progress);
   const Progress watched = call.progress();
-  const DiffReport report = call.run([&] { return diff(*left, *right, watched, verify); });
+  const DiffReport report = call.run([&] { return diff(*left, *right, watched, verified); });
   py::list fields;
   for (const FieldDifference& field : report.fields)
     fields.append(py::dict("field"_a = text(field.field), "a"_a = text(field.a), "b"_a = text(field.b)));
@@ -304,10 +309,11 @@ py::dict diff_models(const Owner& a, const Owner& b, bool verify, const py::obje
   return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors);
 }
 
-py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase, bool force) {
+py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase,
+                   const py::object& force) {
   using namespace py::literals;
   const fs::path path = path_from(given);
-  AttributeChanges changes{.set = {}, .erase = erase, .force = force};
+  AttributeChanges changes{.set = {}, .erase = erase, .force = truth("force", force)};
   for (const auto& [key, value] : attributes_from(set)) changes.set.emplace_back(key, value);
   const EditReport report = [&] {
     const Released released;
@@ -320,7 +326,8 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
 }
 
 // The one tensor of a model as codes, in a model of its own.
-Owner quantize_tensor(const Owner& owner, const std::string& name, const py::object& group_size) {
+Owner quantize_tensor(const Owner& owner, const py::object& type, const py::object& group_size) {
+  const std::string name = utf8(type);
   const auto model = owner->use();
   ConvertOptions of;
   if (!set_quantization(of, name) || !of.quantize)
@@ -335,12 +342,14 @@ Owner quantize_tensor(const Owner& owner, const std::string& name, const py::obj
 }
 
 // A model of one tensor of ggml's blocks.
-Owner from_blocks(const py::object& data, const std::string& type, const std::vector<std::uint64_t>& dims) {
+Owner from_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
+  const std::string type = in_small_letters(utf8(given));
   const BlobPtr blocks = borrow(data);
-  const Shape shape(dims.begin(), dims.end());
+  Shape shape;
+  for (const py::handle dim : dims) shape.push_back(whole<std::uint64_t>("a number of shape", dim));
   const Released released;
   Model made;
-  made.add(make_block_tensor("", shape, in_small_letters(type), read_all(*blocks)));
+  made.add(make_block_tensor("", shape, type, read_all(*blocks)));
   return std::make_shared<OpenModel>(std::move(made));
 }
 

@@ -113,7 +113,8 @@ Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool speci
 }
 
 // The ids of a text, or a list of those of each text.
-py::object encode(const PyTokenizer& tokenizer, const py::object& given, bool special) {
+py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
+  const bool special = truth("special", with_special);
   if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
   if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
     throw py::type_error(fmt::format("text is {}, expected str or a list of them", short_repr(given)));
@@ -140,8 +141,9 @@ void declare_tokenizer(py::module_& module) {
            "the tokenizer's template, else BOS in front where there is one.")
       .def(
           "decode",
-          [](const PyTokenizer& tokenizer, const py::object& given, bool special) {
+          [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
             const Tokens ids = tokens_from(given);
+            const bool special = truth("special", with_special);
             std::string result;
             {
               const Released released;
@@ -173,7 +175,12 @@ void declare_tokenizer(py::module_& module) {
   py::class_<PyStream>(
       module, "TextStream",
       "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
-      .def(py::init<const PyTokenizer&, bool>(), py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
+      .def(py::init([](const py::object& tokenizer, const py::object& special) {
+             if (!py::isinstance<PyTokenizer>(tokenizer))
+               throw py::type_error(fmt::format("tokenizer is {}, expected a Tokenizer", short_repr(tokenizer)));
+             return std::make_unique<PyStream>(tokenizer.cast<const PyTokenizer&>(), truth("special", special));
+           }),
+           py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
       .def(
           "add",
           [](PyStream& stream, const py::object& id) { return shown(stream.stream.add(whole<TokenId>("id", id))); },
@@ -444,13 +451,14 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
-      .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context, bool exact) {
-             const SessionOptions options{.threads = whole<unsigned>("threads", threads),
-                                          .context = whole<std::size_t>("context", context),
-                                          .exact = exact};
-             const Released released;
-             return std::make_shared<PySession>(of.weights, options);
-           }),
+      .def(py::init(
+               [](const PyWeights& of, const py::object& threads, const py::object& context, const py::object& exact) {
+                 const SessionOptions options{.threads = whole<unsigned>("threads", threads),
+                                              .context = whole<std::size_t>("context", context),
+                                              .exact = truth("exact", exact)};
+                 const Released released;
+                 return std::make_shared<PySession>(of.weights, options);
+               }),
            py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })

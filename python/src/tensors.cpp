@@ -235,7 +235,8 @@ py::list parts(const Elements& of) {
 }
 
 // All decoded bytes of a part: those of the file where they can be lent, else a copy.
-Memory part_bytes(const Elements& of, const std::string& role) {
+Memory part_bytes(const Elements& of, const py::object& given) {
+  const std::string role = utf8(given);
   const auto tensor = of.tensor();
   const Part& part = tensor->require(role);
   const Released released;

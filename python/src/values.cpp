@@ -137,6 +137,11 @@ bool is_boolean(py::handle object) {
   return PyBool_Check(object.ptr()) || type == "numpy.bool_" || type == "numpy.bool";
 }
 
+bool truth(std::string_view name, py::handle given) {
+  if (is_boolean(given)) return PyObject_IsTrue(given.ptr()) != 0;
+  throw py::type_error(fmt::format("{} is {}, expected True or False", name, short_repr(given)));
+}
+
 py::object to_python(const Value& value) { return std::visit(Converter(), value.storage()); }
 
 py::dict to_python(const Attributes& attributes) {

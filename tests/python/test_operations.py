@@ -384,3 +384,23 @@ def test_numpys_booleans_cancel(nano, tmp_path):
             poise.save(nano, tmp_path / "a.zt", progress=lambda *_: stop)
     for go_on in (None, True, np.bool_(True), 0, "", np.float32(0)):
         poise.verify(nano.path, progress=lambda *_: go_on)
+
+
+def test_what_is_of_a_wrong_type_is_told_in_plain_words(nano, tmp_path):
+    session, tokenizer, tensor = poise.Session(nano), nano.tokenizer, nano["lm_head.weight"]
+    for call in (lambda: poise.Model({}, config=3), lambda: poise.Model({}, card=[1]), lambda: poise.save(nano, tmp_path / "a", metadata=3, format="zt"),
+                 lambda: poise.save(nano, tmp_path / "a.zt", keep=3), lambda: poise.save(nano, tmp_path / "a.zt", card="x"),
+                 lambda: poise.save(nano, tmp_path / "a.zt", overwrite="no"), lambda: poise.save(nano, tmp_path / "a.zt", align=[4]),
+                 lambda: poise.edit(tmp_path / "a.zt", set=3), lambda: poise.edit(tmp_path / "a.zt", set={"a": 1}, force="x"),
+                 lambda: poise.diff(nano, nano, verify="x"), lambda: poise.Session(nano, exact="x"), lambda: nano.vocabulary["a"],
+                 lambda: poise.TextStream(3), lambda: poise.TextStream(tokenizer, special=3), lambda: poise.TextStream(tokenizer).add("a"),
+                 lambda: tokenizer.encode("a", special="x"), lambda: tokenizer.decode([1], special="x"), lambda: tokenizer.piece("a"), lambda: tensor.part_bytes(3),
+                 lambda: session.prompt(3), lambda: poise.quantize(np.ones(32), 3), lambda: poise.dequantize(bytes(34), 3, (32,)),
+                 lambda: poise.dequantize(bytes(34), "q8_0", ("a",)), lambda: poise.quantize([1.0], "q8_0")):  # fmt: skip
+        with pytest.raises(TypeError) as error:
+            call()
+        assert "expected" in str(error.value) or "is no array" in str(error.value), str(error.value)
+        assert "pybind" not in str(error.value) and "argument" not in str(error.value) and "Invoked" not in str(error.value)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(IndexError):
+        nano.vocabulary[-1]
