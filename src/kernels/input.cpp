@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include <hwy/cache_control.h>
 
@@ -15,6 +16,10 @@ KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens, Precisio
   if (precision == Precision::exact) return KernelInput::Form::floats;
   if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
   return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
+}
+
+std::size_t tile_parts_of(const StoredRows& matrix) {
+  return stored_type(matrix).tiles == TileForm::three_parts ? 3 : 2;
 }
 
 // Of how many columns x is summed; 0: of all.
@@ -33,7 +38,8 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
   const std::size_t block = form_ == Form::words || form_ == Form::bytes ? kIntegerBlock : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (form_ == Form::tiles) {
-    tiles_.resize(tile_place(0, blocks_));
+    parts_ = tile_parts_of(matrix);
+    tiles_.resize(tile_place(0, blocks_, 0));
   } else if (form_ == Form::floats) {
     floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
@@ -58,6 +64,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
 bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_, precision_)) return false;
   if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
+  if (form_ == Form::tiles) return parts_ == tile_parts_of(matrix);
   return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }
 
@@ -103,14 +110,14 @@ void KernelInput::take_tiles(const float* x, std::size_t first, std::size_t last
     for (std::size_t t = first; t < last; ++t) {
       float numbers[kStep] = {};
       std::copy_n(x + t * columns_ + begin, std::min(kStep, columns_ - begin), numbers);
-      std::uint16_t parts[2][kStep];
-      split_floats(numbers, kStep, parts[0], parts[1]);
-      std::uint16_t* out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock) +
-                           begin % kFloatBlock * kTogether + t % kTogether * 2;
-      for (const auto& part : parts) {
+      std::uint16_t parts[kMostTileParts][kStep];
+      std::uint16_t* const places[kMostTileParts] = {parts[0], parts[1], parts[2]};
+      split_floats(numbers, kStep, std::span(places).first(parts_));
+      for (std::size_t p = 0; p < parts_; ++p) {
+        std::uint16_t* const out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock, p) +
+                                   begin % kFloatBlock * kTogether + t % kTogether * 2;
         for (std::size_t i = 0; i < kStep; i += 2)
-          std::memcpy(out + i * kTogether, part + i, 2 * sizeof(std::uint16_t));
-        out += kFloatBlock * kTogether;
+          std::memcpy(out + i * kTogether, parts[p] + i, 2 * sizeof(std::uint16_t));
       }
     }
   }

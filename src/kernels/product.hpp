@@ -4,8 +4,10 @@
 // tokens come alone or with others: whichever thread computes it and whatever comes with it, the result is the same to
 // the bit.
 //
-// Weights become float32, are multiplied and summed in float32; on a processor with a matrix unit, products of several
-// tokens have the error of tiles.hpp, 2 / 65536 of each at most. Only for one token alone, where reading the weights is
+// Weights become float32, are multiplied and summed in float32. On a processor with a matrix unit, products of several
+// tokens are those of tiles.hpp: of float32 weights, within 2^-24 of each, float32's own rounding; of bfloat16 weights
+// and of codes that only want a factor (qint8, qint4), within 1 / 131072; of all others, within 2 / 65536. Only for one
+// token alone, where reading the weights is
 // all the work, those that are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and
 // x becomes integers too; the products of codes that share a scale are summed exactly. x has 15 bits and a sign, with
 // one float32 scale for each 1024 columns. For blocks of codes of six bits and fewer it has 7 bits and a sign, with one
@@ -68,10 +70,13 @@ class KernelInput {
     return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
   }
 
-  // Of several as tiles: the upper or lower parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has
-  // them; zeros for tokens and columns there are not.
-  const std::uint16_t* high(std::size_t g, std::size_t block) const { return tiles_.data() + tile_place(g, block); }
-  const std::uint16_t* low(std::size_t g, std::size_t block) const { return high(g, block) + kFloatBlock * kTogether; }
+  // Of several as tiles: the parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has them; zeros for
+  // tokens and columns there are not.
+  TileParts parts(std::size_t g, std::size_t block) const {
+    TileParts parts = {};
+    for (std::size_t p = 0; p < parts_; ++p) parts[p] = tiles_.data() + tile_place(g, block, p);
+    return parts;
+  }
 
   // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes
   // + 1, ...: the order of a weight's codes in 16-bit words.
@@ -99,8 +104,8 @@ class KernelInput {
   std::size_t sums_stride() const { return sums_.size(); }
 
  private:
-  std::size_t tile_place(std::size_t g, std::size_t block) const {
-    return (block * groups_ + g) * 2 * kFloatBlock * kTogether;
+  std::size_t tile_place(std::size_t g, std::size_t block, std::size_t part) const {
+    return ((block * groups_ + g) * parts_ + part) * kFloatBlock * kTogether;
   }
   void take_floats(const float* x, std::size_t first, std::size_t last);
   void take_tiles(const float* x, std::size_t first, std::size_t last);
@@ -112,6 +117,7 @@ class KernelInput {
   std::size_t blocks_;
   std::size_t groups_;
   AlignedFloats floats_;
+  std::size_t parts_ = 0;  // of each number, as tiles
   TileNumbers tiles_;
 
   std::size_t padded_ = 0;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 #include "kernels/aligned_floats.hpp"
 #include "kernels/product.hpp"
@@ -67,9 +69,10 @@ void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// Numbers as sums of two bfloat16 numbers (tiles.hpp): x[i] is about high[i] + low[i]. Requires: count is a multiple
-// of 32. Numbers that bfloat16 would round to infinity are cut instead; infinities and NaN have no low part.
-void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low);
+// Numbers as sums of bfloat16 numbers (tiles.hpp): x[i] is about parts[0][i] + parts[1][i] + ... Requires: there are
+// parts, and count is a multiple of 32. Numbers that bfloat16 would round to infinity are cut instead; of infinities
+// and NaN all parts but the first are zero.
+void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
 // Rows that products of several tokens as floats bring to float32 at once.
 inline constexpr std::size_t kPanelRows = 60;

@@ -1,4 +1,4 @@
-// Float32 numbers as sums of two bfloat16 numbers.
+// Float32 numbers as sums of bfloat16 numbers.
 #include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-void Split(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) {
+void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::RebindToSigned<Floats> words;
   const hn::RebindToUnsigned<Floats> bits;
   const hn::Rebind<std::uint16_t, Floats> halves;
@@ -28,11 +28,14 @@ void Split(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t
     const auto is_cut = hn::Gt(magnitude, hn::Set(words, 0x7f7f7fff));
     const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
     const auto first = upper(hn::IfThenElse(is_cut, hn::Or(word, quiet), rounded(word)));
-    const auto rest = hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first)));
-    const auto has_rest = hn::Lt(magnitude, hn::Set(words, 0x7f800000));
-    const auto second = upper(rounded(hn::IfThenElseZero(has_rest, hn::BitCast(words, rest))));
-    hn::StoreU(hn::TruncateTo(halves, first), halves, high + i);
-    hn::StoreU(hn::TruncateTo(halves, second), halves, low + i);
+    hn::StoreU(hn::TruncateTo(halves, first), halves, parts.front() + i);
+    const auto has_rest = hn::RebindMask(Floats(), hn::Lt(magnitude, hn::Set(words, 0x7f800000)));
+    auto rest = hn::IfThenElseZero(has_rest, hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first))));
+    for (std::uint16_t* const part : parts.subspan(1)) {
+      const auto next = upper(rounded(hn::BitCast(words, rest)));
+      hn::StoreU(hn::TruncateTo(halves, next), halves, part + i);
+      rest = hn::Sub(rest, hn::BitCast(Floats(), hn::ShiftLeft<16>(next)));
+    }
   }
 }
 
@@ -47,8 +50,8 @@ HWY_EXPORT(Split);
 
 }  // namespace
 
-void split_floats(const float* x, std::size_t count, std::uint16_t* high, std::uint16_t* low) {
-  HWY_DYNAMIC_DISPATCH(Split)(x, count, high, low);
+void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
+  HWY_DYNAMIC_DISPATCH(Split)(x, count, parts);
 }
 
 }  // namespace poise

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "kernels/processor.hpp"
 #include "kernels/stored_type.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -161,7 +162,7 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
 template <class Unpack>
 void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
 #if POISE_HAVE_VNNI
-  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y);
 #endif
   MultiplyCodes<false, Unpack>(matrix, first, last, in, y);
 }
@@ -170,7 +171,7 @@ template <class Unpack>
 void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
                         float* y) {
 #if POISE_HAVE_VNNI
-  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y);
 #endif
   MultiplyNibbles<false, Unpack>(matrix, first, last, in, y);
 }

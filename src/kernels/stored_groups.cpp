@@ -1,6 +1,7 @@
 // Weights stored as integer codes with a scale and a zero point for each group.
 #include <algorithm>
 
+#include "kernels/processor.hpp"
 #include "kernels/stored_type.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -110,7 +111,7 @@ void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t la
 template <class Unpack>
 void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
 #if POISE_HAVE_VNNI
-  if (__builtin_cpu_supports("avx512vnni") != 0) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y);
 #endif
   MultiplyGrouped<false, Unpack>(matrix, first, last, in, y);
 }

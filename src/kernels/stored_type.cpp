@@ -13,7 +13,7 @@ struct NamedRow {
 
 // In the order of Storage, which ends with blocks.
 constexpr std::array kTypes = {
-    NamedRow{Storage::f32, {32, 0, 0, TileForm::two_parts, f32_kernels}},
+    NamedRow{Storage::f32, {32, 0, 0, TileForm::three_parts, f32_kernels}},
     NamedRow{Storage::f16, {16, 0, 0, TileForm::two_parts, f16_kernels}},
     NamedRow{Storage::bf16, {16, 0, 0, TileForm::stored, bf16_kernels}},
     NamedRow{Storage::i8, {8, 2, 0, TileForm::codes, i8_kernels}},

@@ -29,9 +29,10 @@ struct TypeKernels {
 
 // How a matrix unit takes the weights.
 enum class TileForm : std::uint8_t {
-  two_parts,  // as sums of two bfloat16 numbers
-  codes,      // codes without an offset: as whole numbers, which bfloat16 holds, and the sums times the scale
-  stored,     // they are bfloat16 numbers
+  two_parts,    // as sums of two bfloat16 numbers
+  three_parts,  // of three, x too: float32 numbers keep all their bits
+  codes,        // codes without an offset: as whole numbers, which bfloat16 holds, and the sums times the scale
+  stored,       // they are bfloat16 numbers
 };
 
 struct StoredTypeRow {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "kernels/stored_type.hpp"
@@ -26,7 +28,7 @@ struct Unscaled {
     factor = matrix.scale;
     rows.scale = 1;
   }
-  bool is_narrow() const { return form != TileForm::two_parts; }  // no weight has a low part
+  std::size_t parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
 
   StoredRows rows;
   TileForm form;
@@ -54,27 +56,28 @@ class TilePanel {
     const std::size_t count = std::min(kBlock, matrix.columns - column);
     columns_ = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
     for (std::size_t r = first; r < last; ++r) {
-      std::uint16_t* const high = high_.data() + (r - first) * kStride;
+      const std::size_t place = (r - first) * kStride;
       if (weights.form == TileForm::stored) {
-        std::memcpy(high, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column),
+        std::uint16_t* const numbers = parts_[0].data() + place;
+        std::memcpy(numbers, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column),
                     sizeof(std::uint16_t) * count);
-        std::fill(high + count, high + columns_, std::uint16_t{0});
+        std::fill(numbers + count, numbers + columns_, std::uint16_t{0});
       } else {
         decode_part(matrix, {r, r + 1, column, count, floats_.data(), kBlock});
         std::fill(floats_.data() + count, floats_.data() + columns_, 0.0F);
-        split_floats(floats_.data(), columns_, high, low_.data() + (r - first) * kStride);
+        std::uint16_t* const parts[kMostTileParts] = {parts_[0].data() + place, parts_[1].data() + place,
+                                                      parts_[2].data() + place};
+        split_floats(floats_.data(), columns_, std::span(parts).first(weights.parts()));
       }
     }
   }
 
-  void multiply(bool is_narrow, const KernelInput& in, std::size_t group, std::size_t block) {
-    const TileBlock tiles = {high_.data(),
-                             is_narrow ? nullptr : low_.data(),
-                             kStride,
-                             in.high(group, block),
-                             in.low(group, block),
-                             columns_,
-                             std::min(kTileTokens, in.tokens() - group * kTileTokens)};
+  void multiply(std::size_t parts, const KernelInput& in, std::size_t group, std::size_t block) {
+    TileBlock tiles = {.stride = kStride,
+                       .x = in.parts(group, block),
+                       .columns = columns_,
+                       .tokens = std::min(kTileTokens, in.tokens() - group * kTileTokens)};
+    for (std::size_t p = 0; p < parts; ++p) tiles.weights[p] = parts_[p].data();
     multiply_tiles(tiles, sums_.data() + group * kSums);
   }
 
@@ -85,8 +88,8 @@ class TilePanel {
 
  private:
   std::vector<float> floats_ = std::vector<float>(kBlock);
-  TileNumbers high_ = TileNumbers(kTileRows * kStride);
-  TileNumbers low_ = TileNumbers(kTileRows * kStride);
+  std::array<TileNumbers, kMostTileParts> parts_ = {TileNumbers(kTileRows * kStride), TileNumbers(kTileRows* kStride),
+                                                    TileNumbers(kTileRows* kStride)};
   std::vector<float> sums_;
   std::size_t columns_ = 0;
 };
@@ -103,7 +106,7 @@ void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_
     panel.begin(in.groups());
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       panel.take(weights, r, end, b * kBlock);
-      for (std::size_t g = 0; g < in.groups(); ++g) panel.multiply(weights.is_narrow(), in, g, b);
+      for (std::size_t g = 0; g < in.groups(); ++g) panel.multiply(weights.parts(), in, g, b);
     }
     for (std::size_t t = 0; t < in.tokens(); ++t) {
       const float* sums = panel.sums(t);

@@ -27,7 +27,14 @@ static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterToke
 
 float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
-// One of the three sums of products that make one of whole numbers.
+// Which parts of weights and x are multiplied where there are three of each, the smallest products first.
+struct TilePair {
+  std::size_t weights;
+  std::size_t x;
+};
+constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}}};
+
+// One of the sums of products that make one of whole numbers.
 void add_plainly(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x, float* sums) {
   std::vector<float> tokens_of_columns(block.columns * kTileTokens);
   for (std::size_t i = 0; i < block.columns; ++i) {
@@ -45,9 +52,13 @@ void add_plainly(const TileBlock& block, const std::uint16_t* weights, const std
 }
 
 void multiply_plainly(const TileBlock& block, float* sums) {
-  add_plainly(block, block.high, block.x_low, sums);
-  add_plainly(block, block.high, block.x_high, sums);
-  if (block.low != nullptr) add_plainly(block, block.low, block.x_high, sums);
+  if (block.x[2] != nullptr) {
+    for (const TilePair& pair : kPairsOfThree) add_plainly(block, block.weights[pair.weights], block.x[pair.x], sums);
+    return;
+  }
+  add_plainly(block, block.weights[0], block.x[1], sums);
+  add_plainly(block, block.weights[0], block.x[0], sums);
+  if (block.weights[1] != nullptr) add_plainly(block, block.weights[1], block.x[0], sums);
 }
 
 #if POISE_HAS_AMX
@@ -68,25 +79,17 @@ constinit const TileShapes kShapes;
 POISE_AMX void begin_tiles() { _tile_loadconfig(&kShapes); }
 POISE_AMX void end_tiles() { _tile_release(); }
 
-// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others.
-// Tiles 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of the first tokens and the others.
+constexpr std::size_t kPairBytes = 2 * sizeof(std::uint16_t) * kTileTokens;
+
+// Adds the products of two or of one part of the weights with two of x.
 template <bool kWide>
-POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
-  constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
-  constexpr std::size_t kPairBytes = 2 * sizeof(std::uint16_t) * kTileTokens;
+POISE_AMX void add_two_parts(const TileBlock& block) {
   const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
-  float* const lower_sums = sums + kRegisterRows * kTileTokens;
-  asm volatile("" ::: "memory");  // the compiler does not know that tiles are loaded from memory
-  _tile_loadd(0, sums, kSumBytes);
-  _tile_loadd(2, lower_sums, kSumBytes);
-  if constexpr (kWide) {
-    _tile_loadd(1, sums + kRegisterTokens, kSumBytes);
-    _tile_loadd(3, lower_sums + kRegisterTokens, kSumBytes);
-  }
+  const auto [high, low, none] = block.weights;
   for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-    _tile_loadd(4, block.high + i, weight_bytes);
-    _tile_loadd(5, block.high + kRegisterRows * block.stride + i, weight_bytes);
-    for (const std::uint16_t* part : {block.x_low, block.x_high}) {
+    _tile_loadd(4, high + i, weight_bytes);
+    _tile_loadd(5, high + kRegisterRows * block.stride + i, weight_bytes);
+    for (const std::uint16_t* part : {block.x[1], block.x[0]}) {
       const std::uint16_t* const x = part + i * kTileTokens;
       _tile_loadd(6, x, kPairBytes);
       _tile_dpbf16ps(0, 4, 6);
@@ -97,15 +100,53 @@ POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
         _tile_dpbf16ps(3, 5, 7);
       }
     }
-    if (block.low == nullptr) continue;
-    _tile_loadd(4, block.low + i, weight_bytes);
-    _tile_loadd(5, block.low + kRegisterRows * block.stride + i, weight_bytes);
+    if (low == nullptr) continue;
+    _tile_loadd(4, low + i, weight_bytes);
+    _tile_loadd(5, low + kRegisterRows * block.stride + i, weight_bytes);
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(2, 5, 6);
     if constexpr (kWide) {
       _tile_dpbf16ps(1, 4, 7);
       _tile_dpbf16ps(3, 5, 7);
     }
+  }
+}
+
+// Adds the products of one part of the weights with one of x.
+template <bool kWide>
+POISE_AMX void add_one_part(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x) {
+  const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
+  for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
+    _tile_loadd(4, weights + i, weight_bytes);
+    _tile_loadd(5, weights + kRegisterRows * block.stride + i, weight_bytes);
+    _tile_loadd(6, x + i * kTileTokens, kPairBytes);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kWide) {
+      _tile_loadd(7, x + i * kTileTokens + 2 * kRegisterTokens, kPairBytes);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+}
+
+// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others.
+// Tiles 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of the first tokens and the others.
+template <bool kWide>
+POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
+  constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
+  float* const lower_sums = sums + kRegisterRows * kTileTokens;
+  asm volatile("" ::: "memory");  // the compiler does not know that tiles are loaded from memory
+  _tile_loadd(0, sums, kSumBytes);
+  _tile_loadd(2, lower_sums, kSumBytes);
+  if constexpr (kWide) {
+    _tile_loadd(1, sums + kRegisterTokens, kSumBytes);
+    _tile_loadd(3, lower_sums + kRegisterTokens, kSumBytes);
+  }
+  if (block.x[2] == nullptr) {
+    add_two_parts<kWide>(block);
+  } else {
+    for (const TilePair& pair : kPairsOfThree) add_one_part<kWide>(block, block.weights[pair.weights], block.x[pair.x]);
   }
   _tile_stored(0, sums, kSumBytes);
   _tile_stored(2, lower_sums, kSumBytes);
@@ -153,13 +194,15 @@ bool first_product_is_right() {
     }
     return bits;
   };
-  const auto high = numbers(kTileRows * kColumns, 5);
-  const auto low = numbers(kTileRows * kColumns, 7);
-  const auto x_high = numbers(kTileTokens * kColumns, 9);
-  const auto x_low = numbers(kTileTokens * kColumns, 13);
-  for (const std::uint16_t* lows : {low.data(), static_cast<const std::uint16_t*>(nullptr)}) {
+  const std::array weights = {numbers(kTileRows * kColumns, 5), numbers(kTileRows * kColumns, 7),
+                              numbers(kTileRows * kColumns, 3)};
+  const std::array x = {numbers(kTileTokens * kColumns, 9), numbers(kTileTokens * kColumns, 13),
+                        numbers(kTileTokens * kColumns, 11)};
+  for (std::size_t parts = 1; parts <= kMostTileParts; ++parts) {
     for (const std::size_t tokens : {kTileTokens, kRegisterTokens}) {
-      const TileBlock block = {high.data(), lows, kColumns, x_high.data(), x_low.data(), kColumns, tokens};
+      TileBlock block = {.stride = kColumns, .columns = kColumns, .tokens = tokens};
+      for (std::size_t p = 0; p < parts; ++p) block.weights[p] = weights[p].data();
+      for (std::size_t p = 0; p < std::max<std::size_t>(parts, 2); ++p) block.x[p] = x[p].data();
       std::vector<float> expected(kTileRows * kTileTokens);
       std::vector<float> sums(kTileRows * kTileTokens);
       multiply_plainly(block, expected.data());
@@ -204,8 +247,11 @@ TileScope::~TileScope() {
 }
 
 void multiply_tiles(const TileBlock& block, float* sums) {
-  if (tile_unit() != TileUnit::amx) return multiply_plainly(block, sums);
-  multiply_on_unit(block, sums);
+  const auto multiply = tile_unit() == TileUnit::amx ? multiply_on_unit : multiply_plainly;
+  if (block.x[2] == nullptr) return multiply(block, sums);
+  alignas(64) std::array<float, kTileRows* kTileTokens> of_block = {};
+  multiply(block, of_block.data());
+  for (std::size_t i = 0; i < of_block.size(); ++i) sums[i] += of_block[i];
 }
 
 }  // namespace poise

@@ -1,13 +1,18 @@
 // Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
 //
-// The unit multiplies bfloat16 and sums float32. So that nothing is lost that matters, a number is taken as two:
-// `high`, the number rounded to bfloat16, and `low`, what is left of it, rounded too. Of the four products of two such
-// numbers that of the lows is left out. A product is then wrong by 2 / 65536 of it at most, if the numbers are between
-// 1e-32 and 3e38, for what is too small for float32's normal form counts as zero; if one of the two is a bfloat16
-// number, by half of 1 / 65536. The sums are those of float32, in an order that depends on the columns only. An
-// infinity makes its sums infinite or NaN.
+// The unit multiplies bfloat16 and sums float32. A number is taken as a sum of bfloat16 numbers: the first part is the
+// number rounded to bfloat16, the next what is left of it, rounded too. What a product is off by, at most:
+//
+//   two parts each      2 / 65536 of it: the product of the second parts is left out, and what two parts leave of a
+//                       number. If one of the two is a bfloat16 number, half of 1 / 65536
+//   three parts each    2^-24 of it, as much as float32 rounds it: three parts are a float32 number exactly, and the
+//                       three smallest of their nine products are left out
+//
+// That is so for numbers between 1e-31 and 3e38, for what is too small for float32's normal form counts as zero. The
+// sums are those of float32, in an order that depends on the columns only. An infinity makes its sums infinite or NaN.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -32,6 +37,7 @@ void choose_tile_unit(TileUnit unit);
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
 inline constexpr std::size_t kTileTokens = 32;   // side by side
 inline constexpr std::size_t kTileColumns = 32;  // come together; the columns of a block are a multiple
+inline constexpr std::size_t kMostTileParts = 3;
 
 // Makes the unit ready for this thread, and gives it back.
 class TileScope {
@@ -45,18 +51,21 @@ class TileScope {
 // bfloat16 numbers at an address that suits the unit: a tile's row that crossed lines of the cache would be read twice.
 using TileNumbers = std::vector<std::uint16_t, tbb::cache_aligned_allocator<std::uint16_t>>;
 
+// The parts of some numbers, one array for each; null for those there are not.
+using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
+
 // Some columns of rows and of tokens.
 struct TileBlock {
-  const std::uint16_t* high = nullptr;  // weights [kTileRows, stride]
-  const std::uint16_t* low = nullptr;   // null: the weights are bfloat16 numbers
+  TileParts weights = {};  // each [kTileRows, stride]; one part: they are bfloat16 numbers
   std::size_t stride = 0;
-  const std::uint16_t* x_high = nullptr;  // [columns / 2, kTileTokens, 2]
-  const std::uint16_t* x_low = nullptr;
+  TileParts x = {};  // each [columns / 2, kTileTokens, 2]; two parts, or three where the weights have three
   std::size_t columns = 0;
   std::size_t tokens = kTileTokens;  // up to 16: the others are left alone
 };
 
-// Adds the products of a block to sums [kTileRows, kTileTokens]. Requires: a TileScope of this thread.
+// Adds the products of a block to sums [kTileRows, kTileTokens]. Those of three parts are summed by themselves first,
+// the smallest before the others: rounding their sums then costs no more than rounding those of whole numbers.
+// Requires: a TileScope of this thread.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 }  // namespace poise

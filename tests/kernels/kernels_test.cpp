@@ -2,62 +2,33 @@
 // there is no matrix unit, its products are those of ordinary code.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <ostream>
 #include <random>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
-#include "support/instruction_set.hpp"
+#include "support/units.hpp"
 
 namespace poise {
 namespace {
 
-// An instruction set, and what products of several tokens use.
-struct Way {
-  std::int64_t target;
-  TileUnit unit;
+class Kernels : public ::testing::TestWithParam<Unit> {
+  ChosenUnit chosen_{GetParam()};
 };
 
-std::vector<Way> every_way() {
-  std::vector<Way> ways;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) ways.push_back({target, TileUnit::none});
-  const std::int64_t best = ways.front().target;
-  ways.push_back({best, TileUnit::plain});
-  if (tile_unit() == TileUnit::amx) ways.push_back({best, TileUnit::amx});
-  return ways;
-}
-
-std::string name_of(const Way& way) {
-  const std::string target = hwy::TargetName(way.target);
-  if (way.unit == TileUnit::none) return target;
-  return target + (way.unit == TileUnit::plain ? "_plain_tiles" : "_amx");
-}
-
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << name_of(way); }
-
-class Kernels : public ::testing::TestWithParam<Way> {
- protected:
-  Kernels() { choose_tile_unit(GetParam().unit); }
-  ~Kernels() override { choose_tile_unit(before_); }
-
- private:
-  InstructionSet chosen_{GetParam().target};
-  TileUnit before_ = tile_unit();
-};
-
-INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(every_way()),
-                         [](const auto& way) { return name_of(way.param); });
+INSTANTIATE_TEST_SUITE_P(Targets, Kernels, ::testing::ValuesIn(every_unit()),
+                         [](const auto& unit) { return name_of(unit.param); });
 
 const std::vector<std::size_t> kAwkwardSizes = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 130};
 
@@ -246,7 +217,8 @@ struct Expected {
     }
     const bool is_narrow = matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 ||
                            matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
-    if (!alone && !exact && tile_unit() != TileUnit::none) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
+    const bool tiles = !alone && !exact && tile_unit() != TileUnit::none;
+    if (tiles && matrix.storage != Storage::f32) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
 
@@ -552,10 +524,11 @@ TEST_P(Kernels, EveryBlockHasItsOwnSteps) {
   EXPECT_NEAR(static_cast<double>(products(matrix, 0, 1, x, 1)[0]), 1e-3, 1e-9);
 }
 
-// high is x rounded to the nearest bfloat16, to even where two are as near; low is what is left, rounded likewise.
-TEST_P(Kernels, NumbersAreSplitInTwo) {
+// The first part is x rounded to the nearest bfloat16, to even where two are as near; the next what is left, rounded
+// likewise. Three are x.
+TEST_P(Kernels, NumbersAreSplitInParts) {
   const std::vector<std::array<std::uint32_t, 3>> cases = {
-      // bits of x, of high, of low
+      // bits of x, of the first and the second part
       {0x00000000, 0x0000, 0x0000},
       {0x80000000, 0x8000, 0x0000},
       {0x3f800000, 0x3f80, 0x0000},
@@ -574,12 +547,49 @@ TEST_P(Kernels, NumbersAreSplitInTwo) {
   };
   std::vector<float> x(64);
   for (std::size_t i = 0; i < cases.size(); ++i) std::memcpy(&x[i], &cases[i][0], 4);
-  std::vector<std::uint16_t> high(64);
-  std::vector<std::uint16_t> low(64);
-  split_floats(x.data(), 64, high.data(), low.data());
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(high[i], cases[i][1]) << i;
-    EXPECT_EQ(low[i], cases[i][2]) << i;
+  std::vector<std::uint16_t> parts[3];
+  for (auto& part : parts) part.resize(64);
+  std::uint16_t* const places[3] = {parts[0].data(), parts[1].data(), parts[2].data()};
+  for (const std::size_t count : {2U, 3U}) {
+    parts[2].assign(64, 0x1234);
+    split_floats(x.data(), 64, std::span(places).first(count));
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      EXPECT_EQ(parts[0][i], cases[i][1]) << i;
+      EXPECT_EQ(parts[1][i], cases[i][2]) << i;
+      if (count == 2) {
+        EXPECT_EQ(parts[2][i], 0x1234);
+      } else if (std::isfinite(x[i])) {
+        double sum = 0;
+        for (const auto& part : parts) sum += static_cast<double>(std::bit_cast<float>(std::uint32_t{part[i]} << 16U));
+        EXPECT_EQ(sum, static_cast<double>(x[i])) << i;
+      } else {
+        EXPECT_EQ(parts[2][i], 0) << i;
+      }
+    }
+  }
+}
+
+// One product a sum: what it is off by is what the product is, in prompts too and whatever multiplies them.
+TEST_P(Kernels, ProductsOfFloat32NumbersAreRoundedAsFloat32Is) {
+  std::mt19937 random(20);
+  const std::size_t rows = 70;
+  const std::size_t tokens = 40;
+  const auto numbers = [&](std::size_t count) {
+    std::vector<float> all(count);
+    for (float& one : all)
+      one = std::bit_cast<float>(0x3f800000U ^ (static_cast<std::uint32_t>(random()) & 0x837fffffU));
+    return all;
+  };
+  const std::vector<float> weights = numbers(rows);
+  const std::vector<float> x = numbers(tokens);
+  const StoredRows matrix = {
+      .storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights.data()), .columns = 1};
+  const std::vector<float> y = products(matrix, 0, rows, x, rows);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      const double product = static_cast<double>(weights[r]) * static_cast<double>(x[t]);
+      ASSERT_NEAR(static_cast<double>(y[t * rows + r]), product, 0x1p-22 * std::abs(product)) << t << " " << r;
+    }
   }
 }
 

@@ -9,18 +9,25 @@
 
 namespace poise {
 
+// What tests use that choose none; 0: the best that there is. support/units.hpp sets it.
+inline std::int64_t& instruction_set_of_run() {
+  static std::int64_t target = 0;
+  return target;
+}
+
 class InstructionSet {
  public:
-  explicit InstructionSet(std::int64_t target) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
-  }
-  ~InstructionSet() {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
-  }
+  explicit InstructionSet(std::int64_t target) { choose(target); }
+  ~InstructionSet() { choose(instruction_set_of_run()); }
   InstructionSet(const InstructionSet&) = delete;
   InstructionSet& operator=(const InstructionSet&) = delete;
+
+ private:
+  static void choose(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    if (target == 0) return hwy::GetChosenTarget().DeInit();
+    hwy::GetChosenTarget().Update(target);
+  }
 };
 
 // For tests that are run with each that this processor has: derive from it, and instantiate with
