@@ -134,6 +134,7 @@ struct ConvertReport {
     std::uint64_t values = 0;
     std::uint64_t to_zero = 0;       // were not zero, are now
     std::uint64_t to_subnormal = 0;  // fell below the target's normal range
+    std::uint64_t not_finite = 0;    // were infinite or NaN, and still are
     double worst_error = 0;          // max |x - cast(x)|
   };
   std::vector<Cast> casts;

@@ -29,6 +29,7 @@ class Cast:
     values: int
     to_zero: int  #: were not zero, are now
     to_subnormal: int  #: are below the target's normal range
+    not_finite: int  #: were infinite or NaN, and still are
     worst_error: float
 
 

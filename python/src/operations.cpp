@@ -180,7 +180,7 @@ py::dict to_python(const ConvertReport& report) {
   for (const auto& cast : report.casts) {
     casts.append(py::dict("source"_a = text(to_string(cast.from)), "target"_a = text(to_string(cast.to)),
                           "values"_a = cast.values, "to_zero"_a = cast.to_zero, "to_subnormal"_a = cast.to_subnormal,
-                          "worst_error"_a = cast.worst_error));
+                          "not_finite"_a = cast.not_finite, "worst_error"_a = cast.worst_error));
   }
   py::list quantized;
   for (const auto& one : report.quantized) {

@@ -84,6 +84,7 @@ std::string details(const poise::ConvertReport& report) {
                                   {"values", cast.values},
                                   {"to_zero", cast.to_zero},
                                   {"to_subnormal", cast.to_subnormal},
+                                  {"not_finite", cast.not_finite},
                                   {"worst_error", cast.worst_error}});
   }
   Value::Array quantized;

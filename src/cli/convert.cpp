@@ -151,9 +151,10 @@ void print_report(const ConvertReport& report, const Options& options) {
              human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
   print_padding(report, options.convert.write);
   for (const ConvertReport::Cast& cast : report.casts) {
-    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal\n",
+    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
                to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
-               grouped(cast.to_zero), grouped(cast.to_subnormal));
+               grouped(cast.to_zero), grouped(cast.to_subnormal),
+               cast.not_finite > 0 ? fmt::format(", {} not finite", grouped(cast.not_finite)) : "");
   }
   print_quantized(report.quantized, options.table);
 }

@@ -167,6 +167,7 @@ void CastStats::merge(const CastStats& other) {
   values += other.values;
   to_zero += other.to_zero;
   to_subnormal += other.to_subnormal;
+  not_finite += other.not_finite;
   worst_error = std::max(worst_error, other.worst_error);
 }
 

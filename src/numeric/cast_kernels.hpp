@@ -11,6 +11,7 @@ struct CastStats {
   std::uint64_t values = 0;
   std::uint64_t to_zero = 0;       // were not zero, are now
   std::uint64_t to_subnormal = 0;  // are below the target's normal range (not counting zeros)
+  std::uint64_t not_finite = 0;    // were infinite or NaN, and still are
   double worst_error = 0;          // max |x - cast(x)| over finite values
 
   void merge(const CastStats& other);
@@ -20,8 +21,8 @@ struct CastStats {
 void widen_f16(const std::byte* in, float* out, std::size_t count);
 void widen_bf16(const std::byte* in, float* out, std::size_t count);
 
-// float32 to elements, rounding to nearest even. Adds to `stats`; returns the index of the first finite value that
-// overflows, or `count`.
+// float32 to elements, rounding to nearest even. Adds to `stats`, but to not_finite; returns the index of the first
+// finite value that overflows, or `count`.
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 

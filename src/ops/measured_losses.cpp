@@ -135,8 +135,8 @@ void MeasuredLosses::tell(ConvertReport& report) const {
     const CastStats stats = tally->total();
     if (stats.values == 0)
       continue;  // the writer asked for no elements: metadata alone, or codes that are float32 already
-    report.casts.push_back(
-        {types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal, stats.worst_error});
+    report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
+                            stats.not_finite, stats.worst_error});
   }
   for (const auto& [tensor, tally] : quantized_)
     report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});

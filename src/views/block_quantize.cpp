@@ -21,6 +21,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kElements = 32768;  // encoded at a time, about
+constexpr double kLargestHalf = 65504;
 
 class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
@@ -107,22 +108,25 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElements / row_); }
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
-    if (loss == nullptr) require_finite(first, memory);
     encode_rows(first, count, memory.numbers.data(), out);
-    if (loss == nullptr) return;
+    // Squares of finite float32 numbers have room in float64.
     const QuantizationError error = measure(count, memory, out);
-    if (!std::isfinite(error.squared_values))
-      require_finite(first, memory);  // squares of finite float32 numbers have room in float64
-    loss->merge(error);
+    if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
+    if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestHalf)
+      require_numbers(first, count, memory, out);
+    if (loss != nullptr) loss->merge(error);
   }
 
-  // Each of the stacked matrices may have weights of its own.
+  // Each of the stacked matrices may have weights of its own. Requires: there are weights.
+  std::uint64_t rows_a_matrix() const { return rows_ / (importance_->size() / row_); }
+  const float* weights_of(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
+
   void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
     if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
-    const std::uint64_t each = rows_ / (importance_->size() / row_);
+    const std::uint64_t each = rows_a_matrix();
     while (count > 0) {
       const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
-      type_.encode({numbers, some, row_, importance_->data() + first / each * row_}, out);
+      type_.encode({numbers, some, row_, weights_of(first)}, out);
       first += some;
       count -= some;
       numbers += some * row_;
@@ -130,12 +134,53 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     }
   }
 
-  void require_finite(std::uint64_t first, const Memory& memory) const {
-    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
-    if (bad.count == 0) return;
-    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: element {} is not finite and cannot be quantized",
-                                                    name_, first * row_ + bad.first))
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: {}", name_, problem))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
+  }
+
+  [[noreturn]] void refuse_numbers(std::uint64_t first, const Memory& memory) const {
+    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
+    refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
+  }
+
+  // Throws where the numbers have no place in the scale of their block, or the search for it has left float32: numbers
+  // that are not finite come of that, or zeros.
+  void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
+    memory.decoded.resize(count * row_);
+    type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());
+    for (std::size_t begin = 0; begin < count * row_; begin += type_.elements) {
+      const auto numbers = std::span<const float>(memory.numbers).subspan(begin, type_.elements);
+      const auto decoded = std::span<const float>(memory.decoded).subspan(begin, type_.elements);
+      const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
+      const float* const weights = importance_ ? weights_of(first + begin / row_) + begin % row_ : nullptr;
+      if (!finite || (weights != nullptr ? loses_all(numbers, decoded, weights) : loses_largest(numbers, decoded)))
+        refuse_block(first * row_ + begin, numbers, finite);
+    }
+  }
+
+  // Nothing but zeros, and one of the numbers is none that rounding makes zero, and counts.
+  static bool loses_all(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
+    constexpr float kSmall = 0x1p-10F;
+    if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (std::abs(numbers[i]) >= kSmall && weights[i] >= 1) return true;
+    }
+    return false;
+  }
+
+  // The largest number of a block becomes zero, which squares of float32 numbers do that are none.
+  static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
+    const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
+    return std::abs(*largest) > static_cast<float>(kLargestHalf) &&
+           decoded[static_cast<std::size_t>(largest - numbers.begin())] == 0;
+  }
+
+  [[noreturn]] void refuse_block(std::uint64_t element, std::span<const float> numbers, bool finite) const {
+    const float largest = std::abs(std::ranges::max(numbers, {}, [](float number) { return std::abs(number); }));
+    refuse(fmt::format("block {} (from element {} on, the largest magnitude is {:g}) becomes {} in {}{}",
+                       element / type_.elements, element, largest, finite ? "zeros" : "numbers that are not finite",
+                       type_.name, importance_ ? ", with these weights of the importance matrix" : ""));
   }
 
   QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {

@@ -14,6 +14,7 @@
 #include "bytes/little_endian.hpp"
 #include "numeric/cast_kernels.hpp"
 #include "numeric/float_formats.hpp"
+#include "numeric/scan.hpp"
 
 namespace poise {
 namespace {
@@ -58,11 +59,8 @@ class CastBlob final : public LossyBlob<CastStats> {
   void read_measured(std::uint64_t offset, std::span<std::byte> out, CastStats* loss) const override {
     CastStats ignored;
     CastStats& stats = loss != nullptr ? *loss : ignored;
-    if (const auto all = data_->map(); all && widens_whole(offset, out)) {
-      stats.values += out.size() / sizeof(float);  // nothing is lost
-      return widen_mapped(*all, offset, out);
-    }
-    Block block(*this);
+    if (const auto all = data_->map(); all && widens_whole(offset, out)) return widen_mapped(*all, offset, out, loss);
+    Block block(*this, loss != nullptr);
     while (!out.empty()) {
       const std::uint64_t element = offset / to_bytes_;
       const auto skipped = static_cast<std::size_t>(offset % to_bytes_);
@@ -85,17 +83,28 @@ class CastBlob final : public LossyBlob<CastStats> {
            out.size() % sizeof(float) == 0;
   }
 
-  void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out) const {
+  void widen_mapped(std::span<const std::byte> all, std::uint64_t offset, std::span<std::byte> out,
+                    CastStats* loss) const {
     const std::size_t count = out.size() / sizeof(float);
     const std::uint64_t first = offset / sizeof(float);
+    if (loss != nullptr) {
+      loss->values += count;  // nothing is lost
+      loss->not_finite += count_not_finite(all.data() + byte_of(first, from_bits_), count);
+    }
     widen(from_, all.data() + byte_of(first, from_bits_), std::span(reinterpret_cast<float*>(out.data()), count),
           first_in_byte(first));
+  }
+
+  // Elements that begin with a byte; types with two to a byte have none that are not finite.
+  std::uint64_t count_not_finite(const std::byte* elements, std::size_t count) const {
+    return from_bits_ < 8 ? 0 : find_bad_values(from_, {elements, count * (from_bits_ / 8)}).count;
   }
 
   // The buffers one reader needs to convert a block.
   class Block {
    public:
-    explicit Block(const CastBlob& blob) : blob_(blob), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
+    Block(const CastBlob& blob, bool counts)
+        : blob_(blob), counts_(counts), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
       if (!blob.data_->map()) source_.resize(byte_of(kBlock, blob.from_bits_) + 1);
     }
 
@@ -103,7 +112,9 @@ class CastBlob final : public LossyBlob<CastStats> {
     std::span<const std::byte> make(std::uint64_t element, std::size_t wanted, CastStats& stats) {
       const std::uint64_t enough = (wanted + blob_.to_bytes_ - 1) / blob_.to_bytes_;
       const auto count = static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlock}, blob_.elements_ - element}));
-      convert(fetch(element, count), element, count, stats);
+      const std::byte* const elements = fetch(element, count);
+      if (counts_) stats.not_finite += blob_.count_not_finite(elements, count);
+      convert(elements, element, count, stats);
       return std::span<const std::byte>(result_).first(count * blob_.to_bytes_);
     }
 
@@ -175,6 +186,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     const CastBlob& blob_;
+    bool counts_;  // what is not finite
     std::vector<std::byte> source_;
     std::vector<float> floats_;
     std::vector<std::byte> result_;

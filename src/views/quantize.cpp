@@ -5,6 +5,12 @@
 #include <cmath>
 #include <mutex>
 #include <span>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
 
 #include "codec/affine.hpp"
 #include "codec/quantize_kernels.hpp"
@@ -88,8 +94,9 @@ class Encoder {
 
 class QuantizedBlob final : public LossyBlob<QuantizationError> {
  public:
-  QuantizedBlob(BlobPtr elements, DType dtype, std::shared_ptr<const AffineSource> affine)
-      : elements_(std::move(elements)),
+  QuantizedBlob(std::string name, BlobPtr elements, DType dtype, std::shared_ptr<const AffineSource> affine)
+      : name_(std::move(name)),
+        elements_(std::move(elements)),
         count_(elements_->size() / sizeof(float)),
         dtype_(dtype),
         codes_a_byte_(8 / info(dtype).bits),
@@ -99,8 +106,6 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   bool seekable() const override { return elements_->seekable(); }
 
   void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
-    QuantizationError ignored;
-    QuantizationError& error = loss != nullptr ? *loss : ignored;
     const Encoder encoder(dtype_, affine_->get());
     std::array<float, kBlock> numbers;
     std::array<std::byte, kBlock> codes;
@@ -111,7 +116,10 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
       const auto block = std::span(numbers).first(count);
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
-      error.merge(encoder.encode(block, codes_a_byte_ == 1 ? out.first(count) : std::span(codes).first(count)));
+      const QuantizationError error =
+          encoder.encode(block, codes_a_byte_ == 1 ? out.first(count) : std::span(codes).first(count));
+      if (!std::isfinite(error.squared_error)) refuse(first);
+      if (loss != nullptr) loss->merge(error);
       if (codes_a_byte_ == 2) pack_nibbles(codes.data(), count, out.data());
       offset += bytes;
       out = out.subspan(bytes);
@@ -119,6 +127,17 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
+  // The largest code times the scale has no place in float32, although the number that it stands for has.
+  [[noreturn]] void refuse(std::uint64_t element) const {
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("tensor {}: elements from {} on become codes of numbers that are not finite, for they are as "
+                    "large as float32 numbers can be",
+                    name_, element))
+        .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
+  }
+
+  std::string name_;
   BlobPtr elements_;
   std::uint64_t count_;
   DType dtype_;
@@ -133,8 +152,8 @@ Tensor quantize(const Tensor& tensor, const StoredType& type) {
   if (type.grouped()) return quantize_groups(tensor, type.groups);
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
-  Tensor quantized =
-      make_dense(tensor.name, tensor.shape, type.dtype, std::make_shared<QuantizedBlob>(elements, type.dtype, affine));
+  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype,
+                                std::make_shared<QuantizedBlob>(tensor.name, elements, type.dtype, affine));
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // other layouts' describe their codes
   return quantized;

@@ -1,12 +1,19 @@
-// Stacked matrices against the same matrices alone.
+// Stacked matrices against the same matrices alone, and what no block can hold.
 #include "views/block_quantize.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <limits>
+
+#include <poise/error.hpp>
+#include <poise/stored_type.hpp>
 
 #include "codec/block_type.hpp"
+#include "support/errors.hpp"
+#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {
@@ -52,6 +59,86 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
     blob.read(blob.size() / 4, piece);
     EXPECT_TRUE(std::equal(piece.begin(), piece.end(), alone.begin() + static_cast<std::ptrdiff_t>(blob.size() / 4)))
         << type;
+  }
+}
+
+// Every type that is written: either its blocks hold the numbers, or it refuses them, measured or not, from a stream
+// too.
+TEST(BlockQuantize, BlocksThatWouldNotBeFiniteAreRefused) {
+  constexpr std::uint64_t kRows = 4, kColumns = 512;
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    // 3e38 has a place in a power of two of eight bits only; 9e6 / 128 in no float16 scale of codes of eight bits.
+    const bool refuses_9e6 = type.elements == 32 && type.name != "mxfp4";
+    for (const float outlier : {9e6F, -9e6F, 3e38F}) {
+      SCOPED_TRACE(testing::Message() << type.name << " " << outlier);
+      std::vector<float> values(kRows * kColumns);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.37F);
+      const std::size_t place = 2 * kColumns + 300;
+      values[place] = outlier;
+      const Tensor made = quantize_to_blocks(tensor_of({kRows, kColumns}, values), type, nullptr);
+      const BlobPtr blob = made.require("data").blob;
+      try {
+        std::vector<float> numbers(values.size());
+        const auto bytes = read_all(*blob);
+        type.decode(bytes.data(), numbers.size() / type.elements, numbers.data());
+        for (const float number : numbers) ASSERT_TRUE(std::isfinite(number));
+        EXPECT_TRUE(outlier == 3e38F ? type.name == "mxfp4" : !refuses_9e6);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+        EXPECT_THAT(error.what(), testing::HasSubstr("tensor w: block " + std::to_string(place / type.elements) + " "));
+        ASSERT_EQ(error.remedies().size(), 1U);
+        EXPECT_EQ(error.remedies().front().kind, Remedy::Kind::keep);
+        EXPECT_EQ(error.remedies().front().tensor, "w");
+        std::vector<std::byte> row(blob->size() / kRows);
+        QuantizationError loss;
+        const auto& lossy = dynamic_cast<const LossyBlob<QuantizationError>&>(*blob);
+        EXPECT_THROW(lossy.read_measured(2 * row.size(), row, &loss), Error);
+        EXPECT_NO_THROW(lossy.read_measured(row.size(), row, &loss));
+        EXPECT_THROW(lossy.read(2 * row.size(), row), Error);
+        std::vector<std::byte> all(blob->size());
+        EXPECT_THROW(blob->stream()->read(all), Error);
+      }
+    }
+  }
+}
+
+// Sums of weighted squares leave float32: what comes of that is refused, also where it is finite, zeros.
+TEST(BlockQuantize, WeightsOfErrorsThatAreTooLargeAreRefused) {
+  constexpr std::uint64_t kColumns = 256;
+  std::vector<float> values(kColumns);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) * 0.37F);
+  std::size_t refused = 0;
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    for (const float weight : {0.0F, 1e-38F, 1.0F, 1e34F, 1e36F, 3e38F}) {
+      SCOPED_TRACE(testing::Message() << type.name << " " << weight);
+      const auto weights = std::make_shared<std::vector<float>>(kColumns, weight);
+      const Tensor made = quantize_to_blocks(tensor_of({1, kColumns}, values), type, weights);
+      try {
+        std::vector<float> numbers(values.size());
+        const auto bytes = read_all(*made.require("data").blob);
+        type.decode(bytes.data(), numbers.size() / type.elements, numbers.data());
+        for (std::size_t i = 0; i < numbers.size() && weight >= 1; ++i) ASSERT_NEAR(numbers[i], values[i], 0.8);
+      } catch (const Error& error) {
+        ++refused;
+        EXPECT_GE(weight, 1e34F);
+        EXPECT_THAT(error.what(), testing::HasSubstr("with these weights of the importance matrix"));
+      }
+    }
+  }
+  EXPECT_GE(refused, 2U * 9U);
+}
+
+TEST(BlockQuantize, NumbersThatAreNotFiniteAreRefused) {
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr) continue;
+    std::vector<float> values(1024, 0.5F);
+    values[777] = std::numeric_limits<float>::quiet_NaN();
+    values[999] = std::numeric_limits<float>::infinity();
+    const Tensor made = quantize_to_blocks(tensor_of({2, 512}, values), type, nullptr);
+    const Error error = support::error_of([&] { read_all(*made.require("data").blob); });
+    EXPECT_THAT(error.what(), testing::HasSubstr("tensor w: element 777 is not finite")) << type.name;
   }
 }
 

@@ -90,7 +90,27 @@ TEST(Cast, CountsWhatIsLost) {
   EXPECT_EQ(stats.values, 9U);
   EXPECT_EQ(stats.to_zero, 2U);
   EXPECT_EQ(stats.to_subnormal, 2U);
+  EXPECT_EQ(stats.not_finite, 2U);
   EXPECT_EQ(stats.worst_error, 0x1p-11);
+}
+
+TEST(Cast, CountsWhatIsNotFiniteFromEveryType) {
+  const auto bad = [](const BlobPtr& blob) { return lost(blob).not_finite; };
+  std::vector<std::uint16_t> halves(5000, 0x3c00);
+  halves[0] = 0x7c00;
+  halves[1] = 0x3f80;  // a bfloat16 number
+  halves[4999] = 0xfe00;
+  for (const DType to : {DType::f32, DType::bf16}) EXPECT_EQ(bad(cast(halves, DType::f16, to)), 2U);
+  EXPECT_EQ(bad(make_cast_blob("w", std::make_shared<Unmapped>(blob_of(halves)), DType::f16, 5000, DType::f32)), 2U);
+  halves[2] = 0x7f80;
+  halves[3] = 0xffc0;
+  for (const DType to : {DType::f32, DType::f16}) {
+    std::vector<std::uint16_t> small(halves.begin(), halves.begin() + 4);
+    small[0] = 0x3c00;
+    EXPECT_EQ(bad(cast(small, DType::bf16, to)), 2U);
+  }
+  for (const DType to : {DType::f32, DType::f16})
+    EXPECT_EQ(bad(cast(std::vector<double>{1, INFINITY, -INFINITY, NAN}, DType::f64, to)), 3U);
 }
 
 TEST(Cast, CountsTheElementsThatAreRead) {

@@ -129,6 +129,26 @@ TEST(Quantize, ElementsThatAreNotFiniteAreRefusedByIndex) {
   }
 }
 
+// 127 times a rounded scale may be more than any float32 number.
+TEST(Quantize, CodesOfNumbersThatAreNotFiniteAreRefused) {
+  std::size_t refused = 0;
+  for (const StoredType& type : {kQint8, kQint4, kQint8Range, kQint4Range}) {
+    float largest = std::numeric_limits<float>::max();
+    for (int i = 0; i < 200; ++i, largest = std::nextafter(largest, 0.0F)) {
+      const Tensor tensor = quantize(matrix({largest, -largest, 1.0F}), type);
+      try {
+        for (const float value : decoded(tensor)) ASSERT_TRUE(std::isfinite(value)) << to_string(type);
+        (void)bytes_of(tensor);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+        EXPECT_EQ(error.remedies().front().kind, Remedy::Kind::keep);
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 0U);
+}
+
 // Any piece at any place is what the plain formula gives.
 TEST(Quantize, EveryPieceAgreesWithTheFormula) {
   const auto values = normal_values(100'001, 2);
