@@ -130,6 +130,9 @@ struct Format {
   HeldLayouts layouts = {};
   bool ties_by_absence = false;  // an output matrix that is there is multiplied with, even where embeddings are tied
   WeightReader weights = WeightReader::any;  // what reads its files, where weights can be stored in several forms
+  // Are the numbers of this tensor float32 in files of such a model, whatever type they have? Asks card and
+  // configuration of the model. Null: of none.
+  bool (*stores_as_f32)(const Model& model, const Tensor& tensor) = nullptr;
 
   // How its files are found, in stages. First by magic: is this file certainly meant to be of this format? Looks at a
   // few bytes, never throws for what they say. Null: other formats begin as it does.

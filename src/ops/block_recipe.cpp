@@ -51,9 +51,9 @@ Use use_of(std::string_view name) {
 }
 
 // What chooses experts, and learned positions: small, and weighty.
-constexpr std::array<std::string_view, 6> kNeverBlocks = {
-    "block_sparse_moe.gate.weight", "mlp.gate.weight", "mlp.router.weight",
-    "ffn_gate_inp.weight",          "wpe.weight",      "position_embd.weight"};
+constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
+                                                               "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
+                                                               "position_embd.weight", "position_embedding.weight"});
 // Parts of names of other models' matrices that llama.cpp computes with as numbers: norms, convolutions, what decides
 // over time.
 constexpr std::array kNeverParts = std::to_array<std::string_view>({

@@ -86,11 +86,11 @@ bool holds(const Format& target, const Tensor& tensor) {
   return !is_sparse(tensor) || target.layouts.sparse;
 }
 
-// Decides what floating-point tensors become.
+// Decides what floating-point tensors become. `described` has the card and the configuration that will be written.
 class Types {
  public:
-  Types(const Model& model, const Format& target, const ConvertOptions& options)
-      : target_(target), options_(options), used_(options.keep.size(), false) {
+  Types(const Model& model, const Model& described, const Format& target, const ConvertOptions& options)
+      : described_(described), target_(target), options_(options), used_(options.keep.size(), false) {
     if ((options.dtype ? 1 : 0) + (options.quantize ? 1 : 0) + (options.recipe.empty() ? 0 : 1) > 1) {
       throw Error(ErrorKind::bad_argument,
                   "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
@@ -116,13 +116,22 @@ class Types {
   std::optional<StoredType> wanted(const Tensor& tensor, const std::optional<Tensor>& transposed_tensor) {
     const Tensor& rows = transposed_tensor ? *transposed_tensor : tensor;
     const auto kept = kept_type(tensor.name);
-    if (!has_float_elements(tensor)) return std::nullopt;
-    const auto type = kept ? kept : requested(tensor, rows);
+    if (!has_float_elements(tensor)) {
+      if (kept && tensor.layout != Layout::other) no_numbers_.push_back(tensor.name);
+      return std::nullopt;
+    }
+    const bool always_f32 = target_.stores_as_f32 != nullptr && target_.stores_as_f32(described_, tensor);
+    auto type = kept ? kept : requested(tensor, rows);
+    if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
     const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
-    if (kept && kept->quantized() && is_small) spared_.push_back(tensor.name);
-    const StoredType result = type->quantized() && is_small ? StoredType{} : fitting(rows, *type);
+    if (kept && kept->quantized() && is_small) {
+      spared_.push_back(tensor.name);
+    } else if (kept && always_f32 && *kept != StoredType{}) {
+      always_f32_.push_back(tensor.name);
+    }
+    const StoredType result = always_f32 || (type->quantized() && is_small) ? StoredType{} : fitting(rows, *type);
     return is_stored_so(tensor, result, transposed_tensor ? BlocksAlong::columns : BlocksAlong::rows)
                ? std::nullopt
                : std::optional(result);
@@ -130,13 +139,13 @@ class Types {
 
   // Does it keep its type although that was to change?
   bool is_out_of_reach(const Tensor& tensor, const std::optional<StoredType>& wanted) const {
-    if (!options_.dtype && !options_.quantize && !recipe_) return false;
+    if (!options_.dtype && !options_.quantize && !recipe_ && !is_kept(tensor.name)) return false;
     if (is_sparse(tensor)) return wanted && wanted->quantized();
     return tensor.layout == Layout::other && !has_float_elements(tensor);
   }
 
-  // What keep would have quantized and is not.
-  const std::vector<std::string>& spared() const { return spared_; }
+  // Tells what keep asks for in vain.
+  void warn_of_keep(Model& model) const;
 
   void require_all_used() const {
     for (std::size_t i = 0; i < used_.size(); ++i) {
@@ -145,6 +154,13 @@ class Types {
   }
 
  private:
+  bool becomes_dense(const Tensor& tensor) const { return tensor.layout == Layout::dense || !holds(target_, tensor); }
+
+  bool is_kept(const std::string& name) const {
+    return std::ranges::any_of(options_.keep,
+                               [&](const ConvertOptions::Keep& keep) { return glob_matches(keep.pattern, name); });
+  }
+
   static void require_castable(DType dtype) {
     if (!is_castable(dtype))
       throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
@@ -199,16 +215,19 @@ class Types {
     if (recipe_) return StoredType{.dtype = DType::u8, .blocks = &recipe_->type_for(rows, !options_.imatrix.empty())};
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
-    const bool dense = tensor.layout == Layout::dense || !holds(target_, tensor);
-    const bool replaced = dense && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
+    const bool replaced = becomes_dense(tensor) && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
     return replaced ? std::optional(StoredType{DType::f16}) : std::nullopt;
   }
 
+  const Model& described_;
   const Format& target_;
   const ConvertOptions& options_;
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> used_;
-  std::vector<std::string> spared_;
+  // Names of tensors that keep does not change as it says.
+  std::vector<std::string> no_numbers_;
+  std::vector<std::string> spared_;  // from codes
+  std::vector<std::string> always_f32_;
 };
 
 // Weights for errors, where there is a file of them.
@@ -344,6 +363,12 @@ void warn(Model& model, const std::vector<std::string>& tensors, std::string_vie
   model.warnings.push_back({Severity::warning, fmt::format("tensor {}{}: {}", tensors.front(), more, what), {}, {}});
 }
 
+void Types::warn_of_keep(Model& model) const {
+  warn(model, no_numbers_, "its elements are no floating-point numbers, so keep does not change them");
+  warn(model, spared_, "vectors are not quantized, so it is f32");
+  warn(model, always_f32_, fmt::format("{} files store it as f32, whatever keep says", target_.info.name));
+}
+
 void replace_fields(Card& card, const Card& with) {
   const auto replace = [](std::string& field, const std::string& value) {
     if (!value.empty()) field = value;
@@ -380,7 +405,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   read_config_as(result.model, options.card.model_type);
   require_sparse_possible(target, options);
   Selection selection(options);
-  Types types(model, target, options);
+  Types types(model, result.model, target, options);
   Importances importance(model, options);
   std::vector<std::string> untouched;
   std::vector<std::string> requantized;  // become codes of others
@@ -424,7 +449,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
        "its codes are quantized again, and errors add up; what is lost is measured against these codes");
   warn(result.model, importance.without(), "the importance matrix has no weights for it, so it is quantized without");
   warn(result.model, untouched, "stored in a way that cannot be cast or quantized, so the type stays");
-  warn(result.model, types.spared(), "vectors are not quantized, so it is f32");
+  types.warn_of_keep(result.model);
   warn_of_lost_parts(result.model, lost_parts);
   return result;
 }

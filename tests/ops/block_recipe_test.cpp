@@ -138,6 +138,7 @@ TEST(BlockRecipe, RoutersAndPositionsAreNoBlocks) {
   EXPECT_TRUE(is_never_blocks("model.layers.0.mlp.gate.weight"));
   EXPECT_TRUE(is_never_blocks("blk.0.ffn_gate_inp.weight"));
   EXPECT_TRUE(is_never_blocks("transformer.wpe.weight"));
+  EXPECT_TRUE(is_never_blocks("position_embedding.weight"));  // a Tiny Llama's
   EXPECT_FALSE(is_never_blocks("model.layers.0.mlp.gate_proj.weight"));
 }
 

@@ -95,6 +95,43 @@ TEST(Transform, KeepDoesNotQuantizeVectorsAndSaysSo) {
   EXPECT_EQ(made.warnings[0].message, "tensor b.norm: vectors are not quantized, so it is f32");
 }
 
+TEST(Transform, KeepSaysWhatItDoesNotChange) {
+  ConvertOptions options;
+  options.keep = {{"*", *stored_type_from_name("f16")}};
+  const Model made = transform(small_model(), format_by_name("zt"), options).model;
+  EXPECT_EQ(type_of(*made.find("ids")), "i64");
+  ASSERT_EQ(made.warnings.size(), 1U);
+  EXPECT_EQ(made.warnings[0].message,
+            "tensor ids: its elements are no floating-point numbers, so keep does not change them");
+}
+
+// llama.cpp computes with norms in float32, and its files hold them so; without a configuration it is no such file.
+TEST(Transform, WhatAFormatStoresAsFloat32KeepsItsValue) {
+  Model model = small_model();
+  const auto made = [&](const ConvertOptions& options) {
+    std::map<std::string, std::string> result;
+    const Transformed transformed = transform(model, format_by_name("gguf"), options);
+    for (const Tensor& tensor : transformed.model.tensors()) result[tensor.name] = type_of(tensor);
+    return result;
+  };
+  ConvertOptions options;
+  options.dtype = DType::f16;
+  EXPECT_EQ(made(options)["b.norm"], "f16");
+  EXPECT_EQ(made({})["b.norm"], "bf16");
+  model.card.model_type = "qwen2";
+  model.config.emplace();
+  EXPECT_EQ(made(options), (Types{{"a.weight", "f16"}, {"b.weight", "f16"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+  EXPECT_EQ(made({}), (Types{{"a.weight", "bf16"}, {"b.weight", "f32"}, {"b.norm", "f32"}, {"ids", "i64"}}));
+  const Transformed cast = transform(model, format_by_name("gguf"), {});
+  ASSERT_EQ(cast.casts.size(), 1U);
+  EXPECT_EQ(cast.casts[0].name, "b.norm");
+  options.keep = {{"b.norm", {DType::bf16}}};
+  const Transformed kept = transform(model, format_by_name("gguf"), options);
+  EXPECT_EQ(type_of(*kept.model.find("b.norm")), "f32");
+  ASSERT_EQ(kept.model.warnings.size(), 1U);
+  EXPECT_EQ(kept.model.warnings[0].message, "tensor b.norm: gguf files store it as f32, whatever keep says");
+}
+
 // A tensor of codes is quantized again where another rule is asked for.
 TEST(Transform, TheRuleOfAScaleCounts) {
   Model model;

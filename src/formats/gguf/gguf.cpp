@@ -29,6 +29,7 @@ const Format kGguf = {
     .layouts = {.blocks = true},
     .ties_by_absence = true,
     .weights = WeightReader::llama_cpp,
+    .stores_as_f32 = gguf::stores_as_f32,
     .sniff = sniff,
     .read = gguf::read,
     .prepare = gguf::prepare,

@@ -52,6 +52,8 @@ std::uint32_t type_number(const Tensor& tensor) {
   return *number;
 }
 
+bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
+
 // Without a configuration llama.cpp would not know what to do with the tensors.
 const Architecture* architecture_for(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
@@ -78,10 +80,8 @@ class Preparer {
     const auto name = known(tensor);
     (void)type_number(tensor);
     Tensor changed = name ? to_gguf(tensor, name->change, hyperparameters_.heads) : tensor;
-    // llama.cpp computes with norms and biases in float32.
-    const bool is_single = changed.shape.size() < 2 || changed.name.ends_with(".bias");
-    if (architecture_ != nullptr && is_single && changed.layout == Layout::dense && has_float_elements(changed) &&
-        element_type(changed) != DType::f64) {
+    if (architecture_ != nullptr && is_vector(changed) && changed.layout == Layout::dense &&
+        has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
     if (changed.layout.blocks_along() == BlocksAlong::columns)
@@ -330,6 +330,10 @@ bool transposes(const Model& model, std::string_view tensor) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   const auto name = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
   return name && name->change == Change::transposed && architecture_for(model) != nullptr;
+}
+
+bool stores_as_f32(const Model& model, const Tensor& tensor) {
+  return is_vector(tensor) && architecture_for(model) != nullptr;
 }
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
