@@ -6,6 +6,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/format.hpp"
 #include "io/lookalikes.hpp"
 
 namespace poise {
@@ -33,6 +34,13 @@ void refuse_what_is_no_model(const Input& input) {
   refuse_lookalike(*input.source);
   const auto found = std::ranges::find(kArchives, container_of(input), &Archive::container);
   if (found != kArchives.end()) throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
+}
+
+void refuse_what_is_no_model(const Error& error, std::span<const SourcePtr> opened) {
+  const SourcePtr source = refused_source(error, opened);
+  if (source == nullptr) return;
+  const Input input{source->name(), source};
+  if (recognise(input, all_formats()) == nullptr) refuse_what_is_no_model(input);
 }
 
 }  // namespace poise

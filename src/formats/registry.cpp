@@ -81,13 +81,18 @@ Opened read_input(Input input, const ReadOptions& options) {
     }
     return {format, std::move(input), std::move(model)};
   }
-  refuse_what_is_no_model(input);
   // Not recognised by its content: the format its name promises says what is wrong with it.
   for (const Format* format : kFormats) {
     if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
-    Model model = format->read(input, options);
-    return {format, std::move(input), std::move(model)};
+    try {
+      Model model = format->read(input, options);
+      return {format, std::move(input), std::move(model)};
+    } catch (const Error& error) {
+      refuse_what_is_no_model(error, {&input.source, 1});
+      throw;
+    }
   }
+  refuse_what_is_no_model(input);
   throw Error(ErrorKind::invalid_file, "this is none of the formats that Poise reads", input.path.string(), 0);
 }
 

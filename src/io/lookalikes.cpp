@@ -6,25 +6,20 @@
 #include <string>
 #include <string_view>
 
-#include <poise/error.hpp>
-
 #include "io/source_text.hpp"
 
 namespace poise {
 namespace {
 
-struct Lookalike {
-  std::string_view start;  // of the file, in lower case
-  ErrorKind kind;
-  std::string_view message;
-};
-
 constexpr std::string_view kServerMessage =
     "this is a server's message saved instead of the download: sign in there, or check the name";
 
+constexpr Lookalike kGitLfsPointer = {
+    "version https://git-lfs", ErrorKind::invalid_file,
+    "this is a Git LFS pointer, not the file itself; `git lfs pull` in its repository fetches the weights"};
+
 constexpr std::array kLookalikes = {
-    Lookalike{"version https://git-lfs", ErrorKind::invalid_file,
-              "this is a Git LFS pointer, not the file itself; `git lfs pull` in its repository fetches the weights"},
+    kGitLfsPointer,
     Lookalike{"<!doctype html", ErrorKind::invalid_file,
               "this is an HTML page, perhaps a login or error page saved instead of the download"},
     Lookalike{"<html", ErrorKind::invalid_file,
@@ -60,14 +55,27 @@ std::string lower_case_start(const Source& source) {
   return text;
 }
 
-}  // namespace
-
-void refuse_lookalike(const Source& source) {
+void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
   const std::string start = lower_case_start(source);
-  for (const Lookalike& lookalike : kLookalikes) {
+  for (const Lookalike& lookalike : among) {
     if (start.starts_with(lookalike.start))
       throw Error(lookalike.kind, std::string(lookalike.message), source.name(), 0);
   }
+}
+
+}  // namespace
+
+std::span<const Lookalike> lookalikes() { return kLookalikes; }
+
+void refuse_lookalike(const Source& source) { refuse_one_of(kLookalikes, source); }
+
+void refuse_git_lfs_pointer(const Source& source) { refuse_one_of({&kGitLfsPointer, 1}, source); }
+
+SourcePtr refused_source(const Error& error, std::span<const SourcePtr> opened) {
+  if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) return nullptr;
+  const auto found =
+      std::ranges::find_if(opened, [&](const SourcePtr& source) { return source->name() == error.path(); });
+  return found == opened.end() ? nullptr : *found;
 }
 
 }  // namespace poise

@@ -40,12 +40,12 @@ class Files {
   }
   SourcePtr open(std::string_view name) const { return open_(name); }
 
-  std::string text(std::string_view name) const {
+  std::string text(std::string_view name) const { return text_of(*open(name)); }
+  // Of a file that may say anything.
+  std::string any_text(std::string_view name) const {
     const SourcePtr source = open(name);
-    if (source->size() > kMaxConfigBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
-                  source->name());
-    return read_text(*source, source->size());
+    refuse_git_lfs_pointer(*source);
+    return text_of(*source);
   }
 
   // Empty where the file is not there.
@@ -69,6 +69,13 @@ class Files {
   std::vector<std::string> take_left_out() { return std::move(left_out_); }
 
  private:
+  static std::string text_of(const Source& source) {
+    if (source.size() > kMaxConfigBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
+                  source.name());
+    return read_text(source, source.size());
+  }
+
   fs::path directory_;
   const OpenFile& open_;
   std::uint64_t rows_;
@@ -80,7 +87,7 @@ class Files {
 void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config) {
   take_tokenizer_config(vocabulary, config);
   if (files.has("chat_template.jinja")) {
-    vocabulary.chat_template = files.text("chat_template.jinja");
+    vocabulary.chat_template = files.any_text("chat_template.jinja");
   } else if (vocabulary.chat_template == Value()) {
     const JsonFile file = files.object("chat_template.json");
     if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
@@ -171,6 +178,22 @@ constexpr std::array kRows = std::to_array<Row>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
+// Of a directory, or of a file with what is beside it, in `folder`.
+std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folder, const OpenFile& open) {
+  if (folder == path) {
+    auto found = read_tokenizer_files(path, open, kMaxTokens);
+    return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
+  }
+  const std::string name = path.filename().string();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
+  Files files(folder, open);
+  if (row != kRows.end()) return row->read(files, name);
+  if (!name.ends_with(".json") || !looks_like_tokenizer_json(*open(name))) return std::nullopt;
+  return tokenizer_json(files, name);
+}
+
 }  // namespace
 
 std::vector<std::string> tokenizer_file_names() {
@@ -190,24 +213,15 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& director
 
 std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
   std::error_code ignored;
-  const bool directory = fs::is_directory(path, ignored);
-  const fs::path folder = directory ? path : path.parent_path();
-  const OpenFile open = [&](std::string_view name) {
-    SourcePtr source = Source::open(folder / name, io);
-    refuse_lookalike(*source);
-    return source;
-  };
-  if (directory) {
-    auto found = read_tokenizer_files(path, open, kMaxTokens);
-    return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
+  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  std::vector<SourcePtr> opened;
+  try {
+    return read_files(path, folder,
+                      [&](std::string_view name) { return opened.emplace_back(Source::open(folder / name, io)); });
+  } catch (const Error& error) {
+    if (const SourcePtr source = refused_source(error, opened)) refuse_lookalike(*source);
+    throw;
   }
-  const std::string name = path.filename().string();
-  if (!fs::exists(path, ignored)) return std::nullopt;
-  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
-  Files files(folder, open);
-  if (row != kRows.end()) return row->read(files, name);
-  if (!name.ends_with(".json") || !looks_like_tokenizer_json(*open(name))) return std::nullopt;
-  return tokenizer_json(files, name);
 }
 
 }  // namespace poise

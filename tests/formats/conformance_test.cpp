@@ -13,6 +13,8 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
+#include "formats/not_a_model.hpp"
+#include "io/lookalikes.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
@@ -125,6 +127,20 @@ TEST_P(Conformance, IsRecognisedByItsContent) {
   // Whatever the file is called.
   const auto file = support::written(sound_model(), format());
   EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, all_formats()), &format());
+}
+
+// What people have in a file's place is told in place of its reader's error, and of no sound file.
+TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
+  if (is_a_directory() || format().read == nullptr) return;
+  EXPECT_NO_THROW(refuse_what_is_no_model(sound_input()));
+  const auto told = [&](std::string_view text) {
+    return support::error_of([&] { open(support::source(text, file_name())); }).message();
+  };
+  EXPECT_EQ(told(""), "the file is empty");
+  for (const Lookalike& lookalike : lookalikes()) {
+    const std::string start = std::string(lookalike.start) + std::string(64, ' ');
+    EXPECT_EQ(told(start), lookalike.message);
+  }
 }
 
 // Each part by its bytes, and by what every format keeps.

@@ -14,8 +14,11 @@
 #include <poise/diff.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/tokenizer.hpp>
 #include <poise/verify.hpp>
 
+#include "io/lookalikes.hpp"
+#include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
@@ -60,7 +63,8 @@ Shapes shapes() {
           {"model.norm.weight", {2}}};
 }
 
-std::string safetensors(const Shapes& tensors) {
+// With a header of at least that length: spaces fill it.
+std::string safetensors(const Shapes& tensors, std::size_t header_bytes = 0) {
   Texts entries;
   std::uint64_t position = 0;
   for (const auto& [name, shape] : tensors) {
@@ -74,7 +78,8 @@ std::string safetensors(const Shapes& tensors) {
                                 position + bytes);
     position += bytes;
   }
-  const std::string header = object(entries);
+  std::string header = object(entries);
+  header.resize(std::max(header.size(), header_bytes), ' ');
   return le(header.size(), 8) + header + std::string(position, '\0');
 }
 
@@ -203,11 +208,68 @@ TEST(HostileHuggingFace, Files) {
        "model.safetensors", "Git LFS pointer"},
       {"weights are no web page", [] { return with(single(), "model.safetensors", "<!DOCTYPE html><html>"); }, kInvalid,
        "model.safetensors", "HTML page"},
+      {"an index is no server's message",
+       [] { return with(sharded(), "model.safetensors.index.json", R"({"error":"Invalid username"})"); }, kInvalid,
+       "model.safetensors.index.json", "a server's message"},
+      {"weights are no pickle", [] { return with(single(), "model.safetensors", "\x80\x02}q\x01."); },
+       ErrorKind::unsupported, "model.safetensors", "this is a pickle"},
+      {"weights are not empty", [] { return with(single(), "model.safetensors", "\n"); }, kInvalid, "model.safetensors",
+       "cut off"},
+      {"a template is no Git LFS pointer",
+       [] { return with(single(), "chat_template.jinja", "version https://git-lfs.github.com/spec/v1\n"); }, kInvalid,
+       "chat_template.jinja", "Git LFS pointer"},
       {"weights are whole", [] { return with(single(), "model.safetensors", safetensors(shapes()).substr(0, 1000)); },
        kInvalid, "model.safetensors", "the file is cut off"},
       {"a tokenizer is one", [] { return with(single(), "tokenizer.model", "no model"); }, kInvalid, "tokenizer.model",
        "SentencePiece model"},
   });
+}
+
+// The headers' lengths that begin a safetensors file as something else begins.
+std::vector<std::size_t> misleading_lengths() {
+  constexpr std::size_t kShortest = 600;  // of a shard of the model above
+  constexpr std::size_t kMost = 100'000'000;
+  std::vector<std::string> starts = {"PK\x03\x04"};
+  for (const Lookalike& lookalike : lookalikes()) {
+    for (const char* before : {"", "\n", " "}) starts.push_back(before + std::string(lookalike.start));
+  }
+  std::vector<std::size_t> lengths;
+  for (const std::string& start : starts) {
+    if (start.size() > 4) continue;  // longer than all headers
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < start.size(); ++i) length |= std::size_t{static_cast<unsigned char>(start[i])} << 8 * i;
+    for (; length < kShortest; length += std::size_t{1} << 8 * start.size()) {
+    }
+    if (length <= kMost) lengths.push_back(length);
+  }
+  return lengths;
+}
+
+TEST(HostileHuggingFace, SoundShardsMayBeginAsOtherFilesDo) {
+  const std::vector<std::size_t> lengths = misleading_lengths();
+  EXPECT_THAT(lengths, testing::IsSupersetOf({0x280U, 0x8b1fU, 0x4034b50U}));  // a pickle's, gzip's, a zip archive's
+  for (const std::size_t length : lengths) {
+    SCOPED_TRACE(length);
+    const Directory shards(with(sharded(), kFirst, safetensors(shard(true), length)));
+    EXPECT_EQ(open(shards.path()).size(), 11U);
+    const Directory whole(with(single(), "model.safetensors", safetensors(shapes(), length)));
+    EXPECT_EQ(open(whole.path()).size(), 11U);
+    EXPECT_EQ(open(whole.path() / "model.safetensors").size(), 11U);
+    // What is wrong with one is told of it, not of what it is not.
+    const Directory cut(with(single(), "model.safetensors", safetensors(shapes(), length).substr(0, length + 20)));
+    EXPECT_THAT(support::error_of([&] { open(cut.path()); }).message(), testing::HasSubstr("the file is cut off"));
+  }
+}
+
+// The length of the first piece is what a pickle begins with, after a line feed.
+TEST(HostileHuggingFace, SoundTokenizersMayBeginAsOtherFilesDo) {
+  std::string piece("\x0a\xf8\x01", 3);  // its text, of 248 bytes
+  piece += std::string(248, 'p') + std::string("\x15\0\0\x80\xbf", 5);
+  ASSERT_EQ(piece.size(), 256U);
+  std::string model = std::string("\x0a\x80\x02", 3) + piece + tokenizer(3);
+  const Directory directory(with(single(), "tokenizer.model", model));
+  EXPECT_EQ(open(directory.path()).vocabulary->size(), 4U);
+  EXPECT_EQ(read_vocabulary(directory.path())->size(), 4U);
 }
 
 TEST(HostileHuggingFace, ConfigJson) {

@@ -96,7 +96,7 @@ class Directory {
 
   SourcePtr open(std::string_view name) {
     SourcePtr source = Source::open(path_ / name, options_.io);
-    refuse_what_is_no_model({path_ / name, source});
+    opened_.push_back(source);
     files_.push_back(path_ / name);
     size_ += source->size();
     return source;
@@ -135,11 +135,13 @@ class Directory {
   }
 
   Origin origin() const { return {path_, "huggingface", size_, files_}; }
+  std::span<const SourcePtr> opened() const { return opened_; }
 
  private:
   fs::path path_;
   ReadOptions options_;
   std::vector<fs::path> files_;
+  std::vector<SourcePtr> opened_;
   std::uint64_t size_ = 0;
 };
 
@@ -303,18 +305,16 @@ void read_vocabulary(Model& model, Directory& directory) {
   if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
 }
 
-Model read(const Input& input, const ReadOptions& options) {
-  require_model_directory(input.path);
-  Directory directory(input.path, options);
+Model read_directory(Directory& directory) {
   Model model;
-  model.origin.path = input.path;
+  model.origin.path = directory.path();
   const bool has_config = is_there(directory.path() / kConfig);
   if (has_config) {
     take_config(model, directory.json_object(kConfig, model.warnings), (directory.path() / kConfig).string());
   } else {
     model.warnings.push_back({Severity::warning,
                               fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
-                              input.path.string(), std::nullopt});
+                              directory.path().string(), std::nullopt});
   }
   const std::vector<fs::path> weights = read_tensors(model, directory);
   if (!has_config) take_text_attributes(model);
@@ -327,9 +327,20 @@ Model read(const Input& input, const ReadOptions& options) {
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
   model.origin = directory.origin();
-  if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), input.path.string());
+  if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
+}
+
+Model read(const Input& input, const ReadOptions& options) {
+  require_model_directory(input.path);
+  Directory directory(input.path, options);
+  try {
+    return read_directory(directory);
+  } catch (const Error& error) {
+    refuse_what_is_no_model(error, directory.opened());
+    throw;
+  }
 }
 
 }  // namespace
