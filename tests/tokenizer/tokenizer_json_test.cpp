@@ -135,6 +135,90 @@ TEST(TokenizerJson, WhatIsBesideAVanishedCharacterMerges) {
   EXPECT_EQ(tokenizer.encode(std::string(100, '-') + "a<b").back(), 2);
 }
 
+// Before which pieces a Metaspace of the scheme "first" puts a mark, after steps that add, take away and cut. The
+// tokens are those of Hugging Face's library, tokenizers 0.23.2.
+TEST(TokenizerJson, MetaspaceMarksWhatBeginsTheText) {
+  const Value texts = parse_json(R"(["ab c", " ab", "\u00e9b", "aab", "a b", "\u0301ab", "  b", "\ufb01b", "_ab",
+   "ba"])",
+                                 "texts");
+  const Value characters = parse_json(R"(["_", "a", "b", "c", "e", "f", "i", "x", "y", "\u00a9", "\u00ac", "\u00c3",
+   "\u00cc", "\u00e9", "\u00ef", "\u0120", "\u0123", "\u0301", "\u2581", "\ufb01"])",
+                                      "characters");
+  const Value cases = parse_json(R"([
+ [{"type": "ByteLevel"},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "\u2581ab\u0120c", "\u2581\u0120ab", "\u2581\u00c3\u00a9b", "\u2581aab", "\u2581a\u0120b", "\u2581\u00cc\u0123ab",
+   "\u2581\u0120\u0120b", "\u2581\u00ef\u00ac\u0123b", "\u2581_ab", "\u2581ba"],
+ [{"type": "Prepend", "prepend": "x"},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "\u2581xab\u2581c", "\u2581x\u2581ab", "\u2581x\u00e9b", "\u2581xaab", "\u2581xa\u2581b", "\u2581x\u0301ab",
+   "\u2581x\u2581\u2581b", "\u2581x\ufb01b", "\u2581x_ab", "\u2581xba"],
+ [{"type": "Replace", "pattern": {"String": "a"}, "content": ""},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "b\u2581c", "\u2581b", "\u2581\u00e9b", "b", "\u2581b", "\u2581\u0301b", "\u2581\u2581b", "\u2581\ufb01b",
+   "\u2581_b", "\u2581b"],
+ [{"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": ""},
+  {"type": "Prepend", "prepend": "x"}]},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "xb\u2581c", "\u2581x\u2581b", "\u2581x\u00e9b", "xb", "x\u2581b", "\u2581x\u0301b", "\u2581x\u2581\u2581b",
+   "\u2581x\ufb01b", "\u2581x_b", "\u2581xb"],
+ [{"type": "Replace", "pattern": {"String": "ab"}, "content": "xy"},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "xy\u2581c", "\u2581xy", "\u2581\u00e9b", "\u2581axy", "\u2581a\u2581b", "\u2581\u0301xy", "\u2581\u2581b",
+   "\u2581\ufb01b", "\u2581_xy", "\u2581ba"],
+ [{"type": "Strip", "strip_left": true, "strip_right": false},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "\u2581ab\u2581c", "ab", "\u2581\u00e9b", "\u2581aab", "\u2581a\u2581b", "\u2581\u0301ab", "b", "\u2581\ufb01b",
+   "\u2581_ab", "\u2581ba"],
+ [{"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "\u2581ab\u2581c", "\u2581ab", "\u2581eb", "\u2581aab", "\u2581a\u2581b", "ab", "\u2581\u2581b", "\u2581\ufb01b",
+   "\u2581_ab", "\u2581ba"],
+ [{"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": ""},
+  {"type": "Replace", "pattern": {"Regex": "^"}, "content": "x"}]},
+  {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true},
+  "\u2581xb\u2581c", "\u2581x\u2581b", "\u2581x\u00e9b", "\u2581xb", "\u2581x\u2581b", "\u2581x\u0301b",
+   "\u2581x\u2581\u2581b", "\u2581x\ufb01b", "\u2581x_b", "\u2581xb"],
+ [null,
+  {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": "_", "prepend_scheme": "first",
+   "split": true}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true}]},
+  "\u2581_ab_c", "\u2581_ab", "\u2581_\u00e9b", "\u2581_aab", "\u2581_a_b", "\u2581_\u0301ab", "\u2581__b",
+   "\u2581_\ufb01b", "\u2581_ab", "\u2581_ba"],
+ [null,
+  {"type": "Sequence", "pretokenizers": [{"type": "Metaspace", "replacement": "_", "prepend_scheme": "always",
+   "split": true}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true}]},
+  "\u2581_ab_c", "\u2581_ab", "\u2581_\u00e9b", "\u2581_aab", "\u2581_a_b", "\u2581_\u0301ab", "\u2581__b",
+   "\u2581_\ufb01b", "\u2581_ab", "\u2581_ba"],
+ [null,
+  {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true,
+   "use_regex": false}, {"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false},
+   {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true}]},
+  "\u2581\u0120\u2581ab\u0120c", "\u2581\u0120ab", "\u2581\u0120\u2581\u00c3\u2581\u00a9b", "\u2581\u0120\u2581aab",
+   "\u2581\u0120\u2581a\u0120b", "\u2581\u0120\u2581\u00cc\u2581\u0123ab", "\u2581\u0120\u0120b",
+   "\u2581\u0120\u2581\u00ef\u2581\u00ac\u2581\u0123b", "\u2581\u0120\u2581_ab", "\u2581\u0120\u2581ba"],
+ [{"type": "Sequence", "normalizers": [{"type": "NFKD"}]},
+  {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated",
+   "invert": false}, {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": true}]},
+  "\u2581ab\u2581c", "\u2581ab", "\u2581e\u2581\u0301b", "\u2581aab", "\u2581a\u2581b", "\u2581\u0301ab",
+   "\u2581\u2581b", "\u2581f\u2581ib", "\u2581_ab", "\u2581ba"]
+])",
+                                 "cases");
+  std::vector<std::string> tokens;
+  for (const Value& character : *characters.get_if<Value::Array>()) tokens.push_back(*character.get_if<std::string>());
+  for (const Value& one : *cases.get_if<Value::Array>()) {
+    const Value::Array& row = *one.get_if<Value::Array>();
+    SCOPED_TRACE(to_json(row[0]) + to_json(row[1]));
+    const Tokenizer tokenizer = tokenizer_of(
+        bpe(tokens, "[]", fmt::format(R"(, "normalizer": {}, "pre_tokenizer": {})", to_json(row[0]), to_json(row[1]))));
+    for (std::size_t i = 0; i < texts.get_if<Value::Array>()->size(); ++i) {
+      std::string pieces;
+      for (const TokenId id : tokenizer.encode(*(*texts.get_if<Value::Array>())[i].get_if<std::string>()))
+        pieces += tokens[static_cast<std::size_t>(id)];
+      EXPECT_EQ(pieces, *row[2 + i].get_if<std::string>()) << i;
+    }
+  }
+}
+
 // The longest at the leftmost place; lstrip and rstrip take white space, single_word wants none of a word beside it.
 TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   const auto added = [](std::string_view flags, std::string_view content = "<x>") {

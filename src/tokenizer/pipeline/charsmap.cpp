@@ -83,25 +83,68 @@ std::optional<std::string_view> CharsMap::shortest(std::string_view text) const 
   return found;
 }
 
-std::string CharsMap::apply_to_graphemes(std::string_view text) const {
+template <typename Visit>
+void CharsMap::graphemes(std::string_view text, Visit&& visit) const {
   constexpr std::size_t kLongestGrapheme = 5;
-  if (empty()) return std::string(text);
-  std::string result;
-  result.reserve(text.size());
   while (!text.empty()) {
     const std::size_t length = unicode::grapheme_length(text);
     const std::string_view grapheme = text.substr(0, length);
     text.remove_prefix(length);
     if (length <= kLongestGrapheme) {
       if (const auto found = shortest(grapheme)) {
-        result += unicode::well_formed(*found);
+        if (!visit(grapheme, found)) return;
         continue;
       }
     }
-    unicode::for_each(grapheme, [&](char32_t, std::string_view bytes) {
-      const auto found = shortest(bytes);
-      result += found ? unicode::well_formed(*found) : std::string(bytes);
+    for (std::size_t i = 0; i < grapheme.size();) {
+      const std::string_view character = grapheme.substr(i, unicode::at(grapheme, i).bytes);
+      i += character.size();
+      if (!visit(character, shortest(character))) return;
+    }
+  }
+}
+
+std::string CharsMap::apply_to_graphemes(std::string_view text) const {
+  if (empty()) return std::string(text);
+  std::string result;
+  result.reserve(text.size());
+  graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
+    result += found ? unicode::well_formed(*found) : std::string(part);
+    return true;
+  });
+  return result;
+}
+
+// The library replaces character by character: what is more than there was comes from the last one, and what is less
+// goes with the last one; where nothing takes the place of the first ones, the next character takes it.
+std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t front) const {
+  if (empty()) return front;
+  struct Made {
+    std::size_t bytes;
+    std::ptrdiff_t change;  // above 0: added; below: so many more characters go
+  };
+  constexpr std::size_t kLooks = 64;  // a front is a character, or what became of one
+  std::vector<Made> made;
+  graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
+    const std::string now = found ? unicode::well_formed(*found) : std::string(part);
+    std::ptrdiff_t more = 0;
+    unicode::for_each(now, [&](char32_t, std::string_view bytes) {
+      made.push_back({bytes.size(), 0});
+      ++more;
     });
+    unicode::for_each(part, [&](char32_t, std::string_view) { --more; });
+    for (std::ptrdiff_t i = 0; i < more; ++i) made[made.size() - 1 - static_cast<std::size_t>(i)].change = 1;
+    if (more < 0 && !made.empty()) made.back().change += more;
+    return made.size() < kLooks;
+  });
+  std::size_t result = 0;
+  std::size_t at = 0;  // in the text
+  const auto pass = [&] { at += at < text.size() ? unicode::at(text, at).bytes : 0; };
+  for (const Made& one : made) {
+    if (one.change > 0 ? at > front : at >= front) break;
+    result += one.bytes;
+    if (one.change <= 0) pass();
+    for (std::ptrdiff_t i = one.change; i < 0; ++i) pass();
   }
   return result;
 }

@@ -33,8 +33,14 @@ class CharsMap {
   // As Hugging Face's library does it: graphemes of less than 6 bytes, then characters, each by the shortest of its
   // fronts that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
+  // How many bytes in front of its result that library takes for some of the first `front` bytes of the text.
+  std::size_t front_of_graphemes(std::string_view text, std::size_t front) const;
 
  private:
+  // Calls visit(part, replacement) for the parts in their order, until it returns false; no replacement: the part
+  // stays.
+  template <typename Visit>
+  void graphemes(std::string_view text, Visit&& visit) const;
   // Calls visit(length, value) for the fronts of `text` that have a value, the shortest first, until it returns false.
   template <typename Visit>
   void fronts(std::string_view text, Visit&& visit) const;

@@ -26,29 +26,53 @@ constexpr std::size_t kAlwaysAllowed = 1 << 20;
 class Sequence final : public Normalizer {
  public:
   explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
-  std::string apply(std::string text) const override {
-    const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
+  void apply(FrontedText& text) const override {
+    const std::size_t most = kAlwaysAllowed + kMostGrowth * text.text.size();
     for (const Made& step : steps_) {
-      text = step->apply(std::move(text));
-      if (text.size() > most)
+      step->apply(text);
+      if (text.text.size() > most)
         throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
     }
-    return text;
   }
 
  private:
   std::vector<Made> steps_;
 };
 
+using Function = std::string (*)(std::string_view text);
+
+// Of a function that goes from character to character.
+void apply_by_character(Function function, FrontedText& text) {
+  text.front = function(std::string_view(text.text).substr(0, text.front)).size();
+  text.text = function(text.text);
+}
+
 // A normalizer that is a function.
 class Simple final : public Normalizer {
  public:
-  using Function = std::string (*)(std::string text);
   explicit Simple(Function function) : function_(function) {}
-  std::string apply(std::string text) const override { return function_(std::move(text)); }
+  void apply(FrontedText& text) const override { apply_by_character(function_, text); }
 
  private:
   Function function_;
+};
+
+// Characters go together and apart; the library counts them from the front.
+class NormalForm final : public Normalizer {
+ public:
+  explicit NormalForm(unicode::Form form) : form_(form) {}
+  void apply(FrontedText& text) const override {
+    std::size_t characters = 0;
+    unicode::for_each(unicode::normal_form(std::string_view(text.text).substr(0, text.front), form_),
+                      [&](char32_t, std::string_view) { ++characters; });
+    text.text = unicode::normal_form(text.text, form_);
+    text.front = 0;
+    for (; characters > 0 && text.front < text.text.size(); --characters)
+      text.front += unicode::at(text.text, text.front).bytes;
+  }
+
+ private:
+  unicode::Form form_;
 };
 
 template <typename Keep>
@@ -69,17 +93,21 @@ class Bert final : public Normalizer {
         lower_(fields.boolean("lowercase", true)),
         strip_(fields.boolean("strip_accents", lower_)) {}
 
-  std::string apply(std::string text) const override {
-    if (clean_) text = clean(text);
-    if (chinese_) text = apart(text);
-    if (strip_)
-      text = filtered(unicode::normal_form(text, unicode::Form::nfd),
-                      [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
-    if (lower_) text = unicode::lower_case(text);
-    return text;
+  void apply(FrontedText& text) const override {
+    if (clean_) apply_by_character(clean, text);
+    if (chinese_) apply_by_character(apart, text);
+    if (strip_) {
+      NormalForm(unicode::Form::nfd).apply(text);
+      apply_by_character(without_accents, text);
+    }
+    if (lower_) apply_by_character(unicode::lower_case, text);
   }
 
  private:
+  static std::string without_accents(std::string_view text) {
+    return filtered(text, [](char32_t code) { return code < 0x80 || !unicode::is_nonspacing_mark(code); });
+  }
+
   static std::string clean(std::string_view text) {
     std::string result;
     result.reserve(text.size());
@@ -117,7 +145,8 @@ class Strip final : public Normalizer {
  public:
   explicit Strip(const Fields& fields)
       : left_(fields.boolean("strip_left", true)), right_(fields.boolean("strip_right", true)) {}
-  std::string apply(std::string text) const override {
+  void apply(FrontedText& fronted) const override {
+    std::string& text = fronted.text;
     std::size_t begin = SIZE_MAX;
     std::size_t end = 0;
     std::size_t at = 0;
@@ -130,8 +159,9 @@ class Strip final : public Normalizer {
     });
     if (begin == SIZE_MAX) begin = end = left_ ? text.size() : 0;
     if (right_) text.resize(std::max(begin, end));
-    if (left_) text.erase(0, begin);
-    return text;
+    if (!left_) return;
+    text.erase(0, begin);
+    fronted.front -= std::min(fronted.front, begin);
   }
 
  private:
@@ -142,7 +172,12 @@ class Strip final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Fields& fields) : prefix_(fields.required_text("prepend")) {}
-  std::string apply(std::string text) const override { return text.empty() ? text : prefix_ + text; }
+  // What is added comes from the character that it is put in front of.
+  void apply(FrontedText& text) const override {
+    if (text.text.empty()) return;
+    text.text.insert(0, prefix_);
+    if (text.front > 0) text.front += prefix_.size();
+  }
 
  private:
   std::string prefix_;
@@ -152,18 +187,29 @@ class Replace final : public Normalizer {
  public:
   explicit Replace(const Fields& fields)
       : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
-  std::string apply(std::string text) const override {
+  // What is put in comes from the last character that goes.
+  void apply(FrontedText& fronted) const override {
+    const std::string& text = fronted.text;
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();
     std::string result;
     result.reserve(text.size() + text.size() / 2);
+    std::size_t seen = 0;
+    std::size_t front = 0;
     PatternMatcher matcher(pattern_);
     matcher.allow(text.size());
     matcher.for_each(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
       if (result.size() > most)
         throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+      if (match) {
+        seen += run.size();
+        if (seen <= fronted.front) front = result.size();
+      } else {
+        if (seen < fronted.front) front = result.size() - run.size() + std::min(run.size(), fronted.front - seen);
+        seen += run.size();
+      }
     });
-    return result;
+    fronted = {std::move(result), front};
   }
 
  private:
@@ -174,13 +220,17 @@ class Replace final : public Normalizer {
 class Precompiled final : public Normalizer {
  public:
   explicit Precompiled(const Fields& fields) : map_(CharsMap::from_base64(fields.text("precompiled_charsmap", ""))) {}
-  std::string apply(std::string text) const override { return map_.apply_to_graphemes(text); }
+  void apply(FrontedText& text) const override {
+    const std::size_t front = map_.front_of_graphemes(text.text, text.front);
+    text.text = map_.apply_to_graphemes(text.text);
+    text.front = front;
+  }
 
  private:
   CharsMap map_;
 };
 
-std::string nmt(std::string text) {
+std::string nmt(std::string_view text) {
   const auto is_gone = [](char32_t code) {
     return (code >= 0x01 && code <= 0x08) || code == 0x0B || (code >= 0x0E && code <= 0x1F) || code == 0x7F ||
            code == 0x8F || code == 0x9F;
@@ -200,20 +250,19 @@ std::string nmt(std::string text) {
 
 using Row = StepRow<Normalizer>;
 
-template <Simple::Function kFunction>
+template <Function kFunction>
 Made simple(const Fields&, StepCount&) {
   return std::make_unique<Simple>(kFunction);
 }
 
 template <unicode::Form kForm>
-std::string to_form(std::string text) {
-  return unicode::normal_form(text, kForm);
+Made to_form(const Fields&, StepCount&) {
+  return std::make_unique<NormalForm>(kForm);
 }
-std::string lower(std::string text) { return unicode::lower_case(text); }
-std::string strip_accents(std::string text) {
+std::string strip_accents(std::string_view text) {
   return filtered(text, [](char32_t code) { return code < 0x80 || !unicode::is_mark(code); });
 }
-std::string to_byte_level(std::string text) {
+std::string to_byte_level(std::string_view text) {
   std::string result;
   byte_level::append(result, text);
   return result;
@@ -221,11 +270,11 @@ std::string to_byte_level(std::string text) {
 
 constexpr std::array kRows = std::to_array<Row>({
     {"BertNormalizer", make_step<Normalizer, Bert>},
-    {"NFC", simple<to_form<unicode::Form::nfc>>},
-    {"NFD", simple<to_form<unicode::Form::nfd>>},
-    {"NFKC", simple<to_form<unicode::Form::nfkc>>},
-    {"NFKD", simple<to_form<unicode::Form::nfkd>>},
-    {"Lowercase", simple<lower>},
+    {"NFC", to_form<unicode::Form::nfc>},
+    {"NFD", to_form<unicode::Form::nfd>},
+    {"NFKC", to_form<unicode::Form::nfkc>},
+    {"NFKD", to_form<unicode::Form::nfkd>},
+    {"Lowercase", simple<unicode::lower_case>},
     {"Strip", make_step<Normalizer, Strip>},
     {"StripAccents", simple<strip_accents>},
     {"Prepend", make_step<Normalizer, Prepend>},
@@ -236,6 +285,12 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+
+FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
+  FrontedText fronted{std::string(text), text.empty() ? 0 : unicode::at(text, 0).bytes};
+  apply(fronted);
+  return fronted;
+}
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   StepCount steps;

@@ -126,27 +126,19 @@ class Pipeline final : public TokenScheme {
     raw_.for_each(text, [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker->add(id);
       const bool at_start = run.data() == text.data();
-      if (!normalizer_) return encode_normalized(run, at_start, *worker);
-      const std::string normalized = normalizer_->apply(std::string(run));
-      encode_normalized(normalized, at_start && !lost_its_front(run, normalized), *worker);
+      if (!normalizer_) return encode_normalized({run, at_start ? unicode::at(run, 0).bytes : 0}, *worker);
+      const FrontedText normalized = normalizer_->apply_to_beginning(run);
+      encode_normalized({normalized.text, at_start ? normalized.front : 0}, *worker);
     });
     std::vector<TokenId> tokens = worker->finish();
     workers_.give_back(std::move(worker));
     return tokens;
   }
 
-  // What is left when white space or a mark in front was taken away does not begin the text.
-  static bool lost_its_front(std::string_view before, std::string_view after) {
-    const char32_t front = unicode::at(before, 0).code;
-    if (!unicode::is_white_space(front) && !unicode::is_mark(front)) return false;
-    return !after.empty() && !unicode::is_white_space(unicode::at(after, 0).code) &&
-           !unicode::is_mark(unicode::at(after, 0).code) && !after.starts_with(kSpaceSymbol);
-  }
-
-  void encode_normalized(std::string_view text, bool at_start, Worker& worker) const {
-    normalized_.for_each(text, [&](std::string_view run, TokenId id) {
+  void encode_normalized(const Piece& whole, Worker& worker) const {
+    normalized_.for_each(whole.text, [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker.add(id);
-      worker.add(Piece{run, at_start && run.data() == text.data()});
+      worker.add(whole.part(static_cast<std::size_t>(run.data() - whole.text.data()), run.size()));
     });
   }
 

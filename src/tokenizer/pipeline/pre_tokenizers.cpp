@@ -97,7 +97,8 @@ class Joiner {
     held_ = {};
   }
   void give(std::string_view text) {
-    if (!text.empty()) next_.take({text, whole_.at_start && text.data() == whole_.text.data()});
+    if (text.empty()) return;
+    next_.take(whole_.part(static_cast<std::size_t>(text.data() - whole_.text.data()), text.size()));
   }
 
   Behavior behavior_;
@@ -223,8 +224,10 @@ class ByteMapper final : public Cutter {
   void allow(std::size_t) override {}
   void take(Piece piece) override {
     buffer_.clear();
-    byte_level::append(buffer_, piece.text);
-    next_.take({buffer_, piece.at_start});
+    byte_level::append(buffer_, piece.text.substr(0, piece.front));
+    const std::size_t front = buffer_.size();
+    byte_level::append(buffer_, piece.text.substr(piece.front));
+    next_.take({buffer_, front});
   }
 
  private:
@@ -252,7 +255,7 @@ class ByteLevel final : public PreTokenizer {
       if (add_prefix_space_ && !piece.text.starts_with(' ')) {
         prefixed_ = " ";
         prefixed_ += piece.text;
-        piece.text = prefixed_;
+        piece = {prefixed_, piece.front > 0 ? piece.front + 1 : 0};
       }
       cutter_ ? cutter_->take(piece) : mapper_.take(piece);
     }
@@ -299,8 +302,10 @@ class Metaspace final : public PreTokenizer {
       const std::string& mark = of_.replacement_;
       buffer_.clear();
       const bool marked = piece.text.starts_with(mark) || piece.text.starts_with(' ');
-      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.at_start)))
+      if (!marked && (of_.scheme_ == Scheme::always || (of_.scheme_ == Scheme::first && piece.front > 0)))
         buffer_ = mark;
+      const auto spaces = static_cast<std::size_t>(std::ranges::count(piece.text.substr(0, piece.front), ' '));
+      const std::size_t front = piece.front == 0 ? 0 : buffer_.size() + piece.front - spaces + spaces * mark.size();
       for (std::string_view rest = piece.text; !rest.empty();) {
         const std::size_t space = std::min(rest.find(' '), rest.size());
         buffer_ += rest.substr(0, space);
@@ -308,13 +313,14 @@ class Metaspace final : public PreTokenizer {
         buffer_ += mark;
         rest.remove_prefix(space + 1);
       }
-      if (!of_.split_) return next_.take({buffer_, piece.at_start});
+      const Piece whole{buffer_, front};
+      if (!of_.split_) return next_.take(whole);
       // Each mark begins a piece.
       const std::string_view text = buffer_;
       for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end =
             std::min(text.find(mark, begin + (text.substr(begin).starts_with(mark) ? mark.size() : 0)), text.size());
-        next_.take({text.substr(begin, end - begin), piece.at_start && begin == 0});
+        next_.take(whole.part(begin, end - begin));
         begin = end;
       }
     }
@@ -357,9 +363,7 @@ class FixedLength final : public PreTokenizer {
     }
 
    private:
-    void give(Piece piece, std::size_t begin, std::size_t end) {
-      next_.take({piece.text.substr(begin, end - begin), piece.at_start && begin == 0});
-    }
+    void give(Piece piece, std::size_t begin, std::size_t end) { next_.take(piece.part(begin, end - begin)); }
 
     std::uint64_t length_;
     PieceSink& next_;

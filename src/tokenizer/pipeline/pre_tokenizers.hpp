@@ -1,6 +1,8 @@
 // Pre-tokenizers: what cuts a text into pieces, each of which the model tokenizes by itself.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -10,7 +12,12 @@ namespace poise {
 
 struct Piece {
   std::string_view text;  // never empty
-  bool at_start = false;  // the text as a whole begins with it
+  std::size_t front = 0;  // bytes in front that come from the first character of the whole text (FrontedText)
+
+  // A part of its text. Requires: the text has it.
+  Piece part(std::size_t begin, std::size_t size) const {
+    return {text.substr(begin, size), std::min(front - std::min(front, begin), size)};
+  }
 };
 
 // Gets pieces in their order.
