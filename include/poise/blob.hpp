@@ -27,6 +27,12 @@ struct StoredRange {
   friend bool operator==(const StoredRange&, const StoredRange&) = default;
 };
 
+// A byte of a source.
+struct StoredByte {
+  SourcePtr source;
+  std::uint64_t offset = 0;
+};
+
 // What a blob's bytes are made from. Blobs of one size that are made from equal things are equal.
 struct Stored : StoredRange {    // the stored bytes: after compression
   std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
@@ -74,6 +80,10 @@ class Blob {
   // What a file holds for this blob: its place for messages, its identity for what reads shared bytes once. Nothing for
   // computed bytes.
   virtual std::optional<Stored> stored() const;  // by default what raw() says
+
+  // Where a source holds the number that decoded byte `offset` belongs to, for messages: its first byte there. Nothing
+  // where that cannot be said, as of compressed bytes. Requires: offset < size().
+  virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // by default by what raw() says
 
   // False when no version of the bytes can be had: size() is what a file claims of an encoding that is not known.
   virtual bool decodable() const { return true; }

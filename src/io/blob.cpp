@@ -64,6 +64,11 @@ std::optional<Stored> Blob::stored() const {
   return place ? std::optional<Stored>(Stored{*std::move(place)}) : std::nullopt;
 }
 
+std::optional<StoredByte> Blob::stored_byte(std::uint64_t offset) const {
+  auto place = raw();
+  return place ? std::optional(StoredByte{std::move(place->source), place->offset + offset}) : std::nullopt;
+}
+
 SourceBlob::SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length)
     : place_{std::move(source), offset, length} {
   const Source& all = *place_.source;

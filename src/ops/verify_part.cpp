@@ -17,10 +17,13 @@ Finding finding_from(const Error& error, std::string_view where) {
           error.path(), error.offset()};
 }
 
-Place place_of(const Part& part, std::uint64_t byte) {
+Place place_of(const Part& part, std::optional<std::uint64_t> byte) {
+  if (byte && *byte < part.blob->size()) {
+    if (const auto at = part.blob->stored_byte(*byte)) return {at->source->name(), at->offset};
+  }
   const auto at = part.blob->stored();
   if (!at) return {};
-  return {at->source->name(), at->offset + (part.blob->raw() ? byte : 0)};
+  return {at->source->name(), at->offset};
 }
 
 Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance) {
@@ -40,7 +43,7 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
     claim_.emplace(part.blob, *part.digest);
   } else {
     tell(Severity::warning,
-         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()), 0);
+         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()));
   }
 }
 
@@ -54,7 +57,7 @@ void PartCheck::see(std::span<const std::byte> bytes) {
 void PartCheck::end(std::string sha256) {
   tell_values(true);
   if (!claim_) return;
-  if (const auto problem = claim_->wrong(std::move(sha256))) tell(Severity::error, *problem, 0);
+  if (const auto problem = claim_->wrong(std::move(sha256))) tell(Severity::error, *problem);
   outcome_.checked_digest = true;
 }
 
@@ -66,7 +69,7 @@ void PartCheck::fail(const Error& error) {
 
 std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
 
-void PartCheck::tell(Severity severity, std::string_view problem, std::uint64_t byte) {
+void PartCheck::tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
   Place place = place_of(part_, byte);
   outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
 }

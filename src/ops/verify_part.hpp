@@ -28,12 +28,13 @@ bool is_about_the_part(const Error& error);
 // The error as a finding; `where` goes before its message.
 Finding finding_from(const Error& error, std::string_view where = {});
 
-// Where a decoded byte of a part is in a file; where the part begins if that cannot be said of one byte.
+// Where a file has the number that a decoded byte of a part belongs to; where the part begins if no byte is given, or
+// that cannot be said of one.
 struct Place {
   std::string path;
   std::optional<std::uint64_t> offset;
 };
-Place place_of(const Part& part, std::uint64_t byte);
+Place place_of(const Part& part, std::optional<std::uint64_t> byte = std::nullopt);
 
 struct PartOutcome {
   bool checked_digest = false;
@@ -57,7 +58,7 @@ class PartCheck final : public Visitor {
 
  private:
   std::string where() const;  // "tensor a: data"
-  void tell(Severity severity, std::string_view problem, std::uint64_t byte);
+  void tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte = std::nullopt);
   void tell_values(bool complete);
 
   const Tensor& tensor_;

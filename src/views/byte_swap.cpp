@@ -97,6 +97,9 @@ class SwappedBlob final : public Blob {
     }
     return at;
   }
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    return blob_->stored_byte(offset / width_ * width_);
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;

@@ -28,6 +28,11 @@ class JoinedBlob final : public Blob {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->decodable(); });
   }
 
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    const auto i = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+    return blobs_[i]->stored_byte(offset - (i == 0 ? 0 : ends_[i - 1]));
+  }
+
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     auto i = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
     while (!out.empty()) {

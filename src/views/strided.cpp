@@ -328,6 +328,14 @@ class StridedBlob final : public Blob {
     return at;
   }
 
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    std::uint64_t element = offset / item_;
+    std::uint64_t position = first_;
+    for (std::size_t d = dimensions_.size(); d-- > 0; element /= dimensions_[d].count)
+      position = moved(position, element % dimensions_[d].count, dimensions_[d].stride);
+    return blob_->stored_byte(position + offset % item_);
+  }
+
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
     if (bands_ && !blob_->map()) return read_bands(offset, out);

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <poise/convert.hpp>
 #include <poise/error.hpp>
 
 #include "support/directories.hpp"
@@ -63,6 +64,28 @@ TEST_F(Verify, CountsWhatItLookedAt) {
   EXPECT_TRUE(report.faults.empty());
   EXPECT_EQ(done, report.bytes);
   EXPECT_EQ(total, report.bytes);
+}
+
+// Rows of a GGUF file's queries are in another order than the model's: what is told is the number's own place.
+TEST_F(Verify, TellsWhereANumberIsInTheFile) {
+  const fs::path path = directory_ / "model.gguf";
+  convert(source_directory() / "examples/nano-mistral", path, {});
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  const Model model = open(path);
+  const Blob& blob = *model.find(name)->require("data").blob;
+  ASSERT_FALSE(blob.raw());
+  constexpr std::uint64_t kElement = 128 + 3;  // of the second row
+  const auto place = blob.stored_byte(kElement * 2);
+  ASSERT_TRUE(place);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(place->offset));
+  file.write("\x80\xff", 2);  // bf16's and f16's no number
+  file.close();
+  const VerifyReport report = verify(path);
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("element 131 is not finite"));
+  EXPECT_EQ(report.faults[0].offset, place->offset);
+  EXPECT_NE(place->offset, blob.stored()->offset + kElement * 2);
 }
 
 TEST_F(Verify, ListsEveryFaultWithItsPlace) {

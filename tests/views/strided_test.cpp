@@ -127,6 +127,30 @@ TEST(Strided, EveryRangeOfBytesIsThatOfTheDefinition) {
   }
 }
 
+// Where an element is told, its bytes are.
+TEST(Strided, TellsWhereAnElementIs) {
+  const std::vector<std::byte> bytes = counted(20'000);
+  const SourcePtr source = Source::from_memory(bytes, "memory");
+  constexpr std::uint64_t kBegin = 100;
+  for (const Strided& layout : {Strided{{37, 41}, column_major_strides({37, 41}, 2), 6, 2},
+                                Strided{{6, 5, 4, 3}, {2, 48, 12, -240}, 2000, 2}, Strided{{2, 2}, {-8, 12}, 12, 4, 4},
+                                Strided{{5, 4}, {8, 40}, 3, 8, 4}, Strided{{3}, row_major_strides({3}, 8), 16, 8}}) {
+    const BlobPtr view = make_strided_blob(make_source_blob(source, kBegin, bytes.size() - kBegin), layout);
+    const std::vector<std::byte> all = read_all(*view);
+    const unsigned number = layout.swapped == 0 ? layout.item_bytes : layout.swapped;
+    for (std::size_t at = 0; at < all.size(); at += number) {
+      const auto place = view->stored_byte(at);
+      ASSERT_TRUE(place);
+      EXPECT_EQ(place->source, source);
+      std::vector<std::byte> there(number);
+      source->read(place->offset, there);
+      if (layout.swapped != 0) std::ranges::reverse(there);
+      ASSERT_TRUE(std::ranges::equal(there, std::span(all).subspan(at, number))) << at;
+    }
+  }
+  EXPECT_FALSE(make_strided_blob(std::make_shared<Unmapped>(bytes_to(48), true), {{2}, {4}, 0, 2})->stored_byte(0));
+}
+
 TEST(Strided, WhatIsInOrderAlreadyIsNotComputed) {
   const BlobPtr blob = bytes_to(48);
   EXPECT_EQ(make_strided_blob(blob, {{2, 3, 4}, row_major_strides({2, 3, 4}, 2), 0, 2}), blob);

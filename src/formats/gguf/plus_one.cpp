@@ -22,6 +22,7 @@ class PlusOne final : public Blob {
     if (stored) stored->encoding += one_ == One::added ? ", plus one" : ", less one";
     return stored;
   }
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return floats_->stored_byte(offset); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::array<std::byte, 4096> buffer{};

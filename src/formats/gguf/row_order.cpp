@@ -21,6 +21,9 @@ class ReorderedRows final : public Blob {
           to_ == RowOrderOf::transformers ? ", rows in the order of llama.cpp" : ", rows in the order of transformers";
     return stored;
   }
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    return rows_->stored_byte(source_of(offset / row_bytes_) * row_bytes_ + offset % row_bytes_);
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     while (!out.empty()) {

@@ -19,6 +19,10 @@ class SwappedBlocks final : public Blob {
     if (stored) stored->encoding = "big-endian";
     return stored;
   }
+  // Of the block.
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    return blocks_->stored_byte(offset / type_.bytes * type_.bytes);
+  }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> blocks;

@@ -153,6 +153,9 @@ TEST(Gguf, NamesKeysAndRowsBecomeThoseOfTransformers) {
   };
   EXPECT_THAT(first_of_each_row("model.layers.0.self_attn.q_proj.weight"), ElementsAre(0, 2, 1, 3, 4, 6, 5, 7));
   EXPECT_THAT(first_of_each_row("model.layers.0.self_attn.k_proj.weight"), ElementsAre(0, 2, 1, 3));
+  // The second row is the third one in the file.
+  const Blob& keys = *model.find("model.layers.0.self_attn.k_proj.weight")->require("data").blob;
+  EXPECT_EQ(keys.stored_byte(32 + 4)->offset, keys.stored()->offset + 64 + 4);
   EXPECT_THAT(first_of_each_row("model.layers.0.self_attn.v_proj.weight"), ElementsAre(0, 1, 2, 3));
   EXPECT_NE(model.find("blk.0.unheard.of"), nullptr);
 }

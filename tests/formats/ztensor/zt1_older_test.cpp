@@ -78,6 +78,7 @@ TEST(Zt0, BigEndianElementsAreTurned) {
   blob.read(3, piece);
   EXPECT_EQ(piece, to_bytes(hex("3f 00 00")));
   EXPECT_NE(blob.stored()->encoding, "raw") << "nobody may copy the stored bytes";
+  EXPECT_EQ(blob.stored_byte(4)->offset, 64U + 4);
 }
 
 TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
