@@ -27,6 +27,21 @@
 namespace poise {
 namespace {
 
+void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
+  constexpr std::size_t kMostTold = 20;
+  const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostTold);
+  const auto tell = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
+    const Place place = place_of(part, byte);
+    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});
+  };
+  for (const SparseFault& fault : faults.first) tell(fault.problem, *fault.part, fault.byte);
+  if (faults.count > faults.first.size()) {
+    const std::uint64_t more = faults.count - faults.first.size();
+    tell(fmt::format("{} more {} wrong", more, more == 1 ? "index is" : "indices are"), *faults.first.back().part,
+         faults.first.back().byte);
+  }
+}
+
 // What the parts of a tensor must be to each other: sparse indices inside the shape, codes with a scale that makes
 // numbers of them. `known` is wrong with the parts: what cannot be read is said there already.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
@@ -36,7 +51,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     const bool is_known = std::ranges::none_of(
         tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
     if (is_sparse(tensor) && is_known) {
-      validate_sparse(tensor, sparse_rules(tensor));
+      check_indices(tensor, findings);
     } else {
       check_parts(tensor);
     }
@@ -49,7 +64,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     if (is_known) return findings;
     Finding& finding = findings.emplace_back(finding_from(error));
     if (!finding.path.empty() || tensor.parts.empty()) return findings;
-    const Place place = place_of(tensor.parts.front(), 0);
+    const Place place = place_of(tensor.parts.front());
     finding.path = place.path;
     finding.offset = place.offset;
   }

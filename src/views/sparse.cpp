@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "bytes/function_ref.hpp"
 #include "numeric/integers.hpp"
 #include "views/loaded_blob.hpp"
 
@@ -83,33 +85,51 @@ Fault coo_fault(const Tensor& tensor) {
   throw Error(ErrorKind::invalid_file, std::move(message));
 }
 
+// Hears of what is wrong with an element of a part of indices; `problem` makes a sentence of it.
+using Tell = FunctionRef<void(const Part& part, std::uint64_t element, FunctionRef<std::string()> problem)>;
+
 // The columns of one row. Those that do not ascend are sorted, to see whether one comes twice.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
-               std::uint64_t end, SparseRules rules) {
+               std::uint64_t end, SparseRules rules, const Tell& tell) {
+  const Part& part = tensor.require("indices");
   const std::uint64_t columns = tensor.shape[1];
+  const auto is_inside = [&](Column column) { return !std::cmp_less(column, 0) && std::cmp_less(column, columns); };
+  const auto comes_twice = [&](Column column) {
+    return fmt::format("indices: column {} comes twice in row {}", column, row);
+  };
   bool ascending = true;
+  std::optional<Column> previous;
   for (std::uint64_t i = begin; i < end; ++i) {
     const Column column = indices.at<Column>(i);
-    if (std::cmp_less(column, 0) || std::cmp_greater_equal(column, columns)) {
-      fail(tensor, fmt::format("indices: element {} in row {} is in column {}, there are {}", i, row, column, columns));
+    if (!is_inside(column)) {
+      tell(part, i, [&] {
+        return fmt::format("indices: element {} in row {} is in column {}, there are {}", i, row, column, columns);
+      });
+      continue;
     }
-    if (i == begin || indices.at<Column>(i - 1) < column) continue;
-    if (indices.at<Column>(i - 1) == column)
-      fail(tensor, fmt::format("indices: column {} comes twice in row {}", column, row));
-    if (rules == SparseRules::ascending)
-      fail(tensor, fmt::format("indices: the columns of row {} do not ascend at element {}", row, i));
-    ascending = false;
+    const auto before = std::exchange(previous, column);
+    if (!before || *before < column) continue;
+    if (rules != SparseRules::ascending) {
+      ascending = false;
+    } else if (*before == column) {
+      tell(part, i, [&] { return comes_twice(column); });
+    } else {
+      tell(part, i, [&] { return fmt::format("indices: the columns of row {} do not ascend at element {}", row, i); });
+    }
   }
   if (ascending) return;
   std::vector<Column> sorted;
-  for (std::uint64_t i = begin; i < end; ++i) sorted.push_back(indices.at<Column>(i));
+  for (std::uint64_t i = begin; i < end; ++i) {
+    if (is_inside(indices.at<Column>(i))) sorted.push_back(indices.at<Column>(i));
+  }
   std::ranges::sort(sorted);
-  const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) fail(tensor, fmt::format("indices: column {} comes twice in row {}", *twice, row));
+  for (auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end();
+       twice = std::adjacent_find(std::ranges::upper_bound(twice, sorted.end(), *twice), sorted.end()))
+    tell(part, begin, [&] { return comes_twice(*twice); });
 }
 
-void validate_csr(const Tensor& tensor, SparseRules rules) {
+void check_csr(const Tensor& tensor, SparseRules rules, const Tell& tell) {
   const Part& indices_part = tensor.require("indices");
   const Part& indptr_part = tensor.require("indptr");
   const LoadedBlob indices(indices_part.blob);
@@ -117,58 +137,95 @@ void validate_csr(const Tensor& tensor, SparseRules rules) {
   const std::uint64_t nonzeros = indices.bytes().size() / index_bytes(indices_part);
   visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
     using Pointer = decltype(pointer_zero);
+    bool rising = true;
+    Pointer least = 0;  // that the next one may be: a wrong one is told once
+    const auto tell_pointer = [&](std::uint64_t element, FunctionRef<std::string()> problem) {
+      rising = false;
+      tell(indptr_part, element, problem);
+    };
+    const auto is_inside = [&](Pointer pointer) {
+      return !std::cmp_less(pointer, 0) && !std::cmp_greater(pointer, nonzeros);
+    };
     if (indptr.at<Pointer>(0) != 0)
-      fail(tensor, fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)));
+      tell_pointer(0, [&] { return fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)); });
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       const Pointer begin = indptr.at<Pointer>(row);
       const Pointer end = indptr.at<Pointer>(row + 1);
-      if (end < begin) fail(tensor, fmt::format("indptr: it falls from {} to {} after row {}", begin, end, row));
-      if (std::cmp_greater(end, nonzeros))
-        fail(tensor, fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros));
-      visit_integer(indices_part.dtype, [&](auto column_zero) {
-        check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin),
-                                         static_cast<std::uint64_t>(end), rules);
-      });
+      if (is_inside(begin)) least = begin;
+      if (end < least) {
+        tell_pointer(row + 1,
+                     [&] { return fmt::format("indptr: it falls from {} to {} after row {}", least, end, row); });
+      } else if (std::cmp_greater(end, nonzeros)) {
+        tell_pointer(row + 1, [&] {
+          return fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros);
+        });
+      } else if (begin == least) {
+        visit_integer(indices_part.dtype, [&](auto column_zero) {
+          check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin),
+                                           static_cast<std::uint64_t>(end), rules, tell);
+        });
+      }
     }
     const Pointer last = indptr.at<Pointer>(tensor.shape[0]);
-    if (std::cmp_not_equal(last, nonzeros))
-      fail(tensor, fmt::format("indptr: it ends with {}, expected {}, the number of elements", last, nonzeros));
+    if (rising && std::cmp_not_equal(last, nonzeros)) {
+      tell_pointer(tensor.shape[0], [&] {
+        return fmt::format("indptr: it ends with {}, expected {}, the number of elements", last, nonzeros);
+      });
+    }
   });
 }
 
-void validate_coo(const Tensor& tensor) {
+void check_coo(const Tensor& tensor, const Tell& tell) {
   const Part& part = tensor.require("coords");
   const LoadedBlob coords(part.blob);
   const std::size_t rank = tensor.shape.size();
   const std::uint64_t nonzeros = coords.bytes().size() / index_bytes(part) / rank;
   visit_integer(part.dtype, [&](auto zero) {
     using Coordinate = decltype(zero);
-    std::vector<std::uint64_t> cells;  // in row-major numbering; kept only when they do not ascend
-    bool ascending = true;
-    std::uint64_t previous = 0;
-    const auto cell = [&](std::uint64_t i) {
-      std::uint64_t number = 0;
+    // The first dimension in which an element is outside.
+    const auto outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
-        if (std::cmp_less(coordinate, 0) || std::cmp_greater_equal(coordinate, tensor.shape[d])) {
-          fail(tensor, fmt::format("coords: element {} is at {} in dimension {}, which has {}", i, coordinate, d,
-                                   tensor.shape[d]));
-        }
-        number = number * tensor.shape[d] + static_cast<std::uint64_t>(coordinate);
+        if (std::cmp_less(coordinate, 0) || std::cmp_greater_equal(coordinate, tensor.shape[d])) return d;
       }
+      return std::nullopt;
+    };
+    // In row-major numbering.
+    const auto cell = [&](std::uint64_t i) {
+      std::uint64_t number = 0;
+      for (std::size_t d = 0; d < rank; ++d)
+        number = number * tensor.shape[d] + static_cast<std::uint64_t>(coords.at<Coordinate>(d * nonzeros + i));
       return number;
     };
+    bool ascending = true;
+    std::optional<std::uint64_t> previous;
     for (std::uint64_t i = 0; i < nonzeros; ++i) {
+      if (const auto d = outside(i)) {
+        tell(part, *d * nonzeros + i, [&] {
+          return fmt::format("coords: element {} is at {} in dimension {}, which has {}", i,
+                             coords.at<Coordinate>(*d * nonzeros + i), *d, tensor.shape[*d]);
+        });
+        continue;
+      }
       const std::uint64_t number = cell(i);
-      ascending = ascending && (i == 0 || previous < number);
+      ascending = ascending && (!previous || *previous < number);
       previous = number;
     }
     if (ascending) return;
-    for (std::uint64_t i = 0; i < nonzeros; ++i) cells.push_back(cell(i));
+    std::vector<std::uint64_t> cells;
+    for (std::uint64_t i = 0; i < nonzeros; ++i) {
+      if (!outside(i)) cells.push_back(cell(i));
+    }
     std::ranges::sort(cells);
-    const auto twice = std::ranges::adjacent_find(cells);
-    if (twice != cells.end()) fail(tensor, fmt::format("coords: cell {} comes twice, counted row by row", *twice));
+    for (auto twice = std::ranges::adjacent_find(cells); twice != cells.end();
+         twice = std::adjacent_find(std::ranges::upper_bound(twice, cells.end(), *twice), cells.end()))
+      tell(part, 0, [&] { return fmt::format("coords: cell {} comes twice, counted row by row", *twice); });
   });
+}
+
+void check_indices(const Tensor& tensor, SparseRules rules, const Tell& tell) {
+  if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);
+  tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, tell) : check_coo(tensor, tell);
 }
 
 class WidenedIndices final : public Blob {
@@ -228,8 +285,21 @@ SparseRules sparse_rules(const Tensor& tensor) {
 }
 
 void validate_sparse(const Tensor& tensor, SparseRules rules) {
-  if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);
-  return tensor.layout == Layout::sparse_csr ? validate_csr(tensor, rules) : validate_coo(tensor);
+  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
+    const auto at = part.blob->stored_byte(element * index_bytes(part));
+    if (!at) fail(tensor, problem());
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem()), at->source->name(),
+                at->offset);
+  });
+}
+
+SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most) {
+  SparseFaults faults;
+  check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
+    ++faults.count;
+    if (faults.first.size() < most) faults.first.push_back({problem(), &part, element * index_bytes(part)});
+  });
+  return faults;
 }
 
 BlobPtr widen_indices(const std::string& tensor, const Part& part) {

@@ -37,6 +37,21 @@ std::uint64_t stored_elements(const Tensor& tensor);
 // Requires: Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
+// A wrong index: a sentence that begins with the role of its part, and where it is there.
+struct SparseFault {
+  std::string problem;
+  const Part* part = nullptr;
+  std::uint64_t byte = 0;
+};
+struct SparseFaults {
+  std::vector<SparseFault> first;
+  std::uint64_t count = 0;  // of all
+};
+
+// All that validate_sparse() looks for in the indices, of which the first `most` are told. Throws what it throws of the
+// structure, and what reading the parts throws. The same memory.
+SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
+
 // A stored element: its cell in row-major numbering, and its place among the values.
 struct SparseEntry {
   std::uint64_t cell = 0;

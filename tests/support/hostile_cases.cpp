@@ -24,7 +24,10 @@ namespace fs = std::filesystem;
 
 std::optional<std::uint64_t> place(const ByteFile& file, std::string_view at) {
   if (at == kNowhere) return std::nullopt;
-  return at == kEndOfFile ? file.bytes().size() : file.offset(at);
+  if (at == kEndOfFile) return file.bytes().size();
+  const std::size_t plus = at.find(" + ");
+  if (plus == std::string_view::npos) return file.offset(at);
+  return file.offset(at.substr(0, plus)) + std::stoull(std::string(at.substr(plus + 3)));
 }
 
 std::string described(std::optional<std::uint64_t> offset) {

@@ -26,7 +26,7 @@ struct Case {
   std::string_view rule;
   ByteFile (*file)();
   ErrorKind kind;
-  std::string_view at;     // the field at which the error points
+  std::string_view at;     // the field at which the error points, or "field + 8": that many bytes into it
   std::string_view names;  // in the message: the field, as the format calls it, and what is wrong
 };
 

@@ -125,6 +125,28 @@ TEST(Sparse, EmptyTensors) {
   EXPECT_THAT(values_of<float>(*densify(coo({2, 1}, {}, {}))), ElementsAre(0, 0));
 }
 
+std::vector<std::string> problems(const Tensor& tensor, std::size_t most = 99) {
+  std::vector<std::string> problems;
+  const SparseFaults faults = sparse_faults(tensor, SparseRules::any_order, most);
+  for (const SparseFault& fault : faults.first)
+    problems.push_back(fmt::format("{} at {} of {}", fault.problem, fault.byte, fault.part->role));
+  if (faults.count > faults.first.size()) problems.push_back(fmt::format("{} in all", faults.count));
+  return problems;
+}
+
+TEST(Sparse, EveryWrongIndexIsTold) {
+  const Tensor wrong = csr({4, 3}, {1, 2, 3, 4, 5, 6}, {3, 0, 9, 1, 2, 2}, {0, 2, 9, 4, 6});
+  EXPECT_THAT(problems(wrong), ElementsAre("indices: element 0 in row 0 is in column 3, there are 3 at 0 of indices",
+                                           "indptr: row 1 ends at element 9, there are 6 at 4 of indptr",
+                                           "indices: column 2 comes twice in row 3 at 8 of indices"));
+  EXPECT_EQ(problems(wrong, 1).back(), "3 in all");
+  EXPECT_THAT(problems(coo({2, 3}, {1, 2, 3, 4, 5}, {1, 2, 0, 1, 1, 2, 0, 7, 2, 0})),
+              ElementsAre("coords: element 1 is at 2 in dimension 0, which has 2 at 2 of coords",
+                          "coords: element 2 is at 7 in dimension 1, which has 3 at 14 of coords",
+                          "coords: cell 5 comes twice, counted row by row at 0 of coords"));
+  EXPECT_THAT(problems(csr({2, 3}, {1, 2}, {2, 0}, {0, 1, 2})), ElementsAre());
+}
+
 TEST(Sparse, RowPointersThatLieAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3}, {1, 2}, {0, 1}, {1, 1, 2})),
               HasSubstr("tensor w: indptr: it begins with 1, expected 0"));

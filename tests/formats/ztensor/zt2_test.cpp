@@ -506,6 +506,25 @@ TEST(Zt2, FaultsBetweenPartsAreFoundBesideThoseOfParts) {
   }
 }
 
+// Twenty of them, each with its place, and how many more there are.
+TEST(Zt2, EveryWrongIndexIsTold) {
+  const support::TemporaryDirectory directory;
+  std::string columns;
+  for (std::uint64_t i = 0; i < 23; ++i) columns += elements<std::uint64_t>({99 + i});
+  File2 file;
+  file.blobs = {{4096, elements<std::uint64_t>({0, 23})}, {8192, columns}, {12288, std::string(23 * 4, '\0')}};
+  file.manifest = manifest({{text("t"), object({1, 3}, "zt.sparse_csr/1",
+                                               {{text("indptr"), part("u64", 4096, 16)},
+                                                {text("indices"), part("u64", 8192, 23 * 8)},
+                                                {text("values"), part("f32", 12288, 23 * 4)}})}});
+  store(directory / "bad.zt", file.bytes());
+  const VerifyReport report = verify(directory / "bad.zt");
+  ASSERT_EQ(report.faults.size(), 21U);
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(report.faults[i].offset, 8192 + 8 * i);
+  EXPECT_THAT(report.faults[19].message, HasSubstr("element 19 in row 0 is in column 118, there are 3"));
+  EXPECT_EQ(report.faults[20].message, "tensor t: 3 more indices are wrong");
+}
+
 TEST(Zt2, IndicesThatTensorsShareAreCheckedOnceAndNamedForEach) {
   const support::TemporaryDirectory directory;
   File2 file;
