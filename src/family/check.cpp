@@ -58,8 +58,9 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
   config.vocab_size = rows_of_embedding(model, family);
   // Every layer has more than four tensors; this bounds the list below by what the file holds.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back(fmt::format("num_hidden_layers is {}, but there are only {} tensors in all",
-                                 config.num_hidden_layers, model.size()));
+    faults.push_back(fmt::format("num_hidden_layers is {}, but there {} only {} tensor{} in all",
+                                 config.num_hidden_layers, model.size() == 1 ? "is" : "are", model.size(),
+                                 model.size() == 1 ? "" : "s"));
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), form_of(model, family));

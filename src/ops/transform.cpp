@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/imatrix.hpp"
@@ -390,6 +391,21 @@ void read_config_as(Model& model, const std::string& model_type) {
   take_config(model, std::move(map), model.origin.path.string());
 }
 
+// What is left out may be what the model's family needs.
+void warn_of_missing_tensors(const Model& input, Transformed& result) {
+  if (result.skipped.empty()) return;
+  const std::vector<std::string> faults = check_consistency(result.model);
+  const std::size_t before = check_consistency(input).size();
+  if (faults.size() <= before) return;
+  const std::size_t more = faults.size() - 1;
+  result.model.warnings.push_back(
+      {Severity::warning,
+       fmt::format("the model needs tensors that are left out, so verify fails and the file cannot be run: {}{}",
+                   faults.front(), more == 0 ? std::string() : fmt::format(", and {} more", more)),
+       {},
+       {}});
+}
+
 void warn_of_lost_parts(Model& model, const std::vector<std::string>& tensors) {
   warn(model, tensors, "its parts beside data are lost, for it is dense no more");
 }
@@ -441,6 +457,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   }
   if (!options.recipe.empty() || !result.quantized.empty() || !result.casts.empty())
     result.model.origin.recipe = options.recipe;
+  warn_of_missing_tensors(model, result);
   selection.require_all_used();
   types.require_all_used();
   importance.require_used();
