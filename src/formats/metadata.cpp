@@ -16,6 +16,7 @@
 #include "family/config_json.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
+#include "syntax/json_writer.hpp"
 #include "syntax/limits.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/kinds.hpp"
@@ -93,6 +94,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
       merges.push_back(Value::Array{encode_text(left), encode_text(right)});
     map.set("merges", std::move(merges));
   }
+  require_finite(vocabulary.pipeline, "vocabulary");
   if (!vocabulary.pipeline.empty()) map.set("pipeline", vocabulary.pipeline);
   if (vocabulary.chat_template != Value()) map.set("chat_template", vocabulary.chat_template);
   return map;
@@ -265,6 +267,25 @@ std::string name_of(const Model& model, std::string_view key) {
   return fmt::format("{}: attribute {}", model.origin.path.string(), key);
 }
 
+// The first number in a value that JSON does not have.
+std::optional<double> number_beyond_json(const Value& value) {
+  if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return *number;
+  const auto first_in = [](const auto& items, const auto& value_of) -> std::optional<double> {
+    for (const auto& item : items) {
+      if (const auto number = number_beyond_json(value_of(item))) return number;
+    }
+    return std::nullopt;
+  };
+  const auto second = [](const auto& entry) -> const Value& { return entry.second; };
+  if (const auto* array = value.get_if<Value::Array>())
+    return first_in(*array, [](const Value& item) -> const Value& { return item; });
+  if (const auto* map = value.get_if<Attributes>()) return first_in(*map, second);
+  const auto* pairs = value.get_if<Value::Pairs>();
+  if (pairs == nullptr) return std::nullopt;
+  const auto key = first_in(*pairs, [](const auto& entry) -> const Value& { return entry.first; });
+  return key ? key : first_in(*pairs, second);
+}
+
 // The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
 std::optional<Attributes> take_json(Model& model, std::string_view key) {
   const std::string* text = json_text(model, key);
@@ -278,18 +299,23 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
 }  // namespace
 
 // JSON would make null of them, which means the default.
-void require_finite(const Attributes& config) {
-  for (const auto& [key, value] : config) {
-    const auto* number = value.get_if<double>();
-    if (number != nullptr && !std::isfinite(*number))
-      throw Error(ErrorKind::unsupported, fmt::format("config: {} is {}, which JSON cannot hold", key, *number));
+void require_finite(const Attributes& map, std::string_view what) {
+  for (const auto& [key, value] : map) {
+    if (const auto number = number_beyond_json(value))
+      throw Error(ErrorKind::unsupported, fmt::format("{}: {} is {}, which JSON cannot hold", what, key, *number));
   }
+}
+
+std::string json_text(const Value& value) {
+  JsonWriter out(-1, JsonWriter::NotFinite::named);
+  out.value(value);
+  return out.take();
 }
 
 Attributes text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : attributes)
-    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(to_json(value)));
+    entries.emplace_back(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
   return Attributes::from_unique(std::move(entries));
 }
 
@@ -330,12 +356,25 @@ Attributes text_attributes(const Model& model) {
   return result;
 }
 
-std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes) {
+std::string text_loss(const Attributes& attributes, std::string_view format) {
   std::vector<std::string> names;
   for (const auto& [key, value] : attributes) {
     if (value.get_if<std::string>() == nullptr) names.push_back(key);
   }
-  return names;
+  return names.empty() ? std::string()
+                       : fmt::format("{} holds text attributes only: {}", format, becomes_json_text(attributes, names));
+}
+
+std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names) {
+  std::vector<std::string> beyond;
+  for (const std::string& name : names) {
+    if (const Value* value = attributes.find(name); value != nullptr && number_beyond_json(*value))
+      beyond.push_back(name);
+  }
+  return fmt::format("{} become JSON text{}", fmt::join(names, ", "),
+                     beyond.empty() ? std::string()
+                                    : fmt::format(", in which {} {} NaN or Infinity, as Python spells them",
+                                                  listed(beyond), beyond.size() == 1 ? "has" : "have"));
 }
 
 std::string listed(const std::vector<std::string>& names) {

@@ -27,8 +27,15 @@ DescribedVocabulary described_vocabulary(const Model& model);
 // The model's attributes so, and after them the three of Poise for what the model has, or its attributes describe.
 Attributes text_attributes(const Model& model);
 
-// The names of the attributes that text_attributes() makes JSON text of.
-std::vector<std::string> attributes_that_are_no_text(const Attributes& attributes);
+// What text_attributes() makes of attributes that are no text, in a sentence for people. Empty: all are.
+std::string text_loss(const Attributes& attributes, std::string_view format);
+
+// A value as JSON text. NaN and infinities, which JSON does not have, as Python spells them: "NaN", "-Infinity".
+std::string json_text(const Value& value);
+
+// "a, b become JSON text", for the end of a sentence about these attributes; what becomes of numbers that JSON does not
+// have is part of it.
+std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names);
 
 // What text_attributes() makes of a vocabulary that attributes describe, in a sentence for people. Empty: there is
 // none.
@@ -48,8 +55,8 @@ std::optional<std::string> card_text(const Card& card);
 // The reverse: takes it out of model.attributes. Throws invalid_file.
 std::optional<Card> take_card_text(Model& model);
 
-// Throws unsupported for a number that JSON cannot hold.
-void require_finite(const Attributes& config);
+// Throws unsupported for a number that JSON cannot hold, wherever it is in the map, and names its key after `what`.
+void require_finite(const Attributes& map, std::string_view what = "config");
 
 // Throws unsupported when values of that reading_cost() in a text of that size are more than readers take.
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes);

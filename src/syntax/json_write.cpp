@@ -83,7 +83,15 @@ struct JsonItem {
   void operator()(bool value) const { out.text_ += value ? "true" : "false"; }
   void operator()(std::int64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
   void operator()(std::uint64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
-  void operator()(double number) const { out.text_ += std::isfinite(number) ? number_text(number) : "null"; }
+  void operator()(double number) const {
+    if (std::isfinite(number)) {
+      out.text_ += number_text(number);
+    } else if (out.not_finite_ == JsonWriter::NotFinite::null) {
+      out.text_ += "null";
+    } else {
+      out.text_ += std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+    }
+  }
   void operator()(const std::string& text) const { append_quoted(out.text_, text); }
   void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, hex(bytes)); }
   void operator()(const Value::Array& array) const {

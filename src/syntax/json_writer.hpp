@@ -22,8 +22,13 @@ namespace poise {
 
 class JsonWriter {
  public:
+  // What is written of numbers that JSON does not have: null, or NaN, Infinity and -Infinity, which Python's json
+  // writes and reads.
+  enum class NotFinite : bool { null, named };
+
   // `indent`: spaces a level; below 0: all in one line.
-  explicit JsonWriter(int indent = -1) : indent_(indent) {}
+  explicit JsonWriter(int indent = -1, NotFinite not_finite = NotFinite::null)
+      : indent_(indent), not_finite_(not_finite) {}
 
   void begin_object() {
     begin_item();
@@ -39,8 +44,7 @@ class JsonWriter {
   // Of the member whose value comes next. Requires: an object has been begun last.
   void key(std::string_view name);
 
-  // Numbers that are not finite are null, bytes are text in hexadecimal, and U+FFFD takes the place of each byte of a
-  // text that is no UTF-8.
+  // Bytes are text in hexadecimal, and U+FFFD takes the place of each byte of a text that is no UTF-8.
   void value(const Value& value);
   void value(std::string_view text);
   void value(const std::string& text) { value(std::string_view(text)); }
@@ -65,6 +69,7 @@ class JsonWriter {
   void new_line();
 
   int indent_;
+  NotFinite not_finite_;
   std::string text_;
   std::vector<bool> has_items_;  // of what has been begun, the outermost first
   bool is_after_key_ = false;

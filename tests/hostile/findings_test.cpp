@@ -67,6 +67,28 @@ TEST(Findings, TextFormatsSayWhichAttributesBecomeText) {
   EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number become JSON text")));
 }
 
+// JSON has none of these numbers; the text was null.
+TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Model model;
+  model.attributes = {{"nan", std::numeric_limits<double>::quiet_NaN()},
+                      {"map", Attributes{{"list", Value::Array{1.5, -kInfinity, kInfinity}}}}};
+  for (const Format* format : {&kSafetensors, &kZtensor1}) {
+    EXPECT_THAT(losses(model, *format),
+                ElementsAre(HasSubstr("nan, map become JSON text, in which nan, map have NaN or "
+                                      "Infinity, as Python spells them")));
+    const Model again = support::read(support::written(model, *format), "test.zt");
+    EXPECT_EQ(*again.attributes.find("nan"), Value("NaN"));
+    EXPECT_EQ(*again.attributes.find("map"), Value(R"({"list":[1.5,-Infinity,Infinity]})"));
+  }
+  EXPECT_THAT(losses(model, format_by_name("gguf")),
+              testing::Contains(HasSubstr("map become JSON text, in which map has NaN or Infinity")));
+  model.attributes = {};
+  model.config_json = {{"model_type", "unheard-of"}, {"scaling", Attributes{{"factor", kInfinity}}}};
+  for (const char* format : {"safetensors", "zt", "gguf"})
+    EXPECT_THAT(refusal(model, format).message(), HasSubstr("config: scaling is inf, which JSON cannot hold"));
+}
+
 // A tensor without bytes lies where the next one begins; the other way round a second writing moved the one behind it.
 TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   Model model;

@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/metadata.hpp"
 #include "numeric/integers.hpp"
 
 namespace poise::gguf {
@@ -77,7 +78,7 @@ std::string text_of(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return *text;
   if (const auto* bytes = value.get_if<Value::Bytes>())
     return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
-  return to_json(value);
+  return json_text(value);
 }
 
 void append(ByteWriter& out, ValueType type, const Value& value) {

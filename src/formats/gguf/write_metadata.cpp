@@ -110,6 +110,7 @@ Attributes keys_beside_entries(const Model& model, const Architecture& architect
 std::string rest_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
   if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
   const Attributes rest = keys_beside_entries(model, *architecture, hyperparameters);
+  require_finite(rest);
   return rest.empty() ? std::string() : to_json(rest);
 }
 
@@ -145,7 +146,7 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   }
   if (!maps.empty())
     losses.push_back(
-        fmt::format("gguf holds numbers, texts and arrays of these: {} become JSON text", fmt::join(maps, ", ")));
+        fmt::format("gguf holds numbers, texts and arrays of these: {}", becomes_json_text(model.attributes, maps)));
   return losses;
 }
 

@@ -46,6 +46,12 @@ using namespace huggingface;
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README: its front matter is within them
 
+// For messages: JSON's integers may have any number of digits.
+std::string shortened(const std::string& digits) {
+  constexpr std::size_t kMost = 40;
+  return digits.size() <= kMost ? digits : fmt::format("{}... ({} digits)", digits.substr(0, kMost), digits.size());
+}
+
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
@@ -121,15 +127,21 @@ class Directory {
     return read_text(*source, std::min(source->size(), kFrontMatterBytes));
   }
 
-  // With a warning for numbers that JSON does not have.
+  // With a warning for numbers that JSON does not have, and for those that are not kept as they are.
   Attributes json_object(std::string_view name, std::vector<Finding>& warnings) {
     const std::string source = (path_ / name).string();
     std::vector<std::string> numbers;
-    Value value = parse_json(without_non_finite(text(name), numbers), source);
+    const std::string text_there = without_non_finite(text(name), numbers);
+    Value value = parse_json(text_there, source);
     if (!numbers.empty())
       warnings.push_back({Severity::warning,
                           fmt::format("{} is no JSON: null takes its place", fmt::join(numbers, ", ")), source,
                           std::nullopt});
+    for (const std::string& integer : wide_integers(text_there))
+      warnings.push_back({Severity::warning,
+                          fmt::format("the integer {} has more than 64 bits: {} takes its place", shortened(integer),
+                                      to_json(parse_json(integer, source))),
+                          source, std::nullopt});
     if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
     return std::move(value).take<Attributes>();
   }

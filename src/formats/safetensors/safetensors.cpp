@@ -391,10 +391,7 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
 
 std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {
   std::vector<std::string> result;
-  if (const auto names = attributes_that_are_no_text(attributes); !names.empty()) {
-    result.push_back(
-        fmt::format("safetensors holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
-  }
+  if (std::string loss = text_loss(attributes, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.push_back(tensor.name);

@@ -297,10 +297,8 @@ std::vector<std::string> zt1_losses(const Model& model, const WriteOptions&) {
   }
   std::vector<std::string> losses;
   const DescribedVocabulary described = described_vocabulary(model);
-  if (const auto names = attributes_that_are_no_text(described.attributes); !names.empty()) {
-    losses.push_back(
-        fmt::format("zTensor 1.1 holds text attributes only: {} become JSON text", fmt::join(names, ", ")));
-  }
+  if (std::string loss = text_loss(described.attributes, "zTensor 1.1"); !loss.empty())
+    losses.push_back(std::move(loss));
   if (std::string loss = text_loss(described, "zTensor 1.1"); !loss.empty()) losses.push_back(std::move(loss));
   for (const auto& [what, names] : tensors) {
     const std::string more = names.size() == 1 ? "" : fmt::format(" (and {} more)", names.size() - 1);
