@@ -21,6 +21,7 @@
 
 #include <poise/digest.hpp>
 #include <poise/finding.hpp>
+#include <poise/source.hpp>
 #include <poise/tensor.hpp>
 #include <poise/value.hpp>
 
@@ -180,6 +181,9 @@ class Vocabulary {
   Attributes pipeline;
   // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
   Value chat_template;
+  // The other keys of tokenizer_config.json, in its order, where the vocabulary was read with one. Poise keeps them;
+  // tokens and fields above count where the two disagree.
+  Attributes tokenizer_config;
 
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::string_view text, float score, TokenType type);
@@ -222,6 +226,12 @@ struct FileDigest {
   Digest digest;
 };
 
+// A file of a directory, as it was read.
+struct FileBeside {
+  std::string name;
+  SourcePtr source;
+};
+
 // Where a model was read from.
 struct Origin {
   std::filesystem::path path;
@@ -233,6 +243,9 @@ struct Origin {
   // By key, the types of attributes that the format has several types for where their values do not tell: "u8",
   // "[i16]". Its own writer keeps them.
   std::map<std::string, std::string> attribute_types = {};
+  // Of a directory: the files of its tokenizer, and generation_config.json. What a model has unchanged from them is
+  // written as the same bytes.
+  std::vector<FileBeside> beside = {};
 };
 
 class Model {

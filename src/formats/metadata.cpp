@@ -95,8 +95,10 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
     map.set("merges", std::move(merges));
   }
   require_finite(vocabulary.pipeline, "vocabulary");
+  require_finite(vocabulary.tokenizer_config, "tokenizer_config.json");
   if (!vocabulary.pipeline.empty()) map.set("pipeline", vocabulary.pipeline);
   if (vocabulary.chat_template != Value()) map.set("chat_template", vocabulary.chat_template);
+  if (!vocabulary.tokenizer_config.empty()) map.set("tokenizer_config", vocabulary.tokenizer_config);
   return map;
 }
 
@@ -146,6 +148,7 @@ class VocabularyReader {
     vocabulary_.add_dummy_prefix = get<bool>("add_dummy_prefix");
     vocabulary_.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
     vocabulary_.normalizer = get<std::string>("normalizer");
+    if (map_.find("tokenizer_config") != nullptr) vocabulary_.tokenizer_config = get<Attributes>("tokenizer_config");
     if (map_.find("pipeline") != nullptr) vocabulary_.pipeline = get<Attributes>("pipeline");
     if (const Value* chat_template = map_.find("chat_template")) vocabulary_.chat_template = *chat_template;
   }

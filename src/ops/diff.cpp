@@ -25,6 +25,7 @@
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
 #include "tokenizer/kinds.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
 #include "views/dense.hpp"
 #include "views/mx.hpp"
 #include "views/sparse.hpp"
@@ -97,6 +98,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
     out.push_back({"vocabulary.merges", fmt::format("{} merges", left.merges.size()),
                    fmt::format("{}, not all the same", right.merges.size())});
   if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
+  if (left.tokenizer_config != right.tokenizer_config)
+    compare_maps("vocabulary.tokenizer_config.", config_beside_tokens(left), config_beside_tokens(right), out);
   if (left.chat_template != right.chat_template) out.push_back({"vocabulary.chat_template", "differs", "differs"});
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {

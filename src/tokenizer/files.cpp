@@ -20,6 +20,7 @@
 #include "tokenizer/tekken.hpp"
 #include "tokenizer/tokenizer_classes.hpp"
 #include "tokenizer/tokenizer_json.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
 
 namespace poise {
 namespace {
@@ -31,13 +32,13 @@ constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 // Some files of one directory.
 class Files {
  public:
-  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
-      : directory_(std::move(directory)), open_(open), rows_(rows) {}
+  using Has = std::function<bool(std::string_view name)>;
 
-  bool has(std::string_view name) const {
-    std::error_code ignored;
-    return fs::is_regular_file(directory_ / name, ignored);
-  }
+  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
+      : directory_(std::move(directory)), has_(is_file_of(directory_)), open_(open), rows_(rows) {}
+  Files(Has has, const OpenFile& open, std::uint64_t rows) : has_(std::move(has)), open_(open), rows_(rows) {}
+
+  bool has(std::string_view name) const { return has_(name); }
   SourcePtr open(std::string_view name) const { return open_(name); }
 
   std::string text(std::string_view name) const { return text_of(*open(name)); }
@@ -69,6 +70,13 @@ class Files {
   std::vector<std::string> take_left_out() { return std::move(left_out_); }
 
  private:
+  static Has is_file_of(const fs::path& directory) {
+    return [directory](std::string_view name) {
+      std::error_code ignored;
+      return fs::is_regular_file(directory / name, ignored);
+    };
+  }
+
   static std::string text_of(const Source& source) {
     if (source.size() > kMaxConfigBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
@@ -77,15 +85,20 @@ class Files {
   }
 
   fs::path directory_;
+  Has has_;
   const OpenFile& open_;
   std::uint64_t rows_;
   std::vector<std::string> left_out_;
 };
 
-// What is beside the tokens: tokenizer_config.json, newer models' chat_template.jinja, and chat_template.json of models
-// that see, too.
-void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config) {
-  take_tokenizer_config(vocabulary, config);
+// What is beside the tokens: tokenizer_config.json, which `config` is, newer models' chat_template.jinja, and
+// chat_template.json of models that see, too. `bos`: the text of the token that `config` does not name; "": none.
+void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config, std::string_view bos = {}) {
+  Attributes named = config;
+  if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
+  take_tokenizer_config(vocabulary, named);
+  vocabulary.tokenizer_config = config;
+  vocabulary.tokenizer_config.erase("chat_template");
   if (files.has("chat_template.jinja")) {
     vocabulary.chat_template = files.any_text("chat_template.jinja");
   } else if (vocabulary.chat_template == Value()) {
@@ -108,28 +121,20 @@ bool flag(const Attributes& config, std::string_view key, bool usual) {
 Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kConfig);
-  const std::vector<std::string> special = special_texts(config, files.object(kSpecialMap));
+  JsonFile special_map = files.object(kSpecialMap);
+  const std::vector<std::string> special = special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
-  take_config(vocabulary, files, config.object);
+  for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
+  take_config(vocabulary, files, with_names(config.object, special_map.object));
   if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
                      flag(config.object, "add_eos_token", false));
   return vocabulary;
 }
 
-// What is not named in tokenizer_config.json older directories name in special_tokens_map.json.
-Attributes with_names(Attributes config, const Attributes& special_map, std::string_view bos) {
-  for (const char* key : {"bos_token", "eos_token", "pad_token", "unk_token"}) {
-    const Value* value = special_map.find(key);
-    if (value != nullptr && config.find(key) == nullptr) config.set(key, *value);
-  }
-  if (!bos.empty() && config.find("bos_token") == nullptr) config.set("bos_token", bos);
-  return config;
-}
-
 Vocabulary tokenizer_json(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files, with_names(files.object(kConfig).object, files.object(kSpecialMap).object, {}));
+  take_config(vocabulary, files, with_names(files.object(kConfig).object, files.object(kSpecialMap).object));
   return vocabulary;
 }
 
@@ -159,8 +164,10 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
       .special = special_texts(config, special_map)};
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.listed(config, options.special, 0);
-  Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *files.open("merges.txt"), options);
-  take_config(vocabulary, files, with_names(config.object, special_map.object, row.bos));
+  const SourcePtr merges = files.open("merges.txt");
+  refuse_git_lfs_pointer(*merges);  // lines of two texts, as it is
+  Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
+  take_config(vocabulary, files, with_names(config.object, special_map.object), row.bos);
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }
@@ -188,10 +195,12 @@ std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folde
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
+  const bool is_json = name.ends_with(".json") && row == kRows.end() && looks_like_tokenizer_json(*open(name));
+  if (row == kRows.end() && !is_json) return std::nullopt;
   Files files(folder, open);
-  if (row != kRows.end()) return row->read(files, name);
-  if (!name.ends_with(".json") || !looks_like_tokenizer_json(*open(name))) return std::nullopt;
-  return tokenizer_json(files, name);
+  Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
+  drop_usual_config(vocabulary);
+  return vocabulary;
 }
 
 }  // namespace
@@ -202,13 +211,31 @@ std::vector<std::string> tokenizer_file_names() {
   return names;
 }
 
-std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open,
-                                                        std::uint64_t rows) {
-  Files files(directory, open, rows);
+namespace {
+
+std::optional<DirectoryVocabulary> read_first_row(Files files) {
   const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return files.has(of.name); });
   if (row == kRows.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);
+  drop_usual_config(vocabulary);
   return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};
+}
+
+}  // namespace
+
+std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open,
+                                                        std::uint64_t rows) {
+  return read_first_row(Files(directory, open, rows));
+}
+
+std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows) {
+  const auto find = [&](std::string_view name) { return std::ranges::find(files, name, &FileBeside::name); };
+  const OpenFile open = [&](std::string_view name) {
+    const auto found = find(name);
+    if (found == files.end()) throw Error(ErrorKind::not_found, fmt::format("there is no {}", name));
+    return found->source;
+  };
+  return read_first_row(Files([&](std::string_view name) { return find(name) != files.end(); }, open, rows));
 }
 
 std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {

@@ -2,9 +2,11 @@
 // row's count.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,12 @@ namespace poise {
 
 // Opens a file of the directory.
 using OpenFile = std::function<SourcePtr(std::string_view name)>;
+
+// The names of all files that a tokenizer may have in a directory.
+inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
+    "tokenizer.json",    "tokenizer.model",     "tekken.json",           "vocab.json",
+    "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
 // The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> tokenizer_file_names();
@@ -30,5 +38,8 @@ struct DirectoryVocabulary {
 // vocabulary from that id on are left out. Throws what opening and reading the files throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open,
                                                         std::uint64_t rows);
+
+// The same of files that are open already; those of other names are passed over.
+std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows);
 
 }  // namespace poise

@@ -11,6 +11,7 @@
 
 #include "model/limits.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
+#include "tokenizer/gguf_texts.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
@@ -226,6 +227,7 @@ Vocabulary Maker::make() {
   vocabulary.pad_id = gguf_.padding_token_id.value_or(-1);
   vocabulary.merges = std::move(merges_);
   vocabulary.chat_template = std::move(gguf_.chat_template);
+  vocabulary.tokenizer_config = std::move(gguf_.tokenizer_config);
   vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
     const auto numbered =
@@ -372,13 +374,14 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   gguf.add_space_prefix = flag("add_space_prefix");
   gguf.remove_extra_whitespaces = flag("remove_extra_whitespaces");
   gguf.lowercase = flag("normalizer.lowercase");
-  if (const Value* chat_template = attributes.find("tokenizer.chat_template")) gguf.chat_template = *chat_template;
+  GgufTexts texts_beside = gguf_texts({attributes.begin(), attributes.end()}, {});
+  gguf.chat_template = std::move(texts_beside.chat_template);
+  gguf.tokenizer_config = std::move(texts_beside.tokenizer_config);
   return gguf;
 }
 
 bool is_gguf_tokenizer_key(std::string_view key) {
-  constexpr std::array<std::string_view, 20> kKeys = {"tokenizer.chat_template",
-                                                      "tokenizer.ggml.model",
+  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.ggml.model",
                                                       "tokenizer.ggml.pre",
                                                       "tokenizer.ggml.tokens",
                                                       "tokenizer.ggml.scores",
@@ -397,7 +400,7 @@ bool is_gguf_tokenizer_key(std::string_view key) {
                                                       "tokenizer.ggml.remove_extra_whitespaces",
                                                       "tokenizer.ggml.normalizer.lowercase",
                                                       "poise.longest_sequence"};
-  return std::ranges::find(kKeys, key) != kKeys.end();
+  return is_gguf_text_key(key) || std::ranges::find(kKeys, key) != kKeys.end();
 }
 
 std::optional<Vocabulary> vocabulary_of(const Model& model) {

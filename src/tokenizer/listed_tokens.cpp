@@ -21,14 +21,6 @@ constexpr std::array<std::string_view, 8> kNames = {
     "bos_token", "eos_token", "unk_token",  "sep_token",
     "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
 
-// "<s>", or {"content": "<s>", ...}
-const std::string* text_of(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return text;
-  const auto* map = value.get_if<Attributes>();
-  const Value* content = map == nullptr ? nullptr : map->find("content");
-  return content == nullptr ? nullptr : content->get_if<std::string>();
-}
-
 [[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
   throw Error(ErrorKind::invalid_file, problem, file.path);
 }
@@ -106,6 +98,7 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
   result.merges = vocabulary.merges;
   result.pipeline = vocabulary.pipeline;
   result.chat_template = vocabulary.chat_template;
+  result.tokenizer_config = vocabulary.tokenizer_config;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto found = tokens.find(id);
     if (found == tokens.end()) {
@@ -119,10 +112,25 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
 
 }  // namespace
 
+const std::string* named_text(const Value& value) {
+  if (const auto* text = value.get_if<std::string>()) return text;
+  const auto* map = value.get_if<Attributes>();
+  const Value* content = map == nullptr ? nullptr : map->find("content");
+  return content == nullptr ? nullptr : content->get_if<std::string>();
+}
+
+Attributes with_names(Attributes config, const Attributes& special_map) {
+  for (const std::string_view key : kNames) {
+    const Value* value = special_map.find(key);
+    if (value != nullptr && config.find(key) == nullptr) config.set(std::string(key), *value);
+  }
+  return config;
+}
+
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
   std::vector<std::string> texts;
   const auto add = [&](const Value& value) {
-    if (const std::string* text = text_of(value); text != nullptr && std::ranges::find(texts, *text) == texts.end())
+    if (const std::string* text = named_text(value); text != nullptr && std::ranges::find(texts, *text) == texts.end())
       texts.push_back(*text);
   };
   for (const JsonFile* file : {&special_map, &config}) {
@@ -145,7 +153,7 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
 }
 
 std::uint64_t listed_id(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
-const std::string& listed_text(const Value& token) { return *text_of(token); }
+const std::string& listed_text(const Value& token) { return *named_text(token); }
 
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
   std::erase_if(listed, [](const Value& token) { return listed_text(token).empty(); });

@@ -15,6 +15,12 @@ struct JsonFile {
   Attributes object = {};
 };
 
+// The text by which a file names a token: "<s>", or {"content": "<s>", ...}. Null: neither.
+const std::string* named_text(const Value& value);
+
+// tokenizer_config.json with the special tokens that it does not name and special_tokens_map.json does.
+Attributes with_names(Attributes config, const Attributes& special_map);
+
 // Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens". In their order, each once.
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map);
 

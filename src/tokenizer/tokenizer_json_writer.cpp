@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -11,6 +13,7 @@
 
 #include "bytes/utf8.hpp"
 #include "model/limits.hpp"
+#include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
@@ -217,16 +220,37 @@ std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::
   return Writer(vocabulary, losses).text();
 }
 
-std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_view tokenizer_class) {
-  Attributes config{{"tokenizer_class", tokenizer_class}};
+namespace {
+
+constexpr std::string_view kAddedDecoder = "added_tokens_decoder";
+
+// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and the text by which tokenizer.model
+// has it.
+struct NamedToken {
+  const char* key;
+  std::int32_t Vocabulary::*id;
+  std::string_view usual;
+};
+constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vocabulary::bos_id, "<s>"},
+                                                               {"eos_token", &Vocabulary::eos_id, "</s>"},
+                                                               {"pad_token", &Vocabulary::pad_id, "<pad>"},
+                                                               {"unk_token", &Vocabulary::unk_id, "<unk>"}});
+
+// Keys that Poise reads of SentencePiece's vocabularies, with their value where the file does not say it.
+constexpr std::array kFlags =
+    std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
+
+// The file as it is made of a vocabulary that was read without one.
+Attributes made_config(const Vocabulary& vocabulary) {
+  const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
+  Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
   const Fields pipeline(vocabulary.pipeline, "");
   const SpecialAround around = special_around(vocabulary);
   config.set("add_bos_token",
              vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
   config.set("add_eos_token",
              vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
-  if (vocabulary.kind != VocabularyKind::pipeline && normalizer_of(vocabulary).prepend_first)
-    config.set("legacy", false);
+  if (!is_pipeline && normalizer_of(vocabulary).prepend_first) config.set("legacy", false);
   std::vector<Attributes::Entry> added;
   std::unordered_set<TokenId> ids;
   for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {
@@ -235,18 +259,132 @@ std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_vie
     entry.erase("id");
     added.emplace_back(std::to_string(token.id), std::move(entry));
   }
-  if (!added.empty()) config.set("added_tokens_decoder", Attributes::from_unique(std::move(added)));
-  const auto name = [&](const char* key, std::int32_t id) {
-    if (id >= 0) config.set(key, vocabulary.text(static_cast<std::size_t>(id)));
-  };
-  name("bos_token", vocabulary.bos_id);
-  name("eos_token", vocabulary.eos_id);
-  name("pad_token", vocabulary.pad_id);
-  name("unk_token", vocabulary.unk_id);
+  if (!added.empty()) config.set(std::string(kAddedDecoder), Attributes::from_unique(std::move(added)));
+  for (const auto& [key, id, usual] : kNamedTokens) {
+    if (vocabulary.*id >= 0) config.set(key, vocabulary.text(static_cast<std::size_t>(vocabulary.*id)));
+  }
   if (vocabulary.chat_template != Value()) config.set("chat_template", vocabulary.chat_template);
   config.set("clean_up_tokenization_spaces", false);
   if (vocabulary.max_length > 0) config.set("model_max_length", vocabulary.max_length);
+  return config;
+}
+
+// The file that a vocabulary was read with, where what it says of tokens is still so, and what is made of it otherwise.
+class KeptConfig {
+ public:
+  KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
+    for (std::size_t id = vocabulary.size(); id-- > 0;) ids_[vocabulary.text(id)] = static_cast<std::int32_t>(id);
+  }
+
+  Attributes merged() const {
+    Attributes config;
+    for (const auto& [key, value] : vocabulary_.tokenizer_config) {
+      if (const Value* right = is_true(key, value) ? &value : made_.find(key)) config.set(key, *right);
+    }
+    for (const auto& [key, value] : made_) {
+      if (config.find(key) == nullptr && is_needed(key, value)) config.set(key, value);
+    }
+    return config;
+  }
+
+ private:
+  bool is_sentencepiece() const { return vocabulary_.kind != VocabularyKind::pipeline; }
+
+  // Would a reader of the file find what the vocabulary has?
+  bool is_true(const std::string& key, const Value& value) const {
+    for (const NamedToken& token : kNamedTokens) {
+      if (key != token.key) continue;
+      const std::string* text = named_text(value);
+      const auto found = text == nullptr ? ids_.end() : ids_.find(*text);
+      return found != ids_.end() ? found->second == vocabulary_.*token.id : is_said_elsewhere(token);
+    }
+    for (const auto& [name, usual] : kFlags) {
+      if (key == name && is_sentencepiece()) return flag(&value, usual) == flag(made_.find(key), usual);
+    }
+    return key != kAddedDecoder || lists_added_tokens(value);
+  }
+
+  // Would a reader miss what the vocabulary has?
+  bool is_needed(const std::string& key, const Value& value) const {
+    for (const auto& [name, usual] : kFlags) {
+      if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
+    }
+    for (const NamedToken& token : kNamedTokens) {
+      if (key == token.key) return !is_said_elsewhere(token);
+    }
+    return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
+  }
+
+  // Do the other files say which token it is?
+  bool is_said_elsewhere(const NamedToken& token) const {
+    const std::int32_t id = vocabulary_.*token.id;
+    if (id < 0) return true;
+    return is_sentencepiece() ? vocabulary_.text(static_cast<std::size_t>(id)) == token.usual
+                              : std::string_view(token.key) == "unk_token";
+  }
+
+  static bool flag(const Value* value, bool usual) {
+    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    return found == nullptr ? usual : *found;
+  }
+
+  // Added tokens of SentencePiece's vocabularies are in no other file.
+  bool lists_added_tokens(const Value& value) const {
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) return false;
+    std::size_t known = 0;
+    for (const auto& [key, token] : *map) {
+      std::size_t id = 0;
+      const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
+      const std::string* text = named_text(token);
+      if (problem != std::errc() || end != key.data() + key.size() || text == nullptr) return false;
+      if (id >= vocabulary_.size()) continue;  // a token that the model has no row for
+      if (vocabulary_.text(id) != *text) return false;
+      ++known;
+    }
+    if (!is_sentencepiece()) return true;
+    const auto* made = field(made_, kAddedDecoder).get_if<Attributes>();
+    const auto is_listed = [&](const Attributes::Entry& token) { return map->find(token.first) != nullptr; };
+    return (made == nullptr ? 0 : made->size()) == known && (made == nullptr || std::ranges::all_of(*made, is_listed));
+  }
+
+  const Vocabulary& vocabulary_;
+  const Attributes& made_;
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // of a text that several tokens have, the first
+};
+
+}  // namespace
+
+std::string write_tokenizer_config(const Vocabulary& vocabulary) {
+  const Attributes made = made_config(vocabulary);
+  const Attributes config = vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
   return to_json(config, 2) + "\n";
+}
+
+void drop_usual_config(Vocabulary& vocabulary) {
+  if (vocabulary.tokenizer_config.empty()) return;
+  Attributes made = made_config(vocabulary);
+  made.erase("chat_template");  // which has a field
+  const auto is_made = [&](const Attributes::Entry& entry) {
+    const Value* value = made.find(entry.first);
+    return value != nullptr && *value == entry.second;
+  };
+  if (made.size() == vocabulary.tokenizer_config.size() && std::ranges::all_of(vocabulary.tokenizer_config, is_made))
+    vocabulary.tokenizer_config = {};
+}
+
+Attributes config_beside_tokens(const Vocabulary& vocabulary) {
+  Attributes beside;
+  if (vocabulary.tokenizer_config.empty()) return beside;
+  const Attributes made = made_config(vocabulary);
+  const auto is_of_tokens = [](const std::string& key) {
+    return key == kAddedDecoder || std::ranges::find(kNamedTokens, key, &NamedToken::key) != kNamedTokens.end() ||
+           std::ranges::find(kFlags, key, &std::pair<const char*, bool>::first) != kFlags.end();
+  };
+  for (const auto& [key, value] : vocabulary.tokenizer_config) {
+    if (!is_of_tokens(key) && value != field(made, key)) beside.set(key, value);
+  }
+  return beside;
 }
 
 }  // namespace poise

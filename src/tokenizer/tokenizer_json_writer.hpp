@@ -13,8 +13,16 @@ namespace poise {
 // file cannot hold, invalid_file for a pipeline that contradicts itself. Requires: a kind of pipeline.
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
-// tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence. `tokenizer_class` is
-// that of transformers.
-std::string write_tokenizer_config(const Vocabulary& vocabulary, std::string_view tokenizer_class);
+// tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the
+// class of transformers. Where the vocabulary was read with such a file, its keys and values, but for those that say
+// something else of the tokens than the vocabulary does.
+std::string write_tokenizer_config(const Vocabulary& vocabulary);
+
+// Empties Vocabulary::tokenizer_config where it says no more than the file that would be written without it.
+void drop_usual_config(Vocabulary& vocabulary);
+
+// Of Vocabulary::tokenizer_config what the rest of the vocabulary does not say: neither its tokens nor the file that
+// would be written without it.
+Attributes config_beside_tokens(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -38,12 +38,7 @@ class Writer {
         lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
         break;
     }
-    if (!result_.files.empty()) {
-      const bool pipeline = vocabulary_.kind == VocabularyKind::pipeline;
-      result_.files.push_back(
-          {"tokenizer_config.json",
-           write_tokenizer_config(vocabulary_, pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer")});
-    }
+    if (!result_.files.empty()) result_.files.push_back({"tokenizer_config.json", write_tokenizer_config(vocabulary_)});
     return std::move(result_);
   }
 

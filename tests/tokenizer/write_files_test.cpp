@@ -12,6 +12,7 @@
 #include "support/directories.hpp"
 #include "support/real_tokenizers.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/special_around.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
 
 namespace poise {
@@ -121,6 +122,48 @@ TEST(TokenizerFiles, AddTokensToSentencePiece) {
   EXPECT_THAT(Tokenizer(again).encode("a<end>  ab<s>"), ElementsAre(0, 2, 5, 0, 4, 1));
 }
 
+Attributes config_of(const TokenizerFiles& written) {
+  return parse_json(by_name(written).at("tokenizer_config.json"), "tokenizer_config.json").take<Attributes>();
+}
+
+// A file as transformers writes it.
+Attributes read_config() {
+  return {{"add_bos_token", true},
+          {"added_tokens_decoder", Attributes{{"1", Attributes{{"content", "<s>"}, {"lstrip", true}}},
+                                              {"9", Attributes{{"content", "<no row>"}}}}},
+          {"bos_token", Attributes{{"__type", "AddedToken"}, {"content", "<s>"}, {"lstrip", true}}},
+          {"clean_up_tokenization_spaces", true},
+          {"eos_token", nullptr},
+          {"model_max_length", 4096},
+          {"padding_side", "left"},
+          {"tokenizer_class", "CodeLlamaTokenizer"}};
+}
+
+TEST(TokenizerConfig, KeepsWhatWasRead) {
+  Vocabulary vocabulary = sentencepiece();
+  vocabulary.max_length = 32;
+  vocabulary.pipeline.set("added_tokens", Value::Array{Attributes{{"id", 1}, {"content", "<s>"}}});
+  vocabulary.tokenizer_config = read_config();
+  EXPECT_EQ(config_of(tokenizer_files(vocabulary)), read_config());
+  EXPECT_THAT(config_beside_tokens(vocabulary).size(), 4U);  // how texts are cleaned, the length, the side, the class
+  vocabulary.chat_template = "{{ x }}";
+  EXPECT_EQ(*config_of(tokenizer_files(vocabulary)).find("chat_template"), Value("{{ x }}"));
+}
+
+TEST(TokenizerConfig, SaysWhatTheVocabularyDoes) {
+  Vocabulary vocabulary = sentencepiece();
+  vocabulary.tokenizer_config = read_config();
+  vocabulary.bos_id = -1;
+  vocabulary.eos_id = 1;
+  set_special_around(vocabulary, false, false);
+  const Attributes written = config_of(tokenizer_files(vocabulary));
+  EXPECT_EQ(written.find("bos_token"), nullptr);
+  EXPECT_EQ(*written.find("eos_token"), Value("<s>"));
+  EXPECT_EQ(*written.find("add_bos_token"), Value(false));
+  EXPECT_EQ(written.find("added_tokens_decoder"), nullptr);  // of SentencePiece, no other file lists them
+  EXPECT_EQ(*written.find("clean_up_tokenization_spaces"), Value(true));
+}
+
 Vocabulary byte_pairs() {
   Vocabulary vocabulary;
   vocabulary.kind = VocabularyKind::pipeline;
@@ -160,7 +203,7 @@ TEST(TokenizerFiles, HaveAllFields) {
       "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
         "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": {"a": 0, "b": 1, "ab": 2, "abab": 3}, "merges": ["a b", "ab ab"]}})",
                              "expected"));
-  const Value config = parse_json(write_tokenizer_config(byte_pairs(), "PreTrainedTokenizerFast"), "config");
+  const Value config = parse_json(write_tokenizer_config(byte_pairs()), "config");
   EXPECT_EQ(*config.get_if<Attributes>()->find("add_bos_token"), Value(true));
   EXPECT_EQ(*config.get_if<Attributes>()->find("bos_token"), Value("<s>"));
 }

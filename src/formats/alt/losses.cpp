@@ -14,6 +14,7 @@
 #include "tokenizer/gguf_vocabulary.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
 
 namespace poise::alt {
 namespace {
@@ -94,6 +95,9 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
                  fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
                              list == nullptr ? 0 : list->size()));
   losses.note_if(vocabulary.chat_template != Value(), "the chat template");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config_beside_tokens(vocabulary)) keys.push_back(key);
+  losses.note_names(keys, "key", " of tokenizer_config.json");
 }
 
 // Does the card say what this key of config.json does?

@@ -17,6 +17,7 @@
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "model/limits.hpp"
+#include "tokenizer/gguf_texts.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -78,6 +79,10 @@ void Metadata::take_one_for_all_layers(const std::string& architecture) {
 bool Metadata::has_hyperparameters() const {
   return architecture_ != nullptr && (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
                                       find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
+}
+
+void Metadata::take_texts() {
+  std::erase_if(entries_.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
 }
 
 void Metadata::take_card(Card& card) {

@@ -51,6 +51,8 @@ class Metadata {
   std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
   std::optional<std::int64_t> take_number(std::string_view key) { return entries_.take_number(key); }
   const Entries& entries() const { return entries_; }
+  // Takes what gguf_texts() reads.
+  void take_texts();
 
   // Gives the model, which has the tensors, card, configuration and vocabulary, and what is left as attributes.
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);

@@ -13,13 +13,13 @@
 #include "numeric/shortest.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/gguf_form.hpp"
+#include "tokenizer/gguf_texts.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/token_types.hpp"
 
 namespace poise::gguf {
 namespace {
 
-constexpr std::string_view kChatTemplate = "tokenizer.chat_template";
 constexpr std::string_view kName = "general.name";
 
 std::string name_in(const Value* value) {
@@ -53,26 +53,6 @@ void warn_of_ids(const Metadata& metadata, std::size_t count, std::vector<Findin
          fmt::format("gguf: metadata: {} is {}, there are {} tokens: it is not used", key, to_json(value), count),
          path,
          {}});
-  }
-}
-
-// Text, or a list of {"name", "template"}, of which "default" has no name in GGUF.
-void write_chat_template(const Value& chat_template, KeyValues& out) {
-  const auto write = [&](const std::string& key, const std::string& text) {
-    if (!out.has(key)) out.text(key, text);
-  };
-  if (const auto* text = chat_template.get_if<std::string>()) return write(std::string(kChatTemplate), *text);
-  const auto* list = chat_template.get_if<Value::Array>();
-  if (list == nullptr) return;
-  for (const Value& item : *list) {
-    const auto* map = item.get_if<Attributes>();
-    const Value* name = map == nullptr ? nullptr : map->find("name");
-    const Value* text = map == nullptr ? nullptr : map->find("template");
-    if (name == nullptr || name->get_if<std::string>() == nullptr || text == nullptr ||
-        text->get_if<std::string>() == nullptr)
-      continue;
-    const std::string key(kChatTemplate);
-    write(*name == Value("default") ? key : key + "." + *name->get_if<std::string>(), *text->get_if<std::string>());
   }
 }
 
@@ -176,7 +156,10 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   };
   const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
   set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
-  if (auto chat_template = metadata.take_text(kChatTemplate)) vocabulary.chat_template = *std::move(chat_template);
+  GgufTexts beside = gguf_texts(metadata.entries().rest(), path);
+  vocabulary.chat_template = std::move(beside.chat_template);
+  vocabulary.tokenizer_config = std::move(beside.tokenizer_config);
+  metadata.take_texts();
   Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
@@ -246,7 +229,11 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   if (vocabulary.max_length > 0) out.u32(kLongestKey, static_cast<std::uint64_t>(vocabulary.max_length));
   write_flag("add_bos_token", form.add_bos_token);
   write_flag("add_eos_token", form.add_eos_token);
-  write_chat_template(form.chat_template, out);
+  for (const auto& [key, value] : gguf_chat_template(form.chat_template)) {
+    if (!out.has(key)) out.value(key, value);
+  }
+  const std::string config = gguf_tokenizer_config(form.chat_template, form.tokenizer_config);
+  if (!config.empty() && !out.has(kGgufTokenizerConfig)) out.text(kGgufTokenizerConfig, config);
 }
 
 }  // namespace

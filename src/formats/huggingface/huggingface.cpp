@@ -36,6 +36,7 @@
 #include "syntax/value_budget.hpp"
 #include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
 
 namespace poise {
 namespace {
@@ -106,6 +107,25 @@ class Directory {
     files_.push_back(path_ / name);
     size_ += source->size();
     return source;
+  }
+
+  // Files whose bytes are written again where the model has not changed them. What cannot be opened and was not needed
+  // is not among them.
+  std::vector<FileBeside> beside() {
+    std::vector<FileBeside> files;
+    const auto add = [&](std::string_view name) {
+      std::error_code ignored;
+      if (!fs::is_regular_file(path_ / name, ignored)) return;
+      const std::string path = (path_ / name).string();
+      const auto found = std::ranges::find(opened_, path, [](const SourcePtr& source) { return source->name(); });
+      try {
+        files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
+      } catch (const Error&) {
+      }
+    };
+    std::ranges::for_each(kTokenizerFiles, add);
+    add(kGeneration);
+    return files;
   }
 
   std::string text(std::string_view name) {
@@ -314,7 +334,9 @@ void read_vocabulary(Model& model, Directory& directory) {
                                           rows, texts.size(), texts.front()),
                               directory.path().string(), std::nullopt});
   }
-  if (model.config) model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  if (!model.config) return;
+  model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  drop_usual_config(*model.vocabulary);
 }
 
 Model read_directory(Directory& directory) {
@@ -338,7 +360,9 @@ Model read_directory(Directory& directory) {
   const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
+  std::vector<FileBeside> beside = directory.beside();
   model.origin = directory.origin();
+  model.origin.beside = std::move(beside);
   if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;

@@ -19,7 +19,11 @@
 #include "formats/metadata.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "io/meter.hpp"
+#include "io/source_text.hpp"
+#include "pack/pump.hpp"
 #include "tokenizer/end_tokens.hpp"
+#include "tokenizer/files.hpp"
+#include "tokenizer/tokenizer_json_writer.hpp"
 #include "tokenizer/write_files.hpp"
 #include "views/dense.hpp"
 
@@ -123,6 +127,24 @@ void require_whole(const Model& model) {
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
+// The tokenizer's files of the directory that the model was read from, where they make its vocabulary. Else none.
+std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
+  std::vector<FileBeside> files;
+  std::ranges::copy_if(model.origin.beside, std::back_inserter(files), [](const FileBeside& file) {
+    return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
+  });
+  if (!model.vocabulary || files.empty()) return {};
+  try {
+    auto read = read_tokenizer_files(files, model.vocabulary->size());
+    if (!read) return {};
+    read->vocabulary.max_length = model.vocabulary->max_length;  // which is config.json's
+    drop_usual_config(read->vocabulary);
+    if (read->vocabulary == *model.vocabulary) return files;
+  } catch (const Error&) {  // it has changed since
+  }
+  return {};
+}
+
 class Directory final : public PreparedFile {
  public:
   Directory(const Model& model, const WriteOptions& options) : model_(model) {
@@ -132,11 +154,7 @@ class Directory final : public PreparedFile {
     add_generation(model, what);
     losses_ = safetensors_losses(model, what.attributes);
     std::ranges::copy(what.losses, std::back_inserter(losses_));
-    if (what.vocabulary) {
-      TokenizerFiles tokenizer = tokenizer_files(*what.vocabulary);
-      std::ranges::move(tokenizer.files, std::back_inserter(texts_));
-      std::ranges::move(tokenizer.losses, std::back_inserter(losses_));
-    }
+    if (what.vocabulary) add_tokenizer(*what.vocabulary, unchanged_tokenizer(model));
     Attributes metadata = text_attributes(what.attributes);
     if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
     cut(model, options.shard_size, std::move(metadata));
@@ -162,6 +180,11 @@ class Directory final : public PreparedFile {
 
   void write(Output& output, const Progress& progress) const override {
     for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
+    for (const FileBeside& file : copies_) {
+      Sink& sink = output.sibling(file.name);
+      stream_chunks(SourceBlob(file.source, 0, file.source->size()),
+                    [&](std::span<const std::byte> bytes) { sink.write(bytes); });
+    }
     std::uint64_t total = 0;
     for (const SafetensorsFile& shard : shards_) total += shard.tensor_bytes();
     Meter meter(progress, total);
@@ -173,6 +196,7 @@ class Directory final : public PreparedFile {
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const TokenizerFile& file : texts_) sum += file.bytes.size();
+    for (const FileBeside& file : copies_) sum += file.source->size();
     for (const SafetensorsFile& shard : shards_) sum += shard.bytes();
     return sum;
   }
@@ -182,6 +206,20 @@ class Directory final : public PreparedFile {
   }
 
   void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
+
+  // The files that were there, where there are some. Beside a tokenizer.model, which counts, they get the others.
+  void add_tokenizer(const Vocabulary& vocabulary, const std::vector<FileBeside>& unchanged) {
+    std::ranges::copy(unchanged, std::back_inserter(copies_));
+    const auto is_there = [&](std::string_view name) {
+      return std::ranges::find(unchanged, name, &FileBeside::name) != unchanged.end();
+    };
+    if (!unchanged.empty() && !is_there("tokenizer.model")) return;
+    TokenizerFiles made = tokenizer_files(vocabulary);
+    for (TokenizerFile& file : made.files) {
+      if (!is_there(file.name)) texts_.push_back(std::move(file));
+    }
+    if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
+  }
 
   // The file that was there; else where more tokens end a text than the vocabulary can say.
   void add_generation(const Model& model, const Described& what) {
@@ -193,7 +231,18 @@ class Directory final : public PreparedFile {
       generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));
       if (what.vocabulary->pad_id >= 0) generation.set("pad_token_id", what.vocabulary->pad_id);
     }
-    if (!generation.empty()) add(kGeneration, to_json(generation, 2) + "\n");
+    if (generation.empty()) return;
+    const auto file = std::ranges::find(model.origin.beside, kGeneration, &FileBeside::name);
+    if (file != model.origin.beside.end() && holds(*file, generation)) return copies_.push_back(*file);
+    add(kGeneration, to_json(generation, 2) + "\n");
+  }
+
+  static bool holds(const FileBeside& file, const Attributes& object) {
+    try {
+      return parse_json(read_text(*file.source, file.source->size()), file.name) == Value(object);
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   // Shards have the tensors in the model's order; the first one has the attributes.
@@ -231,6 +280,7 @@ class Directory final : public PreparedFile {
 
   const Model& model_;
   std::vector<TokenizerFile> texts_;
+  std::vector<FileBeside> copies_;   // of files that the model has not changed
   std::vector<std::string> losses_;  // of attributes and vocabulary
   std::vector<SafetensorsFile> shards_;
 };
