@@ -26,16 +26,38 @@ for program in "$work/build/consumer" "$work/with-pkg-config"; do
   sed -n '/^continuation:/,$p' "$work/listed" | cmp - "$work/told"
 done
 
-# The program of README.md, whose includes come first.
-sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '/^```$/q' | sed '/^```/d' >"$work/snippet"
+# The C++ programs of docs/cpp-api.md, and that of README.md, whose includes come first.
+block() {  # of a page: the number of the block, its language
+  awk -v wanted="$2" -v fence="\`\`\`$3" '$0 == fence { ++count; inside = count == wanted; next } /^```$/ { inside = 0 } inside' "$1"
+}
+cpp_program() {
+  # shellcheck disable=SC2046,SC2086
+  "$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$1" -o "$2" $(pkg-config --cflags --libs poise)
+}
+"$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null 2>&1
+for number in 1 2 3 4 5; do
+  block "$source/docs/cpp-api.md" $number cpp >"$work/page$number.cpp"
+  cpp_program "$work/page$number.cpp" "$work/page$number"
+  (cd "$work" && "./page$number" nano.alt >"page$number.out" 2>/dev/null)
+done
+test -z "$(block "$source/docs/cpp-api.md" 6 cpp)"
+grep -q "^alt-v2, 39 tensors$" "$work/page1.out"
+grep -q "^128 numbers up to " "$work/page2.out"
+grep -q "^2 tensors saved$" "$work/page3.out"
+grep -q "^lm_head.weight: f16 -> bf16$" "$work/page4.out"
+grep -q "^39 tensors, " "$work/page4.out"
+test "$(wc -c <"$work/page5.out")" -gt 20
+"$poise" verify "$work/made.safetensors" "$work/nano.zt" >/dev/null
+
+block "$source/README.md" 1 cpp >"$work/snippet"
 {
   grep '^#include' "$work/snippet"
   echo 'int main() {'
   grep -v '^#include' "$work/snippet"
   echo '}'
 } >"$work/readme.cpp"
-# shellcheck disable=SC2046,SC2086
-"$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$work/readme.cpp" -o "$work/readme" $(pkg-config --cflags --libs poise)
+cpp_program "$work/readme.cpp" "$work/readme"
+rm -f "$work/nano.zt" "$work/nano.alt"
 "$poise" convert "$source/examples/nano-mistral" -o "$work/nano.gguf" >/dev/null 2>&1
 (cd "$work" && ./readme && "$poise" verify nano.safetensors small.gguf >/dev/null)
 
@@ -43,10 +65,13 @@ c_program() {
   # shellcheck disable=SC2046,SC2086
   "$c_compiler" -std=c99 -pedantic -Wall -Wextra -Werror -O2 $flags "$1" -o "$2" $(pkg-config --cflags --libs poise) -lm
 }
-sed -n '/^```c$/,/^```$/p' "$source/docs/c-api.md" | sed '/^```$/q' | sed '/^```/d' >"$work/first.c"
+block "$source/docs/c-api.md" 1 c >"$work/first.c"
 c_program "$work/first.c" "$work/first"
 "$work/first" "$source/examples/nano-mistral" | grep -q "^model.norm.weight: 128 elements of bf16 at "
 "$work/first" "$work/absent" 2>&1 | grep -q "absent: cannot open"
+block "$source/README.md" 1 c >"$work/readme.c"
+c_program "$work/readme.c" "$work/readme-c"
+(cd "$work" && ./readme-c) | grep -q "^512 bytes, borrowed from the file$"
 
 c_program "$source/examples/c-executor/executor.c" "$work/executor"
 "$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null
