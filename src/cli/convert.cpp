@@ -14,6 +14,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/format_names.hpp"
+#include "cli/json_output.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -26,7 +27,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct ConvertArguments {
   std::string input;
   std::string output;
   ConvertOptions convert;
@@ -139,7 +140,7 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
                        half));
 }
 
-void print_report(const ConvertReport& report, const Options& options) {
+void print_report(const ConvertReport& report, const ConvertArguments& options) {
   print_notes(report.warnings, report.losses);
   print_decoded(report.decoded, report.format);
   if (options.progress.quiet) return;
@@ -172,7 +173,7 @@ std::string planned_size(const Plan& plan) {
   return fmt::format(", {}{} out", plan.exact ? "" : "at most ", human_bytes(*plan.bytes_out));
 }
 
-void print_plan(const Plan& plan, const Options& options) {
+void print_plan(const Plan& plan, const ConvertArguments& options) {
   print_notes(plan.warnings, plan.losses);
   print_decoded(plan.decoded, plan.format);
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(plan.output.string()),
@@ -192,9 +193,7 @@ void print_plan(const Plan& plan, const Options& options) {
   for (const std::string& name : plan.skipped) fmt::print("  {}\n", printable(name));
 }
 
-Value number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
-
-void print_plan_json(const Plan& plan, const Options& options) {
+void print_plan_json(const Plan& plan, const ConvertArguments& options) {
   Value::Array tensors;
   for (const PlannedTensor& tensor : plan.tensors) {
     tensors.emplace_back(Attributes{{"name", tensor.name},
@@ -221,7 +220,7 @@ void print_plan_json(const Plan& plan, const Options& options) {
                              2));
 }
 
-void show_plan(const Options& options) {
+void show_plan(const ConvertArguments& options) {
   // Never destroyed, as in `inspect`: the program ends here.
   static const Plan& planned = *new Plan(plan(options.input, options.output, options.convert));
   if (options.json) {
@@ -231,7 +230,7 @@ void show_plan(const Options& options) {
   }
 }
 
-void run_conversion(Options& options) {
+void run_conversion(ConvertArguments& options) {
   options.convert.write.progress = make_progress(options.progress, "convert");
   const ConvertReport report = convert(options.input, options.output, options.convert);
   options.convert.write.progress = {};  // wipes the bar before the report is printed
@@ -361,7 +360,7 @@ void add_card_options(CLI::App& command, Card& card) {
 }  // namespace
 
 void add_convert(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ConvertArguments>();
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
   command->add_option("IN", options->input, "Model file or directory")->required();

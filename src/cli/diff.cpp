@@ -15,7 +15,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct DiffArguments {
   std::string a;
   std::string b;
   ReadOptions read;
@@ -24,20 +24,20 @@ struct Options {
   bool verify = true;
 };
 
-std::string shortened(const std::string& text) {
+std::string shown(const std::string& value) {
   constexpr std::size_t kLongest = 60;
-  return printable(text.size() > kLongest ? text.substr(0, kLongest) + "..." : text);
+  return printable(shortened(value, kLongest));
 }
 
-void print_fields(const DiffReport& report, const Options& options) {
+void print_fields(const DiffReport& report, const DiffArguments& options) {
   if (report.fields.empty()) return;
   Table table({"field", printable(options.a), printable(options.b)}, {false, false, false});
   for (const FieldDifference& field : report.fields)
-    table.add({printable(field.field), shortened(field.a), shortened(field.b)});
+    table.add({printable(field.field), shown(field.a), shown(field.b)});
   fmt::print("{}\n", table.text());
 }
 
-void print_tensors(const DiffReport& report, const Options& options) {
+void print_tensors(const DiffReport& report, const DiffArguments& options) {
   if (report.tensors.empty()) return;
   Table table({"tensor", printable(options.a), printable(options.b), "different", "max abs", "rms"},
               {false, false, false, true, true, true});
@@ -53,7 +53,7 @@ void print_tensors(const DiffReport& report, const Options& options) {
   fmt::print("{}\n", table.text());
 }
 
-void print_report(const DiffReport& report, const Options& options) {
+void print_report(const DiffReport& report, const DiffArguments& options) {
   for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
   print_fields(report, options);
   print_tensors(report, options);
@@ -112,7 +112,7 @@ void print_json(const DiffReport& report) {
   json.finish();
 }
 
-void compare(const Options& options) {
+void compare(const DiffArguments& options) {
   const Model a = open(options.a, options.read);
   const Model b = open(options.b, options.read);
   const DiffReport report = diff(a, b, make_progress(options.progress, "diff"), options.verify);
@@ -127,7 +127,7 @@ void compare(const Options& options) {
 }  // namespace
 
 void add_diff(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DiffArguments>();
   CLI::App* command =
       app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
   command->add_option("A", options->a, "Model file or directory")->required();

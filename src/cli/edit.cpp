@@ -15,7 +15,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct EditArguments {
   std::string path;
   std::vector<std::string> set;
   AttributeChanges changes;
@@ -38,7 +38,7 @@ std::string_view done(EditReport::Way way) {
   return {};
 }
 
-void run(Options& options) {
+void run(EditArguments& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = edit(options.path, options.changes);
   fmt::print("{}: {} set{}, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(),
@@ -49,7 +49,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_edit(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EditArguments>();
   CLI::App* command =
       app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
   command

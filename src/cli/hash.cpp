@@ -15,13 +15,13 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct HashArguments {
   std::string path;
   ProgressOptions progress;
   ReadOptions read;
 };
 
-void print_hashes(const Options& options) {
+void print_hashes(const HashArguments& options) {
   const Model model = open(options.path, options.read);
   const ModelHash result = hash(model, make_progress(options.progress, "hash"));
   for (const PartHash& part : result.parts)
@@ -33,7 +33,7 @@ void print_hashes(const Options& options) {
 }  // namespace
 
 void add_hash(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<HashArguments>();
   CLI::App* command = app.add_subcommand("hash",
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
                                          "model; for zt, its content digest as well");

@@ -22,7 +22,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct InspectArguments {
   std::string path;
   bool json = false;
   bool tensors = false;
@@ -36,16 +36,13 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-std::string shortened(const std::string& text) {
-  return text.size() > kLongestValue ? text.substr(0, kLongestValue) + "..." : text;
-}
-
 // Values as people read them: text without quotes, long ones cut.
 std::string plain(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return shortened(*text);
+  if (const auto* text = value.get_if<std::string>()) return shortened(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
-  if (array == nullptr || array->size() <= kLongestValue) return shortened(to_json(value));
-  return shortened(to_json(Value::Array(array->begin(), array->begin() + kLongestValue)));  // the rest would be cut
+  if (array == nullptr || array->size() <= kLongestValue) return shortened(to_json(value), kLongestValue);
+  const Value::Array first(array->begin(), array->begin() + kLongestValue);  // the rest would be cut
+  return shortened(to_json(first), kLongestValue);
 }
 
 void print_map(std::string_view title, const Attributes& map) {
@@ -120,7 +117,7 @@ void print_summary(const Model& model) {
   fmt::print("\n{}", table.text());
 }
 
-void print_heading(const Model& model, const Options& options) {
+void print_heading(const Model& model, const InspectArguments& options) {
   fmt::print("{}\n", printable(options.path));
   print_field("format", model.origin.format);
   const std::string size = human_bytes(model.origin.size);
@@ -147,7 +144,8 @@ void print_interpreted(const Model& model) {
   print_summary(model);
 }
 
-void print_text(const Model& model, const Options& options, const std::optional<std::vector<MetadataKey>>& keys) {
+void print_text(const Model& model, const InspectArguments& options,
+                const std::optional<std::vector<MetadataKey>>& keys) {
   print_heading(model, options);
   keys ? print_keys(*keys) : print_interpreted(model);
   if (options.tensors) print_tensors(model);
@@ -155,7 +153,7 @@ void print_text(const Model& model, const Options& options, const std::optional<
   for (const Finding& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
 }
 
-void inspect(const Options& options) {
+void inspect(const InspectArguments& options) {
   // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here.
   // (Static, so that this is no leak.)
   static const Opened& opened = *new Opened(open_with_format(options.path, options.read));
@@ -171,7 +169,7 @@ void inspect(const Options& options) {
 }  // namespace
 
 void add_inspect(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<InspectArguments>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
   command->add_option("PATH", options->path, "Model file or directory")->required();

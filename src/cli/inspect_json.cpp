@@ -22,8 +22,6 @@ Attributes attributes_json(const Tensor& tensor) {
   return map;
 }
 
-Value number_or_null(Total total) { return total ? Value(*total) : Value(); }
-
 // As values, tensors would take many times the memory of the model, and the time.
 class InspectionJson {
  public:

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
+
+#include <poise/value.hpp>
 
 #include "syntax/json_writer.hpp"
 
 namespace poise::cli {
+
+inline Value number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
 
 class JsonOutput {
  public:

@@ -32,7 +32,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct RunArguments {
   std::string path;
   std::optional<std::string> prompt;
   std::vector<TokenId> tokens;
@@ -93,7 +93,7 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
  public:
-  explicit Run(const Options& options) : options_(options) {}
+  explicit Run(const RunArguments& options) : options_(options) {}
 
   void execute() {
     (void)Sampler(options_.generate.sampling);  // refuses what makes no sense before anything takes time
@@ -277,7 +277,7 @@ class Run {
     say(speed);
   }
 
-  const Options& options_;
+  const RunArguments& options_;
   double load_seconds_ = 0;
   Speed prompt_speed_;
   Speed decode_speed_;
@@ -287,7 +287,7 @@ class Run {
 }  // namespace
 
 void add_run(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->path, "A model file or directory")->required();
   auto* prompt =

@@ -29,6 +29,9 @@ std::string plural(std::size_t count, std::string_view noun);
 // Three significant digits; "NaN" whatever its sign.
 std::string short_number(double number);
 
+// Its first `longest` bytes, and "..." where it has more.
+std::string shortened(std::string_view text, std::size_t longest);
+
 // Bytes of a file shown on a terminal: control characters become \xNN, so that a file cannot drive the terminal.
 std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);

@@ -20,7 +20,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct TokenizeArguments {
   std::string path;
   std::string text = "-";
   ReadOptions read;
@@ -73,7 +73,7 @@ class Input {
 
 class Tokenize {
  public:
-  explicit Tokenize(const Options& options) : options_(options), tokenizer_(vocabulary()) {}
+  explicit Tokenize(const TokenizeArguments& options) : options_(options), tokenizer_(vocabulary()) {}
 
   void execute() {
     if (options_.lines) return print_lines();
@@ -126,14 +126,14 @@ class Tokenize {
       throw std::system_error(errno, std::generic_category());
   }
 
-  const Options& options_;
+  const TokenizeArguments& options_;
   Tokenizer tokenizer_;
 };
 
 }  // namespace
 
 void add_tokenize(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeArguments>();
   CLI::App* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   command
       ->add_option("PATH", options->path,

@@ -15,7 +15,7 @@
 namespace poise::cli {
 namespace {
 
-struct Options {
+struct VerifyArguments {
   std::vector<std::string> paths;
   bool strict = false;
   bool json = false;
@@ -46,7 +46,7 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
 // Prints a report a path as it is made, in the form of text or of JSON (docs/json.md).
 class Verification {
  public:
-  explicit Verification(const Options& options) : options_(options) {}
+  explicit Verification(const VerifyArguments& options) : options_(options) {}
 
   void execute() {
     if (options_.json) {
@@ -111,7 +111,7 @@ class Verification {
     json_.flush();
   }
 
-  const Options& options_;
+  const VerifyArguments& options_;
   JsonOutput json_;
   bool good_ = true;
 };
@@ -119,7 +119,7 @@ class Verification {
 }  // namespace
 
 void add_verify(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
       "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
   command->add_option("PATH", options->paths, "Model files or directories")->required();

@@ -13,16 +13,16 @@ namespace poise {
 namespace {
 
 // Containers in which no format has been found.
-struct Archive {
+struct RefusedArchive {
   Container container;
   std::string_view message;
 };
 
-constexpr std::array kArchives = {
-    Archive{Container::zip,
-            "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with "
-            "safe_serialization=True"},
-    Archive{Container::tar, "this is a tar archive; unpack it first"},
+constexpr std::array kRefusedArchives = {
+    RefusedArchive{Container::zip,
+                   "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with "
+                   "safe_serialization=True"},
+    RefusedArchive{Container::tar, "this is a tar archive; unpack it first"},
 };
 
 }  // namespace
@@ -32,8 +32,8 @@ void refuse_what_is_no_model(const Input& input) {
   const std::string path = input.path.string();
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
-  const auto found = std::ranges::find(kArchives, container_of(input), &Archive::container);
-  if (found != kArchives.end()) throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
+  const auto found = std::ranges::find(kRefusedArchives, container_of(input), &RefusedArchive::container);
+  if (found != kRefusedArchives.end()) throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
 }
 
 void refuse_what_is_no_model(const Error& error, std::span<const SourcePtr> opened) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kAttempts = 16;
+constexpr int kNameAttempts = 16;
 
 // "out/" is "out".
 fs::path without_slash(const fs::path& path) {
@@ -133,7 +133,7 @@ void DirectoryOutput::make_hidden() {
   fs::path name = finished_name(target_);
   for (int attempt = 0;; ++attempt) {
     if (::mkdir(name.c_str(), 0777) == 0) break;
-    if (errno != EEXIST || attempt == kAttempts)
+    if (errno != EEXIST || attempt == kNameAttempts)
       throw_system_error("create a directory in this directory", directory_of(target_).string());
     if (attempt == 0 && locked(name)) {
       remove_directory(name);  // what a killed process left

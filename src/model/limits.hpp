@@ -13,6 +13,7 @@ inline constexpr std::size_t kMaxRank = 64;  // PyTorch's own limit, and that of
 
 // Vocabularies.
 inline constexpr std::size_t kMaxTokens = 500'000;
+inline constexpr std::uint64_t kMaxTokenizerFileBytes = std::uint64_t{256} << 20;
 inline constexpr std::size_t kMaxMerges = 700'000;
 
 // Configurations.

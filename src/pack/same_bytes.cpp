@@ -9,7 +9,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBeginningBytes = 64 << 10;
-constexpr std::size_t kChunkBytes = 1 << 20;
+constexpr std::size_t kComparedBytes = 1 << 20;
 
 bool made_from_the_same(const Blob& a, const Blob& b) {
   const auto x = a.stored();
@@ -24,7 +24,7 @@ bool same_bytes(const Blob& a, const Blob& b) {
   const auto x = a.map();
   const auto y = b.map();
   if (x && y) return x->empty() || std::memcmp(x->data(), y->data(), x->size()) == 0;
-  std::vector<std::byte> left(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, a.size())));
+  std::vector<std::byte> left(static_cast<std::size_t>(std::min<std::uint64_t>(kComparedBytes, a.size())));
   std::vector<std::byte> right(left.size());
   const auto from_a = a.stream();
   const auto from_b = b.stream();

@@ -12,43 +12,44 @@ namespace {
 
 constexpr std::array kElements = {DType::f4_e2m1, DType::f8_e4m3, DType::f8_e5m2, DType::i8, DType::unknown};
 
-[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+[[noreturn]] void fail_mx(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, kMxLayout, problem));
 }
 
 const Part& require(const Tensor& tensor, std::string_view role) {
   const Part* part = tensor.part(role);
-  if (part == nullptr) fail(tensor, fmt::format("the part {} is missing", role));
+  if (part == nullptr) fail_mx(tensor, fmt::format("the part {} is missing", role));
   return *part;
 }
 
 std::uint64_t number(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  if (number == nullptr) fail(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
+  if (number == nullptr) fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
   return *number;
 }
 
 void require_size(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> bytes) {
   if (bytes == part.blob->size()) return;
-  fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role, bytes ? fmt::format("{}", *bytes) : "too many",
-                           part.blob->size()));
+  fail_mx(tensor, fmt::format("{}: expected {} bytes, found {}", part.role,
+                              bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
 }
 
 }  // namespace
 
 std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
-  if (form != nullptr && *form != Value("e8m0_exponent")) fail(tensor, "attribute scale_form: expected e8m0_exponent");
-  if (tensor.shape.empty()) fail(tensor, "a scalar has no blocks");
+  if (form != nullptr && *form != Value("e8m0_exponent"))
+    fail_mx(tensor, "attribute scale_form: expected e8m0_exponent");
+  if (tensor.shape.empty()) fail_mx(tensor, "a scalar has no blocks");
   const std::uint64_t axis =
       tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");
   if (axis >= tensor.shape.size())
-    fail(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
+    fail_mx(tensor, fmt::format("attribute axis: {} for rank {}", axis, tensor.shape.size()));
   const std::uint64_t block = number(tensor, "block_size");
   if (block < 2 || tensor.shape[static_cast<std::size_t>(axis)] % block != 0) {
-    fail(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
-                             tensor.shape[static_cast<std::size_t>(axis)], axis));
+    fail_mx(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
+                                tensor.shape[static_cast<std::size_t>(axis)], axis));
   }
   return std::make_shared<const MxScheme>(MxScheme{static_cast<std::size_t>(axis), block});
 }
@@ -56,11 +57,11 @@ std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor) {
 void check_mx_parts(const Tensor& tensor) {
   const Part& data = require(tensor, "data");
   const Part& scales = require(tensor, "scales");
-  if (tensor.parts.size() != 2) fail(tensor, fmt::format("{} parts, expected 2", tensor.parts.size()));
+  if (tensor.parts.size() != 2) fail_mx(tensor, fmt::format("{} parts, expected 2", tensor.parts.size()));
   if (scales.dtype != DType::f8_e8m0)
-    fail(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));
+    fail_mx(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));
   if (std::ranges::find(kElements, data.dtype) == kElements.end())
-    fail(tensor, fmt::format("data: {} is no MX element", data.type_name()));
+    fail_mx(tensor, fmt::format("data: {} is no MX element", data.type_name()));
   if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
   require_size(tensor, scales, tensor.elements() / tensor.layout.mx()->block_size);
 }

@@ -15,7 +15,6 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::array<std::string_view, 4> kSpecial = {"<unk>", "<pad>", "<bos>", "<eos>"};
 constexpr std::array<TokenType, 4> kSpecialTypes = {TokenType::unknown, TokenType::pad, TokenType::bos, TokenType::eos};
 constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but memory has to be justified by the file
@@ -26,7 +25,7 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes)
+    if (source.size() > kMaxTokenizerFileBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }

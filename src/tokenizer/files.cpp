@@ -172,13 +172,13 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   return vocabulary;
 }
 
-struct Row {
+struct FileKind {
   std::string_view name;
   std::string_view ending;  // of other names such a file may have
   Vocabulary (*read)(Files& files, std::string_view name);
 };
 
-constexpr std::array kRows = std::to_array<Row>({
+constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"tokenizer.model", ".model", sentencepiece},
     {"tokenizer.json", "tokenizer.json", tokenizer_json},
     {"tekken.json", "tekken.json", tekken},
@@ -194,9 +194,9 @@ std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folde
   const std::string name = path.filename().string();
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
-  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return name.ends_with(of.ending); });
-  const bool is_json = name.ends_with(".json") && row == kRows.end() && looks_like_tokenizer_json(*open(name));
-  if (row == kRows.end() && !is_json) return std::nullopt;
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
+  const bool is_json = name.ends_with(".json") && row == kFileKinds.end() && looks_like_tokenizer_json(*open(name));
+  if (row == kFileKinds.end() && !is_json) return std::nullopt;
   Files files(folder, open);
   Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
   drop_usual_config(vocabulary);
@@ -207,15 +207,15 @@ std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folde
 
 std::vector<std::string> tokenizer_file_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const FileKind& row : kFileKinds) names.emplace_back(row.name);
   return names;
 }
 
 namespace {
 
 std::optional<DirectoryVocabulary> read_first_row(Files files) {
-  const auto* row = std::ranges::find_if(kRows, [&](const Row& of) { return files.has(of.name); });
-  if (row == kRows.end()) return std::nullopt;
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return files.has(of.name); });
+  if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);
   drop_usual_config(vocabulary);
   return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};

@@ -95,7 +95,7 @@ constexpr GgufPreTokenizer whole_words(std::string_view name, Expressions expres
   return {.name = name, .expressions = expressions, .ignore_merges = true, .adds_bos = bos};
 }
 
-constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
+constexpr std::array kPreTokenizers = std::to_array<GgufPreTokenizer>({
     row("", kDefault),
     row("default", kDefault),
     row("gpt-2", kGpt2),
@@ -194,11 +194,11 @@ constexpr std::array kRows = std::to_array<GgufPreTokenizer>({
 
 }  // namespace
 
-std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kRows; }
+std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kPreTokenizers; }
 
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
-  const auto* found = std::ranges::find(kRows, name, &GgufPreTokenizer::name);
-  return found == kRows.end() ? nullptr : found;
+  const auto* found = std::ranges::find(kPreTokenizers, name, &GgufPreTokenizer::name);
+  return found == kPreTokenizers.end() ? nullptr : found;
 }
 
 }  // namespace poise

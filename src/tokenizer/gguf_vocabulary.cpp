@@ -202,20 +202,20 @@ class Maker {
   MergeList merges_;
 };
 
-struct Algorithm {
+struct VocabularyMaker {
   std::string_view name;
   void (Maker::*describe)();
 };
-constexpr std::array kAlgorithms = std::to_array<Algorithm>({{"llama", &Maker::llama},
-                                                             {"gpt2", &Maker::gpt2},
-                                                             {"bert", &Maker::bert},
-                                                             {"t5", &Maker::t5},
-                                                             {"gemma4", &Maker::gemma4}});
+constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{"llama", &Maker::llama},
+                                                                         {"gpt2", &Maker::gpt2},
+                                                                         {"bert", &Maker::bert},
+                                                                         {"t5", &Maker::t5},
+                                                                         {"gemma4", &Maker::gemma4}});
 
 Vocabulary Maker::make() {
   check();
-  const auto* algorithm = std::ranges::find(kAlgorithms, gguf_.model, &Algorithm::name);
-  if (algorithm == kAlgorithms.end())
+  const auto* algorithm = std::ranges::find(kVocabularyMakers, gguf_.model, &VocabularyMaker::name);
+  if (algorithm == kVocabularyMakers.end())
     refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
   (this->*algorithm->describe)();
   Vocabulary vocabulary;

@@ -57,9 +57,9 @@ bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }
 
-class Reader {
+class SentencePieceReader {
  public:
-  explicit Reader(const Source& source) : range_(source) {}
+  explicit SentencePieceReader(const Source& source) : range_(source) {}
 
   Vocabulary read() {
     Message model(range_, std::string(kContext), 0, range_.size());
@@ -248,11 +248,11 @@ class Reader {
 }  // namespace
 
 Vocabulary read_sentencepiece(const Source& source) {
-  if (source.mapped()) return Reader(source).read();
+  if (source.mapped()) return SentencePieceReader(source).read();
   // Every message gets a reader of its own, which must not fetch from the file again.
   std::vector<std::byte> bytes(source.size());
   source.read(0, bytes);
-  return Reader(*Source::from_memory(std::move(bytes), source.name())).read();
+  return SentencePieceReader(*Source::from_memory(std::move(bytes), source.name())).read();
 }
 
 namespace {

@@ -18,34 +18,32 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
-
 // What files that do not list them mean; the rest of their special tokens is <SPECIAL_n>.
-constexpr std::array<std::string_view, 20> kSpecial = {"<unk>",
-                                                       "<s>",
-                                                       "</s>",
-                                                       "[INST]",
-                                                       "[/INST]",
-                                                       "[AVAILABLE_TOOLS]",
-                                                       "[/AVAILABLE_TOOLS]",
-                                                       "[TOOL_RESULTS]",
-                                                       "[/TOOL_RESULTS]",
-                                                       "[TOOL_CALLS]",
-                                                       "[IMG]",
-                                                       "<pad>",
-                                                       "[IMG_BREAK]",
-                                                       "[IMG_END]",
-                                                       "[PREFIX]",
-                                                       "[MIDDLE]",
-                                                       "[SUFFIX]",
-                                                       "[SYSTEM_PROMPT]",
-                                                       "[/SYSTEM_PROMPT]",
-                                                       "[TOOL_CONTENT]"};
+constexpr std::array<std::string_view, 20> kTekkenSpecial = {"<unk>",
+                                                             "<s>",
+                                                             "</s>",
+                                                             "[INST]",
+                                                             "[/INST]",
+                                                             "[AVAILABLE_TOOLS]",
+                                                             "[/AVAILABLE_TOOLS]",
+                                                             "[TOOL_RESULTS]",
+                                                             "[/TOOL_RESULTS]",
+                                                             "[TOOL_CALLS]",
+                                                             "[IMG]",
+                                                             "<pad>",
+                                                             "[IMG_BREAK]",
+                                                             "[IMG_END]",
+                                                             "[PREFIX]",
+                                                             "[MIDDLE]",
+                                                             "[SUFFIX]",
+                                                             "[SYSTEM_PROMPT]",
+                                                             "[/SYSTEM_PROMPT]",
+                                                             "[TOOL_CONTENT]"};
 
-class Reader {
+class TekkenReader {
  public:
-  explicit Reader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes)
+  explicit TekkenReader(const Source& source) : name_(source.name()) {
+    if (source.size() > kMaxTokenizerFileBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }
@@ -112,8 +110,9 @@ class Reader {
   void settle_special() {
     special_count_ = number("default_num_special_tokens");
     if (special_.empty())
-      special_.assign(kSpecial.begin(), kSpecial.begin() + static_cast<std::ptrdiff_t>(
-                                                               std::min<std::size_t>(special_count_, kSpecial.size())));
+      special_.assign(kTekkenSpecial.begin(),
+                      kTekkenSpecial.begin() +
+                          static_cast<std::ptrdiff_t>(std::min<std::size_t>(special_count_, kTekkenSpecial.size())));
     if (special_.size() > special_count_)
       fail(fmt::format("special_tokens: {} of them, but config says {}", special_.size(), special_count_));
     while (special_.size() < special_count_) special_.push_back(fmt::format("<SPECIAL_{}>", special_.size()));
@@ -186,6 +185,6 @@ class Reader {
 
 }  // namespace
 
-Vocabulary read_tekken(const Source& source) { return Reader(source).read(); }
+Vocabulary read_tekken(const Source& source) { return TekkenReader(source).read(); }
 
 }  // namespace poise

@@ -6,7 +6,7 @@
 namespace poise {
 namespace {
 
-constexpr std::array kRows = std::to_array<TokenizerClass>({
+constexpr std::array kTokenizerClasses = std::to_array<TokenizerClass>({
     {.name = "", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
     {.name = "GPT2Tokenizer", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
     {.name = "RobertaTokenizer", .normalizer = "", .pre = "", .bos = "<s>"},
@@ -19,8 +19,8 @@ constexpr std::array kRows = std::to_array<TokenizerClass>({
 const TokenizerClass* find_tokenizer_class(std::string_view name) {
   constexpr std::string_view kFast = "Fast";
   if (name.size() > kFast.size() && name.ends_with(kFast)) name.remove_suffix(kFast.size());
-  const auto* row = std::ranges::find(kRows, name, &TokenizerClass::name);
-  return row == kRows.end() ? nullptr : row;
+  const auto* row = std::ranges::find(kTokenizerClasses, name, &TokenizerClass::name);
+  return row == kTokenizerClasses.end() ? nullptr : row;
 }
 
 }  // namespace poise

@@ -16,6 +16,7 @@
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
+#include "syntax/value_number.hpp"
 #include "tokenizer/byte_piece.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/token_index.hpp"
@@ -23,7 +24,6 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMaxKeys = 64;
 
 // "<s>", or {"content": "<s>", ...}
@@ -37,15 +37,15 @@ std::optional<std::string_view> token_text(const Value* value) {
 }
 
 std::string whole(const Source& source) {
-  if (source.size() > kMaxFileBytes)
+  if (source.size() > kMaxTokenizerFileBytes)
     throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
   return read_text(source, source.size());
 }
 
-class Reader {
+class TokenizerJsonReader {
  public:
-  explicit Reader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxFileBytes)
+  explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
+    if (source.size() > kMaxTokenizerFileBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
     text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
@@ -190,7 +190,10 @@ class Reader {
       std::size_t count = 0;
       const bool pair = item.items([&](JsonValue& part) {
         if (count == 0) text = part.text();
-        if (count == 1) score = number(part.tree());
+        if (count == 1) {
+          const Value value = part.tree();
+          score = number(&value);
+        }
         ++count;
       });
       if (!pair || count != 2 || !text || !score) fail("model.vocab: expected a token and its score", position);
@@ -207,7 +210,7 @@ class Reader {
   }
 
   void add_token(std::string_view text, std::uint64_t id, std::uint64_t position) {
-    static_assert(kMaxFileBytes <= UINT32_MAX && kMaxTokens <= UINT32_MAX);
+    static_assert(kMaxTokenizerFileBytes <= UINT32_MAX && kMaxTokens <= UINT32_MAX);
     if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
     if (id >= kMaxTokens) fail_id(id);
     tokens_.push_back({static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()),
@@ -217,13 +220,6 @@ class Reader {
 
   [[noreturn]] void fail_id(std::uint64_t id) const {
     fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0);
-  }
-
-  static std::optional<double> number(const Value& value) {
-    if (const auto* real = value.get_if<double>()) return *real;
-    if (const auto* whole = value.get_if<std::uint64_t>()) return static_cast<double>(*whole);
-    if (const auto* whole = value.get_if<std::int64_t>()) return static_cast<double>(*whole);
-    return std::nullopt;
   }
 
   // "a b", or ["a", "b"]
@@ -394,7 +390,7 @@ class Reader {
 
 }  // namespace
 
-Vocabulary read_tokenizer_json(const Source& source) { return Reader(source).read(); }
+Vocabulary read_tokenizer_json(const Source& source) { return TokenizerJsonReader(source).read(); }
 
 bool looks_like_tokenizer_json(const Source& source) {
   constexpr std::uint64_t kStart = 4096;  // the library puts the long parts last
@@ -403,7 +399,7 @@ bool looks_like_tokenizer_json(const Source& source) {
 }
 
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {
-  return Reader(vocab).read_with_merges(merges, options);
+  return TokenizerJsonReader(vocab).read_with_merges(merges, options);
 }
 
 void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {

@@ -67,9 +67,9 @@ Value with_pair(const Value& post) {
   return result;
 }
 
-class Writer {
+class TokenizerJsonWriter {
  public:
-  Writer(const Vocabulary& vocabulary, std::vector<std::string>& losses)
+  TokenizerJsonWriter(const Vocabulary& vocabulary, std::vector<std::string>& losses)
       : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
 
   std::string text() {
@@ -217,7 +217,7 @@ class Writer {
 }  // namespace
 
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
-  return Writer(vocabulary, losses).text();
+  return TokenizerJsonWriter(vocabulary, losses).text();
 }
 
 namespace {

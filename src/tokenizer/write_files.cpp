@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::string_view kAddedTokens = "added_tokens";
 
-class Writer {
+class TokenizerFilesWriter {
  public:
-  explicit Writer(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+  explicit TokenizerFilesWriter(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
   TokenizerFiles write() {
     switch (vocabulary_.kind) {
@@ -115,6 +115,6 @@ class Writer {
 
 }  // namespace
 
-TokenizerFiles tokenizer_files(const Vocabulary& vocabulary) { return Writer(vocabulary).write(); }
+TokenizerFiles tokenizer_files(const Vocabulary& vocabulary) { return TokenizerFilesWriter(vocabulary).write(); }
 
 }  // namespace poise

@@ -10,11 +10,10 @@
 #include <poise/error.hpp>
 
 #include "codec/affine.hpp"
+#include "views/block_size.hpp"
 
 namespace poise {
 namespace {
-
-constexpr std::size_t kBlock = 4096;  // elements at a time: bytes, codes and numbers stay in the first cache
 
 // The bytes of elements [first, first + count): mapped, or copied.
 class CodeBytes {
@@ -66,13 +65,13 @@ class DecodedBlob final : public Blob {
     require_sound(name_, affine);
     const CodeFormat format = code_format(dtype_, affine);
     CodeBytes bytes(*data_, format);
-    std::array<std::int16_t, kBlock> codes;
-    std::array<float, kBlock> numbers;
+    std::array<std::int16_t, kBlockSize> codes;
+    std::array<float, kBlockSize> numbers;
     while (!out.empty()) {
       const std::uint64_t element = offset / sizeof(float);
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
       const std::size_t wanted = (skipped + out.size() + sizeof(float) - 1) / sizeof(float);
-      const std::size_t count = std::min(wanted, kBlock);
+      const std::size_t count = std::min(wanted, kBlockSize);
       const std::span<const std::byte> packed = bytes.get(element, count);
       require_fitting(name_, format, element, packed);
       unpack_codes(format, element, packed, std::span(codes).first(count));

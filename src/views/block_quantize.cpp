@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kElements = 32768;  // encoded at a time, about
+constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, about
 constexpr double kLargestHalf = 65504;
 
 class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
@@ -105,7 +105,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::uint64_t row_ = 0;
   };
 
-  std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElements / row_); }
+  std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElementsAtOnce / row_); }
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     encode_rows(first, count, memory.numbers.data(), out);

@@ -15,12 +15,10 @@
 #include "numeric/cast_kernels.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/scan.hpp"
+#include "views/block_size.hpp"
 
 namespace poise {
 namespace {
-
-constexpr std::size_t kBlock =
-    4096;  // elements converted at a time: source, float32 and result stay in the first cache
 
 void widen_f8(DType dtype, const std::byte* in, std::span<float> out) {
   std::array<float, 256> table{};
@@ -104,14 +102,15 @@ class CastBlob final : public LossyBlob<CastStats> {
   class Block {
    public:
     Block(const CastBlob& blob, bool counts)
-        : blob_(blob), counts_(counts), floats_(kBlock), result_(kBlock * blob.to_bytes_) {
-      if (!blob.data_->map()) source_.resize(byte_of(kBlock, blob.from_bits_) + 1);
+        : blob_(blob), counts_(counts), floats_(kBlockSize), result_(kBlockSize * blob.to_bytes_) {
+      if (!blob.data_->map()) source_.resize(byte_of(kBlockSize, blob.from_bits_) + 1);
     }
 
     // Converted bytes from `element` on: at least one element, at most a block, not more than `wanted` bytes need.
     std::span<const std::byte> make(std::uint64_t element, std::size_t wanted, CastStats& stats) {
       const std::uint64_t enough = (wanted + blob_.to_bytes_ - 1) / blob_.to_bytes_;
-      const auto count = static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlock}, blob_.elements_ - element}));
+      const auto count =
+          static_cast<std::size_t>(std::min({enough, std::uint64_t{kBlockSize}, blob_.elements_ - element}));
       const std::byte* const elements = fetch(element, count);
       if (counts_) stats.not_finite += blob_.count_not_finite(elements, count);
       convert(elements, element, count, stats);

@@ -7,14 +7,13 @@
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/block_size.hpp"
 #include "views/cast.hpp"
 #include "views/group_quantize.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
 namespace {
-
-constexpr std::size_t kBlock = 4096;  // elements at a time
 
 // Codes that share words.
 class PackedCodes {
@@ -152,12 +151,12 @@ class GroupDecodedBlob final : public Blob {
       return std::make_shared<const Decoded>(tensor_, *tensor_.layout.groups());
     });
     const bool is_last = offset + out.size() == size();
-    std::array<std::uint32_t, kBlock> codes;
-    std::array<float, kBlock> numbers;
+    std::array<std::uint32_t, kBlockSize> codes;
+    std::array<float, kBlockSize> numbers;
     while (!out.empty()) {
       const std::uint64_t element = offset / sizeof(float);
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlock);
+      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
       decoded->codes.unpack(element, std::span(codes).first(count));
       decoded->numbers.decode(element, std::span<const std::uint32_t>(codes).first(count), numbers);
       const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);

@@ -19,6 +19,7 @@
 #include "io/read_fully.hpp"
 #include "numeric/float_formats.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/block_size.hpp"
 #include "views/dense.hpp"
 #include "views/lossy_blob.hpp"
 
@@ -27,9 +28,8 @@ namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kBlock = 4096;             // elements at a time: numbers and codes stay in the first cache
-constexpr std::size_t kMostGroups = kBlock / 4;  // in a block: no group is smaller than a word of codes
-constexpr std::size_t kGroupsPerTask = 512;      // groups a thread looks at before it takes more
+constexpr std::size_t kMostGroups = kBlockSize / 4;  // in a block: no group is smaller than a word of codes
+constexpr std::size_t kGroupsPerTask = 512;          // groups a thread looks at before it takes more
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr double kLargestHalf = 65504;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
@@ -224,11 +224,11 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
     QuantizationError ignored;
     QuantizationError& error = loss != nullptr ? *loss : ignored;
     const auto table = scales_->table();
-    std::array<float, kBlock> numbers;
-    std::array<std::byte, kBlock> codes;
+    std::array<float, kBlockSize> numbers;
+    std::array<std::byte, kBlockSize> codes;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
-      const std::size_t count = std::min(out.size() * codes_a_byte_, kBlock);
+      const std::size_t count = std::min(out.size() * codes_a_byte_, kBlockSize);
       const auto block = std::span(numbers).first(count);
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));
       error.merge(encode(*table, first, block, codes.data()));

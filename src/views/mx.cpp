@@ -14,13 +14,13 @@
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/mx_scheme.hpp"
+#include "views/block_size.hpp"
 #include "views/cast.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 4096;  // elements at a time; an even number, so that pieces begin with whole bytes
 constexpr float kIntegerUnit = 0x1p-6F;
 
 class MxBlob final : public Blob {
@@ -45,12 +45,12 @@ class MxBlob final : public Blob {
     if (out.empty()) return;
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
     const bool is_last = offset + out.size() == size();
-    std::vector<std::byte> codes(kBlock + 1);
-    std::vector<float> numbers(kBlock + 1);
+    std::vector<std::byte> codes(kBlockSize + 1);
+    std::vector<float> numbers(kBlockSize + 1);
     while (!out.empty()) {
       const std::uint64_t element = offset / sizeof(float);
       const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlock);
+      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
       decode(element, std::span(numbers).first(count), codes, *scales);
       const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
       const std::size_t copied = std::min(made.size(), out.size());

@@ -11,7 +11,7 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
-constexpr std::size_t kBlock = kCodes + 1;
+constexpr std::size_t kBlockBytes = kCodes + 1;
 constexpr std::size_t kAtOnce = 512;  // blocks
 
 using Codes = std::array<std::byte, kCodes>;
@@ -56,21 +56,21 @@ class BlocksBlob final : public Blob {
  public:
   BlocksBlob(BlobPtr codes, BlobPtr scales) : codes_(std::move(codes)), scales_(std::move(scales)) {}
 
-  std::uint64_t size() const override { return scales_->size() * kBlock; }
+  std::uint64_t size() const override { return scales_->size() * kBlockBytes; }
   bool seekable() const override { return codes_->seekable() && scales_->seekable(); }
   bool decodable() const override { return codes_->decodable() && scales_->decodable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> codes;
     std::vector<std::byte> scales;
-    read_pieces(offset, out, kBlock, [&](std::uint64_t first, std::size_t count, std::byte* to) {
+    read_pieces(offset, out, kBlockBytes, [&](std::uint64_t first, std::size_t count, std::byte* to) {
       codes.resize(count * kCodes);
       scales.resize(count);
       codes_->read(first * kCodes, codes);
       scales_->read(first, scales);
       for (std::size_t i = 0; i < count; ++i) {
-        to[i * kBlock] = scales[i];
-        to_halves(codes.data() + i * kCodes, to + i * kBlock + 1);
+        to[i * kBlockBytes] = scales[i];
+        to_halves(codes.data() + i * kCodes, to + i * kBlockBytes + 1);
       }
     });
   }
@@ -84,16 +84,16 @@ class CodesBlob final : public Blob {
  public:
   explicit CodesBlob(BlobPtr blocks) : blocks_(std::move(blocks)) {}
 
-  std::uint64_t size() const override { return blocks_->size() / kBlock * kCodes; }
+  std::uint64_t size() const override { return blocks_->size() / kBlockBytes * kCodes; }
   bool seekable() const override { return blocks_->seekable(); }
   bool decodable() const override { return blocks_->decodable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> blocks;
     read_pieces(offset, out, kCodes, [&](std::uint64_t first, std::size_t count, std::byte* to) {
-      blocks.resize(count * kBlock);
-      blocks_->read(first * kBlock, blocks);
-      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlock + 1, to + i * kCodes);
+      blocks.resize(count * kBlockBytes);
+      blocks_->read(first * kBlockBytes, blocks);
+      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlockBytes + 1, to + i * kCodes);
     });
   }
 
@@ -110,8 +110,8 @@ BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) {
 BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<CodesBlob>(std::move(blocks)); }
 
 BlobPtr mxfp4_scales(BlobPtr blocks) {
-  const std::uint64_t count = blocks->size() / kBlock;
-  return make_strided_blob(std::move(blocks), {.shape = {count}, .strides = {kBlock}, .item_bytes = 1});
+  const std::uint64_t count = blocks->size() / kBlockBytes;
+  return make_strided_blob(std::move(blocks), {.shape = {count}, .strides = {kBlockBytes}, .item_bytes = 1});
 }
 
 }  // namespace poise

@@ -15,6 +15,7 @@
 #include "codec/affine.hpp"
 #include "codec/quantize_kernels.hpp"
 #include "views/block_quantize.hpp"
+#include "views/block_size.hpp"
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
 #include "views/lossy_blob.hpp"
@@ -22,8 +23,6 @@
 
 namespace poise {
 namespace {
-
-constexpr std::size_t kBlock = 4096;  // elements at a time: numbers and codes stay in the first cache
 
 class ScaleOfElements final : public AffineSource {
  public:
@@ -107,12 +106,12 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
 
   void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
     const Encoder encoder(dtype_, affine_->get());
-    std::array<float, kBlock> numbers;
-    std::array<std::byte, kBlock> codes;
+    std::array<float, kBlockSize> numbers;
+    std::array<std::byte, kBlockSize> codes;
     while (!out.empty()) {
       const std::uint64_t first = offset * codes_a_byte_;
       const auto count = static_cast<std::size_t>(
-          std::min({out.size() * codes_a_byte_, kBlock, static_cast<std::size_t>(count_ - first)}));
+          std::min({out.size() * codes_a_byte_, kBlockSize, static_cast<std::size_t>(count_ - first)}));
       const auto block = std::span(numbers).first(count);
       const std::size_t bytes = (count + codes_a_byte_ - 1) / codes_a_byte_;
       elements_->read(first * sizeof(float), std::as_writable_bytes(block));

@@ -23,6 +23,7 @@
 #include "codec/affine.hpp"
 #include "codec/quantize_kernels.hpp"
 #include "io/read_fully.hpp"
+#include "views/block_size.hpp"
 
 namespace poise {
 namespace {
@@ -30,12 +31,11 @@ namespace {
 namespace tbb = oneapi::tbb;
 
 constexpr std::size_t kChunk = 1 << 16;  // elements a thread looks at before it takes more
-constexpr std::size_t kBlock = 4096;     // elements that stay in the first cache
 constexpr std::uint32_t kMagnitude = 0x7fffffff;
-constexpr std::uint32_t kInfinity = 0x7f800000;
+constexpr std::uint32_t kInfiniteBits = 0x7f800000;
 
 constexpr unsigned kBinShift = 23 - 11;
-constexpr std::size_t kBins = kInfinity >> kBinShift;
+constexpr std::size_t kBins = kInfiniteBits >> kBinShift;
 
 struct Summary {
   Extremes extremes = {0, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
@@ -45,7 +45,7 @@ struct Summary {
   void add(std::uint64_t first, std::span<const float> values) {
     const Extremes found = find_extremes(values.data(), values.size());
     extremes.merge(found);
-    if (found.largest >= kInfinity) {
+    if (found.largest >= kInfiniteBits) {
       const auto at = std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
       bad = std::min(bad, first + static_cast<std::uint64_t>(at - values.begin()));
       return;
@@ -71,11 +71,11 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
   tbb::enumerable_thread_specific<Summary> summaries([&] { return empty_summary(with_bins); });
   const std::uint64_t count = elements.size() / sizeof(float);
   const auto look_at = [&](const tbb::blocked_range<std::uint64_t>& range) {
-    std::array<float, kBlock> values;
+    std::array<float, kBlockSize> values;
     Summary& summary = summaries.local();
-    for (std::uint64_t first = range.begin(); first < range.end(); first += kBlock) {
+    for (std::uint64_t first = range.begin(); first < range.end(); first += kBlockSize) {
       const auto part =
-          std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, range.end() - first)));
+          std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(kBlockSize, range.end() - first)));
       elements.read(first * sizeof(float), std::as_writable_bytes(part));
       summary.add(first, part);
     }
@@ -166,7 +166,7 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   const bool with_bins = type.scale == ScaleRule::least_squares;
   const Summary summary =
       elements.seekable() ? summarize_seekable(elements, with_bins) : summarize_stream(elements, with_bins);
-  if (summary.extremes.largest >= kInfinity) {
+  if (summary.extremes.largest >= kInfiniteBits) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: element {} is not finite and cannot be quantized", name, summary.bad))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name});

@@ -28,7 +28,7 @@ constexpr std::array<LayerTensor, 9> kLayerTensors = {{
     {"mlp.down_proj.weight", LayerPart::mlp, Projection::down_proj},
 }};
 
-constexpr std::string_view kLayers = "model.layers.";
+constexpr std::string_view kLayerPrefix = "model.layers.";
 
 TensorRole layer_role(std::string_view numbered) {
   TensorRole role;
@@ -76,7 +76,7 @@ TensorRole role_from_name(std::string_view name) {
   if (name == "model.embed_tokens.weight") return {Component::embed_tokens, -1, LayerPart::weight, Projection::none};
   if (name == "lm_head.weight") return {Component::lm_head, -1, LayerPart::weight, Projection::none};
   if (name == "model.norm.weight") return {Component::norm, -1, LayerPart::weight, Projection::none};
-  if (name.starts_with(kLayers)) return layer_role(name.substr(kLayers.size()));
+  if (name.starts_with(kLayerPrefix)) return layer_role(name.substr(kLayerPrefix.size()));
   return {};
 }
 

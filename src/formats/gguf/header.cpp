@@ -24,10 +24,6 @@ constexpr std::string_view kContext = "gguf";
 // By ValueType; 0: a length comes first.
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-bool is_integer(ValueType type) {
-  return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean &&
-         kValueBytes[static_cast<std::size_t>(type)] != 0;
-}
 bool is_plain(ValueType type) { return type != ValueType::text && type != ValueType::array; }
 
 Value text_value(std::string_view text) {
@@ -37,6 +33,11 @@ Value text_value(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_integer(ValueType type) {
+  return type != ValueType::f32 && type != ValueType::f64 && type != ValueType::boolean &&
+         kValueBytes[static_cast<std::size_t>(type)] != 0;
+}
 
 std::string_view to_string(ValueType type) {
   constexpr std::array<std::string_view, kValueBytes.size()> kNames = {

@@ -30,6 +30,8 @@ constexpr std::string_view kAlignmentKey = "general.alignment";
 // The types of metadata values, by their numbers.
 enum class ValueType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, text, array, u64, i64, f64 };
 
+bool is_integer(ValueType type);
+
 // "u8", "text", "array", ...
 std::string_view to_string(ValueType type);
 

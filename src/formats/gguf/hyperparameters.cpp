@@ -11,6 +11,7 @@
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/limits.hpp"
 #include "numeric/shortest.hpp"
+#include "syntax/value_number.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -54,14 +55,6 @@ std::vector<KeyRow> rows_of(const Architecture& architecture) {
 std::uint64_t integer(const Value* value) {
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return number == nullptr ? 0 : *number;
-}
-
-std::optional<double> number(const Value* value) {
-  if (value == nullptr) return std::nullopt;
-  if (const auto* real = value->get_if<double>()) return *real;
-  if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);
-  if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<double>(*negative);
-  return std::nullopt;
 }
 
 const std::string* text(const Value* value) { return value == nullptr ? nullptr : value->get_if<std::string>(); }

@@ -35,10 +35,6 @@ ValueType type_of(const Value& value) {
   return ValueType::text;
 }
 
-bool is_integer(ValueType type) {
-  return type == ValueType::u32 || type == ValueType::u64 || type == ValueType::i32 || type == ValueType::i64;
-}
-
 // The one type for all items; nothing where there is none.
 std::optional<ValueType> common_type(const Value::Array& items) {
   if (items.empty()) return ValueType::text;  // llama.cpp wants its lists of texts to be that

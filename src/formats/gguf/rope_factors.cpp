@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "numeric/shortest.hpp"
+#include "syntax/value_number.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -15,15 +16,6 @@ constexpr std::array kRows = std::to_array<RopeFactorRow>({
     {"rope_factors_long.weight", &RopeFactors::long_contexts, false},
     {"rope_factors_short.weight", &RopeFactors::short_contexts, false},
 });
-
-// Nothing for no number.
-std::optional<double> number(const Value* value) {
-  if (value == nullptr) return std::nullopt;
-  if (const auto* real = value->get_if<double>()) return *real;
-  if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);
-  if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<double>(*negative);
-  return std::nullopt;
-}
 
 bool are_close(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) { return std::abs(x - y) <= 1e-4F * std::abs(y); });

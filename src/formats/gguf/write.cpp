@@ -152,9 +152,9 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
-class File final : public PreparedFile {
+class GgufFile final : public PreparedFile {
  public:
-  File(const Model& model, const WriteOptions& options)
+  GgufFile(const Model& model, const WriteOptions& options)
       : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
     if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment) {
       throw Error(ErrorKind::bad_argument,
@@ -337,7 +337,7 @@ bool stores_as_f32(const Model& model, const Tensor& tensor) {
 }
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
-  return std::make_unique<File>(model, options);
+  return std::make_unique<GgufFile>(model, options);
 }
 
 }  // namespace poise::gguf

@@ -11,7 +11,7 @@
 namespace poise::ztensor {
 namespace {
 
-[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+[[noreturn]] void fail_affine(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file,
               fmt::format("tensor {}: attribute {}: {}", tensor.name, kAffineAttribute, problem));
 }
@@ -24,13 +24,13 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
     if (const auto* number = value->get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value->get_if<std::int64_t>()) return static_cast<float>(*number);
   }
-  fail(tensor, fmt::format("{}: expected a finite number", key));
+  fail_affine(tensor, fmt::format("{}: expected a finite number", key));
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
   const Affine affine{finite_number(tensor, map, "delta"), finite_number(tensor, map, "min"),
                       finite_number(tensor, map, "max"), packed};
-  if (affine.delta < 0) fail(tensor, "delta: it is negative");
+  if (affine.delta < 0) fail_affine(tensor, "delta: it is negative");
   return affine;
 }
 
@@ -66,25 +66,25 @@ Tensor to_stored_affine(const Tensor& tensor) {
 void from_stored_affine(Tensor& tensor) {
   const Value* value = tensor.attributes.find(kAffineAttribute);
   const bool packed = tensor.layout.name() == kAffineLayout;
-  if (value == nullptr && packed) fail(tensor, "it is missing");
+  if (value == nullptr && packed) fail_affine(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
-  if (map == nullptr) fail(tensor, "expected a map");
+  if (map == nullptr) fail_affine(tensor, "expected a map");
   const float bits = finite_number(tensor, *map, "bits");
-  if (bits != 8.0F && bits != 4.0F) fail(tensor, "bits: expected 8 or 4");
-  if (packed && bits != 4.0F) fail(tensor, "bits: packed codes have 4");
+  if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
+  if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");
   const Affine affine = read_scale(tensor, *map, packed);
-  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail(tensor, "expected the one part data");
+  if (tensor.parts.size() != 1 || tensor.parts[0].role != "data") fail_affine(tensor, "expected the one part data");
   Part& data = tensor.parts[0];
   const DType expected = packed || affine.ranged() ? DType::u8 : DType::i8;
   if (data.dtype != expected)
-    fail(tensor, fmt::format("the codes are {}, expected {}", data.type_name(), to_string(expected)));
+    fail_affine(tensor, fmt::format("the codes are {}, expected {}", data.type_name(), to_string(expected)));
   data.dtype = bits == 8.0F ? DType::qint8 : DType::qint4;
   const std::uint64_t bytes =
       packed ? packed_bytes(DType::qint4, tensor.elements()).value_or(UINT64_MAX) : tensor.elements();
   if (data.blob->size() != bytes)
-    fail(tensor,
-         fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(), to_string(tensor.shape), bytes));
+    fail_affine(tensor, fmt::format("the codes take {} bytes, shape {} needs {}", data.blob->size(),
+                                    to_string(tensor.shape), bytes));
   tensor.layout = make_affine(affine);
   tensor.attributes.erase(kAffineAttribute);
 }

@@ -59,9 +59,9 @@ struct Reference {
 };
 
 // The files of one save: the main one, or data shards, of which each begins when the one before is full.
-class Heap {
+class ShardWriter {
  public:
-  Heap(Output& output, const WriteOptions& options)
+  ShardWriter(Output& output, const WriteOptions& options)
       : output_(output),
         shard_size_(options.shard_size),
         shard_digest_(options.digest == DigestAlgorithm::sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3) {
@@ -172,7 +172,7 @@ struct Storage {
 
 class BlobWriter {
  public:
-  BlobWriter(Heap& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
+  BlobWriter(ShardWriter& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
       : heap_(heap),
         alignment_(storage.alignment),
         zstd_level_(storage.zstd_level),
@@ -203,7 +203,7 @@ class BlobWriter {
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
-  Heap& heap_;
+  ShardWriter& heap_;
   std::uint64_t alignment_;
   std::optional<int> zstd_level_;
   WriterDigests digests_;
@@ -404,7 +404,7 @@ void write_zt2(const Model& model, Output& output, const WriteOptions& options) 
   const Attributes attributes = root_attributes(model);
   const std::vector<StoredTensor> tensors = stored_tensors(model, stored_tensor);
   const Storage storage(options);
-  Heap heap(output, options);
+  ShardWriter heap(output, options);
   BlobWriter writer(heap, storage, options.progress, blobs_of(tensors));
   SharedBlobs shared(tensors);
   References written;
