@@ -76,7 +76,6 @@ class AffineSource {
 };
 
 struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
-struct MxScheme;     // tensor/mx_scheme.hpp
 struct BlockType;    // codec/block_type.hpp
 
 // Which way ggml's blocks run: along the rows of a tensor, or along the columns of a matrix, of which the transposed
@@ -98,10 +97,12 @@ class TensorLayout {
   // None is null, but for the scheme of groups that is not known because types of their parts are not.
   TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
   TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(Scheme(std::move(groups))) {}
-  TensorLayout(std::shared_ptr<const MxScheme> mx) : scheme_(Scheme(std::move(mx))) {}
   // Blocks of ggml's. Requires: a row of block_types().
   explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows)
       : scheme_(Scheme(Blocks{&blocks, along})) {}
+  // Layout::other that a row of the library describes (views/layout_types.hpp), with what its file tells of it.
+  // `name` is the row's and outlives the layout; `scheme` is not null and of the type that the row calls for.
+  static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme);
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -113,10 +114,17 @@ class TensorLayout {
   // Null for other kinds.
   const AffineSource* affine() const;
   const GroupScheme* groups() const;
-  const MxScheme* mx() const;
   const BlockType* blocks() const;
   BlocksAlong blocks_along() const;  // rows for other kinds
-  // The files says of these that columns ascend. False for other kinds.
+  // The scheme of the described layout of that name.
+  template <typename Scheme>
+  const Scheme* scheme(std::string_view name) const {
+    const auto* found = get_if<Described>();
+    return found != nullptr && found->name == name ? static_cast<const Scheme*>(found->scheme.get()) : nullptr;
+  }
+  // The layout is listed and carried, not interpreted.
+  bool is_carried() const { return get_if<Other>() != nullptr; }
+  // The file says of these that columns ascend. False for other kinds.
   bool is_ascending() const;
 
  private:
@@ -124,9 +132,13 @@ class TensorLayout {
     const BlockType* type;
     BlocksAlong along;
   };
+  struct Described {
+    std::string_view name;
+    std::shared_ptr<const void> scheme;
+  };
   using Other = std::shared_ptr<const std::string>;
-  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>,
-                              std::shared_ptr<const MxScheme>, Blocks, Other>;
+  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, Blocks,
+                              Described, Other>;
   template <typename Kind>
   const Kind* get_if() const {
     return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;

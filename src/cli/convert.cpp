@@ -259,9 +259,12 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
 
 // What --quantize takes: a row a type, with its bits and the formats that hold it.
 std::string quantize_types() {
-  const std::string affine = format_names([](const Format& format) { return format.prepare && format.layouts.affine; });
-  const std::string groups = format_names([](const Format& format) { return format.prepare && format.layouts.groups; });
-  const std::string blocks = format_names([](const Format& format) { return format.prepare && format.layouts.blocks; });
+  const std::string affine =
+      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::affine); });
+  const std::string groups =
+      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::groups); });
+  const std::string blocks =
+      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::blocks); });
   const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
   Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
   for (const unsigned width : {8U, 4U}) {

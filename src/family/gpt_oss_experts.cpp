@@ -374,7 +374,7 @@ Tensor joined_mx(const Tensor& blocks, const Tensor& scales) {
   Tensor tensor;
   tensor.name = blocks.name.substr(0, blocks.name.size() - std::min(blocks.name.size(), kGptOssBlocks.size()));
   tensor.shape = {blocks.shape[0], blocks.shape[1], blocks.shape[2] * kBlock};
-  tensor.layout = TensorLayout(std::make_shared<const MxScheme>(MxScheme{.axis = 2, .block_size = kBlock}));
+  tensor.layout = mx_layout({.axis = 2, .block_size = kBlock});
   Part data = blocks.require("data");
   data.dtype = DType::f4_e2m1;
   Part exponents = scales.require("data");

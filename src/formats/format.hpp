@@ -16,6 +16,7 @@
 #include "family/family.hpp"
 #include "formats/input.hpp"
 #include "io/sink.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 
@@ -33,16 +34,6 @@ struct HonouredOptions {
   bool digest = false;
   std::optional<Alignments> align = {};
   bool shard_size = false;
-};
-
-// The layouts beside dense that a format can hold.
-struct HeldLayouts {
-  bool affine = false;
-  bool groups = false;
-  bool sparse = false;
-  bool more_parts = false;  // dense tensors with parts beside data
-  bool mx = false;
-  bool blocks = false;  // ggml's
 };
 
 // A key of a file's own metadata, as the file has it: before a reader makes card, configuration and vocabulary of it.
@@ -68,7 +59,7 @@ class PreparedFile {
   virtual ~PreparedFile() = default;
   // What write() will make. Reads no tensor's bytes; throws what write() throws, but for what only these tell.
   virtual FilePlan plan() const = 0;
-  // What of the model the written file will not hold beside what Format::layouts says, one sentence each.
+  // What of the model the written file will not hold beside what Format::holds_more_parts tells, one sentence each.
   virtual std::vector<std::string> losses() const = 0;
   // The name of the file that is opened, of an output called `name`.
   virtual std::string main_name(const std::string& name) const { return name; }
@@ -127,8 +118,10 @@ struct Format {
   HonouredOptions options;
   // False: bf16 tensors become f16 on the way here, unless bf16 is asked for by name.
   bool holds_bf16;
-  HeldLayouts layouts = {};
-  bool ties_by_absence = false;  // an output matrix that is there is multiplied with, even where embeddings are tied
+  // Layouts beside dense that its files hold. Null: none.
+  bool (*holds_layout)(const LayoutType& type) = nullptr;
+  bool holds_more_parts = false;  // of dense tensors, beside data
+  bool ties_by_absence = false;   // an output matrix that is there is multiplied with, even where embeddings are tied
   WeightReader weights = WeightReader::any;  // what reads its files, where weights can be stored in several forms
   // Are the numbers of this tensor float32 in files of such a model, whatever type they have? Asks card and
   // configuration of the model. Null: of none.
@@ -170,6 +163,9 @@ Opened open_with_format(const std::filesystem::path& path, const ReadOptions& op
 
 // Of the file that was opened. Throws unsupported, naming the formats that have some, where its format has none.
 std::vector<MetadataKey> metadata_keys(const Opened& opened);
+
+// Can files of the format hold tensors of that layout? Dense ones and those that are carried only always can.
+bool holds_layout(const Format& format, const LayoutType& type);
 
 // All of them, in the order in which they are asked.
 std::span<const Format* const> all_formats();

@@ -249,10 +249,15 @@ Model open(SourcePtr source, const ReadOptions& options) {
   return read_input({path, std::move(source)}, options).model;
 }
 
+bool holds_layout(const Format& format, const LayoutType& type) {
+  if (&type == &layouts::dense || &type == &layouts::other) return true;
+  return format.holds_layout != nullptr && format.holds_layout(type);
+}
+
 std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
   require_writable(model, format, options);
   auto prepared = format.prepare(model, options);
-  if (format.layouts.more_parts) return prepared;
+  if (format.holds_more_parts) return prepared;
   return std::make_unique<WithoutMoreParts>(model, std::move(prepared));
 }
 

@@ -22,12 +22,10 @@
 #include "ops/part_errors.hpp"
 #include "ops/same_value.hpp"
 #include "pack/same_bytes.hpp"
-#include "tensor/group_scheme.hpp"
-#include "tensor/mx_scheme.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
 #include "views/dense.hpp"
-#include "views/mx.hpp"
+#include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
 namespace poise {
@@ -111,13 +109,13 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
     out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
 
-// What the type of a part means: that of indices says nothing about elements, words of codes have no sign, and the
-// versions of zTensor spell an unknown type over bytes in two ways.
+// What the type of a part means for the elements; the versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
-  if (is_sparse(tensor) && part.role != "values") return {};
+  const LayoutType& layout = layout_type(tensor.layout);
+  if (layout.type_meaning != nullptr) {
+    if (auto meaning = layout.type_meaning(part)) return std::move(*meaning);
+  }
   if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.type_name()));
-  if (tensor.layout == Layout::quantized_group && part.role == "packed_weight" && is_integer(part.dtype))
-    return fmt::format("{}", info(part.dtype).bits);
   return std::string(part.shown_type());
 }
 
@@ -159,19 +157,19 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   });
 }
 
-bool are_groups(const Tensor& a, const Tensor& b) {
-  return a.layout == Layout::quantized_group && b.layout == Layout::quantized_group && a.shape == b.shape &&
-         has_float_elements(a) && has_float_elements(b);
+// Do equal bytes mean equal elements?
+bool same_scheme(const Tensor& a, const Tensor& b) {
+  const LayoutType& type = layout_type(a.layout);
+  if (&type != &layout_type(b.layout) || a.shape != b.shape || type.same_scheme == nullptr) return true;
+  return !has_float_elements(a) || !has_float_elements(b) || type.same_scheme(a, b);
 }
 
-bool are_mx(const Tensor& a, const Tensor& b) { return is_mx(a) && is_mx(b) && a.shape == b.shape; }
-
-// Do equal bytes mean equal numbers?
-bool same_scheme(const Tensor& a, const Tensor& b) {
-  if (a.layout == Layout::affine && b.layout == Layout::affine)
-    return a.layout.affine()->get() == b.layout.affine()->get();
-  if (are_mx(a, b)) return *a.layout.mx() == *b.layout.mx();
-  return !are_groups(a, b) || same_meaning(*a.layout.groups(), *b.layout.groups());
+// The layout whose attributes spell one scheme for both, perhaps in two ways. Null: none.
+const LayoutType* common_scheme(const Tensor& a, const Tensor& b) {
+  const LayoutType& type = layout_type(a.layout);
+  const bool both = &type == &layout_type(b.layout) && a.shape == b.shape && type.spells_scheme != nullptr &&
+                    has_float_elements(a) && has_float_elements(b);
+  return both && same_scheme(a, b) ? &type : nullptr;
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Then `as_numbers` tells whether their
@@ -199,14 +197,12 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& 
 
 // Attributes, but for those that spell a scheme that is the same.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
-  const bool groups = are_groups(a, b);
-  const bool mx = are_mx(a, b);
-  const bool one_scheme = (groups || mx) && same_scheme(a, b);
+  const LayoutType* const scheme = common_scheme(a, b);
   const auto rest = [&](const Tensor& tensor) {
-    if (!one_scheme) return tensor.attributes;
+    if (scheme == nullptr) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
     for (const auto& entry : tensor.attributes) {
-      if (!(groups ? spells_group_scheme(entry.first) : spells_mx_scheme(entry.first))) entries.push_back(entry);
+      if (!scheme->spells_scheme(entry.first)) entries.push_back(entry);
     }
     return Attributes::from_unique(std::move(entries));
   };

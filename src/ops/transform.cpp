@@ -21,7 +21,7 @@
 #include "views/block_quantize.hpp"
 #include "views/dense.hpp"
 #include "views/group_quantize.hpp"
-#include "views/mx.hpp"
+#include "views/layout_type.hpp"
 #include "views/quantize.hpp"
 #include "views/sparse.hpp"
 #include "views/transposed.hpp"
@@ -79,12 +79,9 @@ class Selection {
 
 bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+// What numbers cannot be made of is held by every format, or refused by its writer.
 bool holds(const Format& target, const Tensor& tensor) {
-  if (tensor.layout == Layout::affine) return target.layouts.affine;
-  if (tensor.layout == Layout::quantized_group) return target.layouts.groups;
-  if (is_mx(tensor)) return target.layouts.mx;
-  if (tensor.layout.blocks() != nullptr) return target.layouts.blocks || !has_float_elements(tensor);
-  return !is_sparse(tensor) || target.layouts.sparse;
+  return holds_layout(target, layout_type(tensor.layout)) || !(has_float_elements(tensor) || is_sparse(tensor));
 }
 
 // Decides what floating-point tensors become. `described` has the card and the configuration that will be written.
@@ -98,7 +95,7 @@ class Types {
     }
     if (!options.recipe.empty()) {
       recipe_.emplace(options.recipe, model);
-      if (!target.layouts.blocks)
+      if (!holds_layout(target, layouts::blocks))
         throw Error(ErrorKind::bad_argument,
                     fmt::format("{} files hold no {} tensors", target.info.name, options.recipe));
     }
@@ -169,10 +166,7 @@ class Types {
 
   void require_possible(const StoredType& type) const {
     if (!type.quantized()) return require_castable(type.dtype);
-    if (type.blocks != nullptr ? target_.layouts.blocks
-        : type.grouped()       ? target_.layouts.groups
-                               : target_.layouts.affine)
-      return;
+    if (holds_layout(target_, layout_type(type))) return;
     throw Error(ErrorKind::bad_argument,
                 fmt::format("{} files hold no {} tensors", target_.info.name, to_string(type)));
   }
@@ -184,21 +178,11 @@ class Types {
     return type.blocks != nullptr ? type : StoredType{DType::f16};
   }
 
+  // `along`: which way the rows run that would become blocks.
   static bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
-    const BlockType* const blocks = tensor.layout.blocks();
-    if (blocks != nullptr || type.blocks != nullptr)
-      return blocks == type.blocks && tensor.layout.blocks_along() == along;
-    if (tensor.layout == Layout::quantized_group && type.grouped()) {
-      if (tensor.layout.groups() == nullptr) return false;
-      const GroupScheme& scheme = *tensor.layout.groups();
-      return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
-    }
-    if (const AffineSource* affine = tensor.layout.affine()) {
-      // Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
-      return !type.grouped() && tensor.require("data").dtype == type.dtype &&
-             affine->ranged() == (type.scale == ScaleRule::range);
-    }
-    return tensor.layout == Layout::dense && !type.grouped() && tensor.require("data").dtype == type.dtype;
+    const LayoutType& layout = layout_type(tensor.layout);
+    if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
+    return layout.is_stored_as(tensor, type) && (type.blocks == nullptr || tensor.layout.blocks_along() == along);
   }
 
   std::optional<StoredType> kept_type(const std::string& name) {
@@ -292,10 +276,7 @@ Tensor cast_tensor(const Tensor& tensor, DType to, std::vector<CastTensor>& cast
 }
 
 // Is it stored as codes?
-bool is_quantized(const Tensor& tensor) {
-  return tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) ||
-         tensor.layout.blocks() != nullptr;
-}
+bool is_quantized(const Tensor& tensor) { return layout_type(tensor.layout).quantized; }
 
 bool has_more_parts(const Tensor& tensor) { return tensor.layout == Layout::dense && tensor.parts.size() > 1; }
 
@@ -327,11 +308,11 @@ bool is_asked_to_be_sparse(const Tensor& tensor, const ConvertOptions& options) 
 
 void require_sparse_possible(const Format& target, const ConvertOptions& options) {
   if (!options.sparse) return;
-  if (!target.layouts.sparse)
-    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
   if (*options.sparse != Layout::sparse_csr && *options.sparse != Layout::sparse_coo) {
     throw Error(ErrorKind::bad_argument, fmt::format("{} is no sparse layout", to_string(*options.sparse)));
   }
+  if (!holds_layout(target, *options.sparse == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
   if (!(options.min_sparsity >= 0 && options.min_sparsity <= 1)) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("a least sparsity of {}: expected a number from 0 to 1", options.min_sparsity));
@@ -340,8 +321,8 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
 
 // The transposed matrix, where its columns become blocks: other codes than blocks of columns are numbers.
 std::optional<Tensor> transposed_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
-  const bool becomes_blocks =
-      target.layouts.blocks && has_float_elements(matrix) && !(is_sparse(matrix) && target.layouts.sparse);
+  const bool becomes_blocks = holds_layout(target, layouts::blocks) && has_float_elements(matrix) &&
+                              !(is_sparse(matrix) && holds(target, matrix));
   if (!becomes_blocks || matrix.shape.size() != 2 || !gguf::transposes(model, matrix.name)) return std::nullopt;
   if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
   const bool narrow = info(element_type(matrix)).bits < 8;
@@ -351,7 +332,7 @@ std::optional<Tensor> transposed_for_blocks(const Model& model, const Format& ta
 
 Tensor transformed(const Tensor& tensor, const std::optional<StoredType>& type, const Importance& importance,
                    const Format& target, Transformed& result) {
-  if (is_sparse(tensor) && target.layouts.sparse) return cast_values(tensor, type, result.casts);
+  if (is_sparse(tensor) && holds(target, tensor)) return cast_values(tensor, type, result.casts);
   if (!type) return laid_out(tensor, target);
   if (type->quantized()) return quantize_tensor(tensor, *type, importance, result.quantized);
   return laid_out(cast_tensor(tensor, type->dtype, result.casts), target);

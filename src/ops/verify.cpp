@@ -22,6 +22,7 @@
 #include "ops/verify_values.hpp"
 #include "pack/scan.hpp"
 #include "views/check_parts.hpp"
+#include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
 namespace poise {
@@ -47,7 +48,8 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
-    if (tensor.layout == Layout::affine) check_scale(tensor, findings);
+    if (const LayoutType& layout = layout_type(tensor.layout); layout.scheme_faults != nullptr)
+      findings = layout.scheme_faults(tensor);
     const bool is_known = std::ranges::none_of(
         tensor.parts, [](const Part& part) { return part.role != "values" && part.dtype == DType::unknown; });
     if (is_sparse(tensor) && is_known) {

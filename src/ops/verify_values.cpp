@@ -8,6 +8,7 @@
 #include "codec/affine.hpp"
 #include "codec/block_type.hpp"
 #include "numeric/scan.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -142,21 +143,8 @@ class BlockNumbers final : public ValueCheck {
 }  // namespace
 
 ValueRules value_rules(const Tensor& tensor, const Part& part) {
-  ValueRules rules{part.dtype};
-  const bool odd = tensor.elements() % 2 != 0;
-  if (tensor.layout == Layout::affine && part.role == "data") {
-    const CodeFormat format = code_format(part.dtype, tensor.layout.affine()->get());
-    if (format.packed && odd) rules.last_half = ValueRules::LastHalf::without_code;
-    if (format.bits == 4 && !format.packed)
-      rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
-  }
-  if (const BlockType* blocks = tensor.layout.blocks();
-      blocks != nullptr && blocks->decode != nullptr && part.role == "data")
-    rules.blocks = blocks;
-  // Two elements a byte: after an odd number of them the last high half is zero.
-  const bool halves = tensor.layout == Layout::dense && part.dtype != DType::unknown && info(part.dtype).bits == 4;
-  if (halves && odd && part.blob->size() == tensor.elements() / 2 + 1) rules.last_half = ValueRules::LastHalf::unused;
-  return rules;
+  const LayoutType& layout = layout_type(tensor.layout);
+  return layout.value_rules != nullptr ? layout.value_rules(tensor, part) : ValueRules{part.dtype};
 }
 
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules) {
@@ -166,20 +154,6 @@ std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rul
   if (rules.blocks != nullptr) checks.push_back(std::make_unique<BlockNumbers>(*rules.blocks));
   if (rules.codes != ValueRules::ByteCodes::any) checks.push_back(std::make_unique<ByteCodes>(rules.codes));
   return checks;
-}
-
-void check_scale(const Tensor& tensor, std::vector<Finding>& findings) {
-  const Affine affine = tensor.layout.affine()->get();
-  const auto tell = [&](const std::string& problem) {
-    const auto at = tensor.require("data").blob->stored();
-    const auto position = tensor.layout.affine()->position();
-    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem),
-                        at ? at->source->name() : std::string(),
-                        position ? position
-                        : at     ? std::optional(at->offset)
-                                 : std::nullopt});
-  };
-  for (const std::string& problem : problems_of(affine)) tell(problem);
 }
 
 }  // namespace poise

@@ -12,22 +12,10 @@
 #include <poise/finding.hpp>
 #include <poise/tensor.hpp>
 
+#include "views/value_rules.hpp"
+
 namespace poise {
 
-struct BlockType;
-
-// All that the checks of a part's values depend on beside the bytes.
-struct ValueRules {
-  enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
-  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // a byte each, where four bits would do
-
-  DType dtype = DType::unknown;
-  LastHalf last_half = LastHalf::used;
-  ByteCodes codes = ByteCodes::any;
-  const BlockType* blocks = nullptr;  // of ggml's that decode
-
-  friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
-};
 ValueRules value_rules(const Tensor& tensor, const Part& part);
 
 // Something wrong with a value.
@@ -49,8 +37,5 @@ class ValueCheck {
 // Booleans are 0 or 1, floating-point values finite (else a warning), halves of bytes that hold nothing zero, and codes
 // fit their bits. Those that do not apply are left out.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
-
-// Adds what is wrong with the scale of codes: it is not finite, or negative. Requires: Layout::affine.
-void check_scale(const Tensor& tensor, std::vector<Finding>& findings);
 
 }  // namespace poise

@@ -37,7 +37,11 @@ void require_size(const Tensor& tensor, const Part& part, std::optional<std::uin
 
 }  // namespace
 
-std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor) {
+TensorLayout mx_layout(const MxScheme& scheme) {
+  return TensorLayout::described(kMxLayout, std::make_shared<const MxScheme>(scheme));
+}
+
+TensorLayout read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))
     fail_mx(tensor, "attribute scale_form: expected e8m0_exponent");
@@ -51,7 +55,7 @@ std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor) {
     fail_mx(tensor, fmt::format("attribute block_size: {} does not divide the {} elements along axis {}", block,
                                 tensor.shape[static_cast<std::size_t>(axis)], axis));
   }
-  return std::make_shared<const MxScheme>(MxScheme{static_cast<std::size_t>(axis), block});
+  return mx_layout({static_cast<std::size_t>(axis), block});
 }
 
 void check_mx_parts(const Tensor& tensor) {
@@ -63,7 +67,7 @@ void check_mx_parts(const Tensor& tensor) {
   if (std::ranges::find(kElements, data.dtype) == kElements.end())
     fail_mx(tensor, fmt::format("data: {} is no MX element", data.type_name()));
   if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
-  require_size(tensor, scales, tensor.elements() / tensor.layout.mx()->block_size);
+  require_size(tensor, scales, tensor.elements() / mx_scheme(tensor.layout)->block_size);
 }
 
 bool spells_mx_scheme(std::string_view attribute) {

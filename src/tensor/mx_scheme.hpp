@@ -24,13 +24,17 @@ struct MxScheme {
   friend bool operator==(const MxScheme&, const MxScheme&) = default;
 };
 
+// Null for other layouts.
+inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(kMxLayout); }
+TensorLayout mx_layout(const MxScheme& scheme);
+
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when it
 // makes no sense or does not fit the shape.
-std::shared_ptr<const MxScheme> read_mx_scheme(const Tensor& tensor);
+TensorLayout read_mx_scheme(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size
 // that the scheme does not call for; elements of a type that is not known pass. Looks at no data. Requires:
-// tensor.layout.mx() is not null.
+// mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
 // True for the attributes that a scheme is read from.

@@ -9,8 +9,6 @@
 
 #include "bytes/checked.hpp"
 #include "tensor/block_layout.hpp"
-#include "tensor/group_scheme.hpp"
-#include "tensor/mx_scheme.hpp"
 
 namespace poise {
 
@@ -62,22 +60,6 @@ Layout layout_from_name(std::string_view name) {
   return found == kNamed.end() ? Layout::other : *found;
 }
 
-TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
-  const Layout kind = layout_from_name(name);
-  const bool types_known =
-      std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
-  if (kind == Layout::quantized_group) {
-    const Value* packing = tensor.attributes.find("packing");
-    const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
-    return types_known ? read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1)
-                       : std::shared_ptr<const GroupScheme>();
-  }
-  if (kind != Layout::other) return kind;
-  if (name == kMxLayout && types_known) return read_mx_scheme(tensor);
-  if (auto blocks = block_layout_named(name)) return *blocks;
-  return TensorLayout::other(std::string(name));
-}
-
 const Part* Tensor::part(std::string_view role) const {
   for (const Part& part : parts) {
     if (part.role == role) return &part;
@@ -117,6 +99,12 @@ TensorLayout::TensorLayout(Layout plain) {
   }
 }
 
+TensorLayout TensorLayout::described(std::string_view name, std::shared_ptr<const void> scheme) {
+  TensorLayout layout;
+  layout.scheme_ = Scheme(Described{name, std::move(scheme)});
+  return layout;
+}
+
 TensorLayout TensorLayout::other(std::string name) {
   TensorLayout layout;
   layout.scheme_ = Scheme(std::make_shared<const std::string>(std::move(name)));
@@ -128,8 +116,8 @@ Layout TensorLayout::kind() const {
     Layout operator()(const Sparse& sparse) const { return sparse.form; }
     Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
     Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
-    Layout operator()(const std::shared_ptr<const MxScheme>&) const { return Layout::other; }
     Layout operator()(const Blocks&) const { return Layout::other; }
+    Layout operator()(const Described&) const { return Layout::other; }
     Layout operator()(const Other&) const { return Layout::other; }
   };
   return scheme_ ? std::visit(KindOf(), *scheme_) : Layout::dense;
@@ -138,7 +126,8 @@ Layout TensorLayout::kind() const {
 std::string_view TensorLayout::name() const {
   if (const auto* other = get_if<Other>()) return **other;
   if (blocks() != nullptr) return block_layout_name(*blocks(), blocks_along());
-  return mx() != nullptr ? kMxLayout : to_string(kind());
+  if (const auto* described = get_if<Described>()) return described->name;
+  return to_string(kind());
 }
 
 namespace {
@@ -152,7 +141,6 @@ const Scheme* pointee(const std::shared_ptr<const Scheme>* scheme) {
 
 const AffineSource* TensorLayout::affine() const { return pointee(get_if<std::shared_ptr<const AffineSource>>()); }
 const GroupScheme* TensorLayout::groups() const { return pointee(get_if<std::shared_ptr<const GroupScheme>>()); }
-const MxScheme* TensorLayout::mx() const { return pointee(get_if<std::shared_ptr<const MxScheme>>()); }
 
 const BlockType* TensorLayout::blocks() const {
   const auto* found = get_if<Blocks>();

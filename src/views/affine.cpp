@@ -11,6 +11,7 @@
 
 #include "codec/affine.hpp"
 #include "views/block_size.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -139,7 +140,73 @@ class FittingBlob final : public Blob {
   CodeFormat format_;
 };
 
+[[noreturn]] void fail_affine(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
+}
+
+void check_affine(const Tensor& tensor) {
+  const Part* data = tensor.part("data");
+  if (data == nullptr) fail_affine(tensor, "affine needs the part data");
+  if (data->dtype != DType::qint8 && data->dtype != DType::qint4)
+    fail_affine(tensor, fmt::format("data: expected qint8 or qint4, found {}", data->type_name()));
+  const bool packed = data->dtype == DType::qint4 && tensor.layout.affine()->packed();
+  const auto bytes = packed ? packed_bytes(DType::qint4, tensor.elements()) : tensor.elements();
+  if (bytes != data->blob->size())
+    fail_affine(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape),
+                                    *bytes, data->blob->size()));
+}
+
+// The scale is not finite, or negative.
+std::vector<Finding> affine_faults(const Tensor& tensor) {
+  std::vector<Finding> findings;
+  const auto at = tensor.require("data").blob->stored();
+  const auto position = tensor.layout.affine()->position();
+  for (const std::string& problem : problems_of(tensor.layout.affine()->get())) {
+    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem),
+                        at ? at->source->name() : std::string(),
+                        position ? position
+                        : at     ? std::optional(at->offset)
+                                 : std::nullopt});
+  }
+  return findings;
+}
+
+ValueRules affine_rules(const Tensor& tensor, const Part& part) {
+  ValueRules rules{part.dtype};
+  if (part.role != "data") return rules;
+  const CodeFormat format = code_format(part.dtype, tensor.layout.affine()->get());
+  if (format.packed && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::without_code;
+  if (format.bits == 4 && !format.packed)
+    rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
+  return rules;
+}
+
+std::string affine_type(const Tensor& tensor) {
+  return to_string(StoredType{tensor.require("data").dtype,
+                              tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
+}
+
+// Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
+bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
+  return !type.grouped() && type.blocks == nullptr && tensor.require("data").dtype == type.dtype &&
+         tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);
+}
+
 }  // namespace
+
+const LayoutType layouts::affine = {
+    .name = "affine",
+    .quantized = true,
+    .check = check_affine,
+    .scheme_faults = affine_faults,
+    .value_rules = affine_rules,
+    .has_float_elements = [](const Tensor&) { return true; },
+    .elements = make_decoded_blob,
+    .stored_type = affine_type,
+    .is_stored_as = is_stored_as_affine,
+    .same_scheme = [](const Tensor& a,
+                      const Tensor& b) { return a.layout.affine()->get() == b.layout.affine()->get(); },
+};
 
 BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
 

@@ -1,9 +1,11 @@
-#include "views/blocks.hpp"
-
+// ggml's blocks as numbers, decoded when they are read.
 #include <algorithm>
 #include <vector>
 
 #include "tensor/block_layout.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
+#include "views/transposed.hpp"
 
 namespace poise {
 namespace {
@@ -50,15 +52,39 @@ class BlockDecodedBlob final : public Blob {
   std::uint64_t elements_;
 };
 
+std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return block_layout_named(name); }
+
+// Of a type that has numbers.
+bool has_numbers(const Tensor& tensor) { return tensor.layout.blocks()->decode != nullptr; }
+
+BlobPtr block_elements(const Tensor& tensor) {
+  check_block_parts(tensor);
+  if (tensor.layout.blocks_along() == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
+  return transposed(make_dense_tensor(transposed(tensor))).require("data").blob;
+}
+
+ValueRules block_rules(const Tensor& tensor, const Part& part) {
+  ValueRules rules{part.dtype};
+  if (part.role == "data" && has_numbers(tensor)) rules.blocks = tensor.layout.blocks();
+  return rules;
+}
+
+std::string block_type_of(const Tensor& tensor) { return std::string(tensor.layout.blocks()->name); }
+
+bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) { return type.blocks == tensor.layout.blocks(); }
+
 }  // namespace
 
-bool has_decoded_blocks(const Tensor& tensor) {
-  return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->decode != nullptr;
-}
-
-BlobPtr make_block_decoded_blob(const Tensor& tensor) {
-  check_block_parts(tensor);
-  return std::make_shared<BlockDecodedBlob>(tensor);
-}
+const LayoutType layouts::blocks = {
+    .name = "blocks",
+    .quantized = true,
+    .read = read_blocks,
+    .check = check_block_parts,
+    .value_rules = block_rules,
+    .has_float_elements = has_numbers,
+    .elements = block_elements,
+    .stored_type = block_type_of,
+    .is_stored_as = is_stored_as_blocks,
+};
 
 }  // namespace poise

@@ -4,56 +4,69 @@
 
 #include <fmt/format.h>
 
-#include <poise/stored_type.hpp>
+#include <poise/error.hpp>
 
-#include "tensor/block_layout.hpp"
-#include "tensor/group_scheme.hpp"
-#include "views/affine.hpp"
-#include "views/blocks.hpp"
-#include "views/group_quantize.hpp"
-#include "views/mx.hpp"
+#include "codec/block_type.hpp"
+#include "views/layout_type.hpp"
 #include "views/sparse.hpp"
-#include "views/transposed.hpp"
 
 namespace poise {
 namespace {
 
-bool is_float_part(const Part& part) { return is_floating(part.dtype); }
-
-// Are its values floating-point numbers of less than a byte? densify() puts whole bytes between zeros, so these become
-// float32 first.
-bool has_narrow_values(const Tensor& tensor) {
-  if (!is_sparse(tensor)) return false;
-  const Part& values = tensor.require("values");
-  return is_float_part(values) && info(values.dtype).bits < 8;
+std::optional<TensorLayout> read_dense(const Tensor&, std::string_view name) {
+  return name == layouts::dense.name ? std::optional<TensorLayout>(Layout::dense) : std::nullopt;
 }
 
-// The elements, of element_type().
-BlobPtr elements_of(const Tensor& tensor) {
-  if (tensor.layout == Layout::affine) return make_decoded_blob(tensor);
-  if (tensor.layout == Layout::quantized_group) return make_group_decoded_blob(tensor);
-  if (is_mx(tensor)) return make_mx_decoded_blob(tensor);
-  if (tensor.layout.blocks_along() == BlocksAlong::columns) {
-    check_block_parts(tensor);
-    return transposed(make_dense_tensor(transposed(tensor))).require("data").blob;
+[[noreturn]] void fail_dense(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
+}
+
+void check_dense(const Tensor& tensor) {
+  const Part* data = tensor.part("data");
+  if (data == nullptr) fail_dense(tensor, "dense needs the part data");
+  if (data->dtype == DType::unknown || !data->blob->decodable()) return;
+  const auto bytes = packed_bytes(data->dtype, tensor.elements());
+  if (!bytes) fail_dense(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data->type_name()));
+  if (*bytes != data->blob->size()) {
+    fail_dense(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape),
+                                   data->type_name(), *bytes, data->blob->size()));
   }
-  if (tensor.layout.blocks() != nullptr) return make_block_decoded_blob(tensor);
-  if (!is_sparse(tensor)) return tensor.require("data").blob;
-  return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);
+}
+
+// Two elements a byte: after an odd number of them the last high half is zero.
+ValueRules dense_rules(const Tensor& tensor, const Part& part) {
+  ValueRules rules{part.dtype};
+  const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;
+  if (halves && tensor.elements() % 2 != 0 && part.blob->size() == tensor.elements() / 2 + 1)
+    rules.last_half = ValueRules::LastHalf::unused;
+  return rules;
+}
+
+bool has_float_data(const Tensor& tensor) { return is_floating(tensor.require("data").dtype); }
+DType type_of_data(const Tensor& tensor) { return tensor.require("data").dtype; }
+BlobPtr data_of(const Tensor& tensor) { return tensor.require("data").blob; }
+
+bool is_stored_as_numbers(const Tensor& tensor, const StoredType& type) {
+  return !type.quantized() && tensor.require("data").dtype == type.dtype;
 }
 
 }  // namespace
 
+const LayoutType layouts::dense = {
+    .name = "dense",
+    .read = read_dense,
+    .check = check_dense,
+    .value_rules = dense_rules,
+    .has_float_elements = has_float_data,
+    .element_type = type_of_data,
+    .elements = data_of,
+    .stored_type = storage_name,
+    .is_stored_as = is_stored_as_numbers,
+};
+
 bool has_float_elements(const Tensor& tensor) {
-  switch (tensor.layout.kind()) {
-    case Layout::affine: return true;
-    case Layout::quantized_group: return tensor.layout.groups() != nullptr;
-    case Layout::sparse_csr:
-    case Layout::sparse_coo: return is_float_part(tensor.require("values"));
-    case Layout::dense: return is_float_part(tensor.require("data"));
-    case Layout::other: return is_mx(tensor) || has_decoded_blocks(tensor);
-  }
-  return false;
+  const LayoutType& type = layout_type(tensor.layout);
+  return type.has_float_elements != nullptr && type.has_float_elements(tensor);
 }
 
 std::string storage_name(const Tensor& tensor) {
@@ -65,27 +78,18 @@ std::string storage_name(const Tensor& tensor) {
 }
 
 std::string stored_type_name(const Tensor& tensor) {
-  if (const AffineSource* affine = tensor.layout.affine()) {
-    return to_string(
-        StoredType{tensor.require("data").dtype, affine->ranged() ? ScaleRule::range : ScaleRule::largest});
-  }
-  if (is_sparse(tensor)) return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
-  if (tensor.layout == Layout::quantized_group && has_float_elements(tensor)) {
-    const GroupScheme& scheme = *tensor.layout.groups();
-    return fmt::format("group{}:{}", scheme.bits, scheme.group_size);
-  }
-  return storage_name(tensor);
+  const LayoutType& type = layout_type(tensor.layout);
+  return type.stored_type != nullptr ? type.stored_type(tensor) : storage_name(tensor);
 }
 
 DType element_type(const Tensor& tensor) {
-  const bool computed = tensor.layout == Layout::affine || tensor.layout == Layout::quantized_group || is_mx(tensor) ||
-                        has_decoded_blocks(tensor);
-  if (computed || has_narrow_values(tensor)) return DType::f32;
-  return tensor.require(is_sparse(tensor) ? "values" : "data").dtype;
+  const LayoutType& type = layout_type(tensor.layout);
+  return type.element_type != nullptr ? type.element_type(tensor) : DType::f32;
 }
 
 BlobPtr dense_blob(const Tensor& tensor, DType to) {
-  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to);
+  return make_cast_blob(tensor.name, layout_type(tensor.layout).elements(tensor), element_type(tensor),
+                        tensor.elements(), to);
 }
 
 Tensor with_cast_values(Tensor tensor, DType to) {
@@ -99,7 +103,7 @@ Tensor with_cast_values(Tensor tensor, DType to) {
 
 Tensor make_dense_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return tensor;
-  return make_dense(tensor.name, tensor.shape, element_type(tensor), elements_of(tensor));
+  return make_dense(tensor.name, tensor.shape, element_type(tensor), layout_type(tensor.layout).elements(tensor));
 }
 
 }  // namespace poise

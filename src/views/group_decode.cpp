@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "bytes/little_endian.hpp"
 #include "io/lazy_value.hpp"
 #include "numeric/float_formats.hpp"
@@ -10,6 +12,7 @@
 #include "views/block_size.hpp"
 #include "views/cast.hpp"
 #include "views/group_quantize.hpp"
+#include "views/layout_type.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
@@ -181,7 +184,59 @@ class GroupDecodedBlob final : public Blob {
   LazyValue<const Decoded> decoded_;
 };
 
+// Not known where types of the parts are not.
+bool has_scheme(const Tensor& tensor) { return tensor.layout.groups() != nullptr; }
+
+std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
+  if (name != layouts::groups.name) return std::nullopt;
+  if (std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; }))
+    return TensorLayout(std::shared_ptr<const GroupScheme>());
+  const Value* packing = tensor.attributes.find("packing");
+  const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
+  return TensorLayout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));
+}
+
+void check_groups(const Tensor& tensor) {
+  if (has_scheme(tensor)) check_group_parts(tensor);
+}
+
+std::string group_type(const Tensor& tensor) {
+  if (!has_scheme(tensor)) return std::string(layouts::groups.name);
+  return fmt::format("group{}:{}", tensor.layout.groups()->bits, tensor.layout.groups()->group_size);
+}
+
+bool is_stored_as_groups(const Tensor& tensor, const StoredType& type) {
+  if (!type.grouped() || !has_scheme(tensor)) return false;
+  const GroupScheme& scheme = *tensor.layout.groups();
+  return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
+}
+
+bool is_same_grouping(const Tensor& a, const Tensor& b) {
+  return !has_scheme(a) || !has_scheme(b) || same_meaning(*a.layout.groups(), *b.layout.groups());
+}
+
+// Words of codes have no sign.
+std::optional<std::string> group_type_meaning(const Part& part) {
+  if (part.role != "packed_weight" || !is_integer(part.dtype)) return std::nullopt;
+  return fmt::format("{}", info(part.dtype).bits);
+}
+
 }  // namespace
+
+const LayoutType layouts::groups = {
+    .name = "quantized_group",
+    .quantized = true,
+    .read = read_groups,
+    .check = check_groups,
+    .needs_known_parts = true,
+    .has_float_elements = has_scheme,
+    .elements = make_group_decoded_blob,
+    .stored_type = group_type,
+    .is_stored_as = is_stored_as_groups,
+    .same_scheme = is_same_grouping,
+    .spells_scheme = spells_group_scheme,
+    .type_meaning = group_type_meaning,
+};
 
 BlobPtr make_group_decoded_blob(const Tensor& tensor) { return std::make_shared<GroupDecodedBlob>(tensor); }
 

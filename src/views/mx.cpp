@@ -1,5 +1,5 @@
-#include "views/mx.hpp"
-
+// MX tensors as numbers (tensor/mx_scheme.hpp says what they are), computed when they are read. Reading throws
+// unsupported, naming tensor and index, when a number is too large for float32.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +16,7 @@
 #include "tensor/mx_scheme.hpp"
 #include "views/block_size.hpp"
 #include "views/cast.hpp"
+#include "views/layout_type.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
@@ -31,7 +32,7 @@ class MxBlob final : public Blob {
         scales_(tensor.require("scales").blob),
         size_(tensor.elements()) {
     check_mx_parts(tensor);
-    const MxScheme scheme = *tensor.layout.mx();
+    const MxScheme scheme = *mx_scheme(tensor.layout);
     block_size_ = scheme.block_size;
     along_ = tensor.shape[scheme.axis];
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
@@ -105,13 +106,31 @@ class MxBlob final : public Blob {
   LazyValue<const LoadedBlob> kept_;
 };
 
-}  // namespace
-
-bool is_mx(const Tensor& tensor) {
-  return tensor.layout.mx() != nullptr &&
-         std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
+bool has_known_types(const Tensor& tensor) {
+  return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
-BlobPtr make_mx_decoded_blob(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
+std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name) {
+  if (name != kMxLayout) return std::nullopt;
+  return read_mx_scheme(tensor);
+}
+
+BlobPtr mx_elements(const Tensor& tensor) { return std::make_shared<MxBlob>(tensor); }
+
+bool is_same_scheme(const Tensor& a, const Tensor& b) { return *mx_scheme(a.layout) == *mx_scheme(b.layout); }
+
+}  // namespace
+
+const LayoutType layouts::mx = {
+    .name = kMxLayout,
+    .quantized = true,
+    .read = read_mx,
+    .check = check_mx_parts,
+    .needs_known_parts = true,
+    .has_float_elements = has_known_types,
+    .elements = mx_elements,
+    .same_scheme = is_same_scheme,
+    .spells_scheme = spells_mx_scheme,
+};
 
 }  // namespace poise

@@ -7,9 +7,13 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/checked.hpp"
 #include "bytes/function_ref.hpp"
 #include "numeric/integers.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
@@ -76,7 +80,7 @@ Fault coo_fault(const Tensor& tensor) {
 }
 
 // `problem` begins with the role of the part that is meant, if one is.
-[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+[[noreturn]] void fail_sparse(const Tensor& tensor, std::string_view problem) {
   const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
   auto at = part != nullptr ? part->blob->stored() : std::nullopt;
   for (const Part& any : tensor.parts) at = at ? at : any.blob->stored();
@@ -224,7 +228,7 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
 }
 
 void check_indices(const Tensor& tensor, SparseRules rules, const Tell& tell) {
-  if (const auto fault = sparse_structure_fault(tensor)) fail(tensor, *fault);
+  if (const auto fault = sparse_structure_fault(tensor)) fail_sparse(tensor, *fault);
   tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, tell) : check_coo(tensor, tell);
 }
 
@@ -263,7 +267,59 @@ class WidenedIndices final : public Blob {
   std::uint64_t width_;
 };
 
+template <Layout kForm>
+std::optional<TensorLayout> read_sparse(const Tensor&, std::string_view name) {
+  return name == to_string(kForm) ? std::optional<TensorLayout>(kForm) : std::nullopt;
+}
+
+void check_sparse(const Tensor& tensor) {
+  if (const auto fault = sparse_structure_fault(tensor))
+    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, *fault));
+}
+
+bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }
+
+// densify() puts whole bytes between zeros, so that floating-point numbers of less than a byte become float32 first.
+bool has_narrow_values(const Tensor& tensor) {
+  return has_float_values(tensor) && info(tensor.require("values").dtype).bits < 8;
+}
+
+DType sparse_type(const Tensor& tensor) {
+  return has_narrow_values(tensor) ? DType::f32 : tensor.require("values").dtype;
+}
+
+BlobPtr sparse_elements(const Tensor& tensor) {
+  return densify(has_narrow_values(tensor) ? with_cast_values(tensor, DType::f32) : tensor);
+}
+
+std::string sparse_stored_type(const Tensor& tensor) {
+  return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
+}
+
+// The type of indices means nothing for the elements.
+std::optional<std::string> sparse_type_meaning(const Part& part) {
+  return part.role == "values" ? std::nullopt : std::optional<std::string>("");
+}
+
+template <Layout kForm>
+constexpr LayoutType sparse_row(std::string_view name) {
+  return {
+      .name = name,
+      .read = read_sparse<kForm>,
+      .check = check_sparse,
+      .needs_known_parts = true,
+      .has_float_elements = has_float_values,
+      .element_type = sparse_type,
+      .elements = sparse_elements,
+      .stored_type = sparse_stored_type,
+      .type_meaning = sparse_type_meaning,
+  };
+}
+
 }  // namespace
+
+const LayoutType layouts::sparse_csr = sparse_row<Layout::sparse_csr>("sparse_csr");
+const LayoutType layouts::sparse_coo = sparse_row<Layout::sparse_coo>("sparse_coo");
 
 bool is_sparse(const Tensor& tensor) {
   return tensor.layout == Layout::sparse_csr || tensor.layout == Layout::sparse_coo;
@@ -287,7 +343,7 @@ SparseRules sparse_rules(const Tensor& tensor) {
 void validate_sparse(const Tensor& tensor, SparseRules rules) {
   check_indices(tensor, rules, [&](const Part& part, std::uint64_t element, FunctionRef<std::string()> problem) {
     const auto at = part.blob->stored_byte(element * index_bytes(part));
-    if (!at) fail(tensor, problem());
+    if (!at) fail_sparse(tensor, problem());
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem()), at->source->name(),
                 at->offset);
   });

@@ -11,6 +11,7 @@
 
 #include "codec/block_type.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -54,11 +55,7 @@ std::vector<std::string> problems_of(const Tensor& tensor) {
   return problems;
 }
 
-std::vector<Finding> scale_of(const Tensor& tensor) {
-  std::vector<Finding> findings;
-  check_scale(tensor, findings);
-  return findings;
-}
+std::vector<Finding> scale_of(const Tensor& tensor) { return layouts::affine.scheme_faults(tensor); }
 
 // A q4_0 block is a float16 scale and 16 bytes of codes. Pieces may end anywhere in one.
 TEST(VerifyValues, ScalesOfBlocksAreFinite) {

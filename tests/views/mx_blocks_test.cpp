@@ -62,7 +62,7 @@ TEST(MxBlocks, StandForTheNumbersThatTheCodesStandFor) {
   Tensor mx;
   mx.name = "w";
   mx.shape = {40, 64};
-  mx.layout = TensorLayout(std::make_shared<const MxScheme>(MxScheme{.axis = 1, .block_size = 32}));
+  mx.layout = mx_layout({.axis = 1, .block_size = 32});
   Bytes scales(80);
   for (std::byte& scale : scales) scale = static_cast<std::byte>(random() % 250);
   mx.parts = {Part{.role = "data", .dtype = DType::f4_e2m1, .blob = blob(random_bytes(40 * 32, random))},

@@ -1,7 +1,5 @@
 // Numbers of the Microscaling Formats, worked out by hand from the tables of their specification (Open Compute Project,
 // version 1.0).
-#include "views/mx.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

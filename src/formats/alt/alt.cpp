@@ -31,7 +31,7 @@ const Format kAltV2 = {
     .extensions = {},
     .options = {.dialect = true},
     .holds_bf16 = false,
-    .layouts = {.affine = true},
+    .holds_layout = [](const LayoutType& type) { return &type == &layouts::affine; },
     .ties_by_absence = true,
     .sniff = is_v2,
     .read = alt::read_v2,

@@ -26,7 +26,7 @@ const Format kGguf = {
     .options = {.align = Alignments{.usual = gguf::kUsualAlignment, .least = gguf::kLeastAlignment},
                 .shard_size = true},
     .holds_bf16 = true,
-    .layouts = {.blocks = true},
+    .holds_layout = [](const LayoutType& type) { return &type == &layouts::blocks; },
     .ties_by_absence = true,
     .weights = WeightReader::llama_cpp,
     .stores_as_f32 = gguf::stores_as_f32,

@@ -291,6 +291,11 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
+bool is_layout_of_version_1(const LayoutType& type) {
+  constexpr std::array kLayouts = {&layouts::affine, &layouts::groups, &layouts::sparse_csr, &layouts::sparse_coo};
+  return std::ranges::find(kLayouts, &type) != kLayouts.end();
+}
+
 // Version 0.1 has no attributes of a whole file.
 std::vector<MetadataKey> keys(const Input& input) {
   if (magic_of(input) == kMagic0) return {};
@@ -322,7 +327,8 @@ const Format kZtensor1 = {
     .extensions = {},
     .options = {.zstd_level = true, .digest = true},
     .holds_bf16 = true,
-    .layouts = {.affine = true, .groups = true, .sparse = true, .more_parts = true},
+    .holds_layout = ztensor::is_layout_of_version_1,
+    .holds_more_parts = true,
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,

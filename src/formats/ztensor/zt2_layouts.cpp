@@ -12,9 +12,9 @@
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
-#include "tensor/mx_scheme.hpp"
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
+#include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
 namespace poise::ztensor {
@@ -171,16 +171,29 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
                 fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
-std::string layout_id(const Tensor& tensor) {
-  switch (tensor.layout.kind()) {
-    case Layout::dense: return "dense";
-    case Layout::sparse_csr: return std::string(kCsr);
-    case Layout::sparse_coo: return std::string(kCoo);
-    case Layout::quantized_group: return std::string(kQuantGroup);
-    case Layout::affine:
-    case Layout::other: break;
+// Layouts that version 2 calls otherwise than Poise does.
+struct Identifier {
+  const LayoutType* type;
+  std::string_view id;
+};
+constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Identifier{&layouts::sparse_coo, kCoo},
+                                     Identifier{&layouts::groups, kQuantGroup}};
+
+// Null: the name of blocks, of affine codes, or of a layout that Poise does not know.
+const LayoutType* layout_with_id(std::string_view id) {
+  const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
+  if (renamed != kIdentifiers.end()) return renamed->type;
+  for (const LayoutType* type : layout_types()) {
+    if (type->name != id || type == &layouts::affine || type == &layouts::blocks) continue;
+    return std::ranges::find(kIdentifiers, type, &Identifier::type) == kIdentifiers.end() ? type : nullptr;
   }
-  if (tensor.layout == Layout::other && !tensor.layout.name().empty()) return std::string(tensor.layout.name());
+  return nullptr;
+}
+
+std::string layout_id(const Tensor& tensor) {
+  const auto* const found = std::ranges::find(kIdentifiers, &layout_type(tensor.layout), &Identifier::type);
+  const std::string_view id = found != kIdentifiers.end() ? found->id : tensor.layout.name();
+  if (!id.empty()) return std::string(id);
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
@@ -221,28 +234,26 @@ std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
 }  // namespace
 
 void check_layout2(const Tensor& tensor) {
-  if (tensor.layout == Layout::dense) return check_dense(tensor);
+  const LayoutType& type = layout_type(tensor.layout);
+  if (&type == &layouts::dense) return check_dense(tensor);
   if (is_sparse(tensor)) return check_sparse(tensor);
-  if (tensor.layout == Layout::quantized_group) return check_parts(tensor);
-  if (tensor.layout.mx() != nullptr) return check_mx_parts(tensor);
-  if (tensor.layout.blocks() != nullptr) return check_block_parts(tensor);
+  if (&type == &layouts::groups) return check_parts(tensor);
+  if (type.check != nullptr) return type.check(tensor);
   if (is_gguf(tensor.layout.name())) return check_gguf(tensor);
 }
 
 bool is_known_layout2(std::string_view layout) {
-  constexpr std::array kKnown = {std::string_view("dense"), kCsr, kCoo, kQuantGroup, kMxLayout, kAffineLayout};
-  return std::ranges::find(kKnown, layout) != kKnown.end() || is_gguf(layout) || block_layout_named(layout);
+  return layout_with_id(layout) != nullptr || layout == kAffineLayout || is_gguf(layout) || block_layout_named(layout);
 }
 
 void from_stored2(Tensor& tensor, std::string_view layout) {
-  if (layout == "dense") {
-    tensor.layout = Layout::dense;
-  } else if (layout == kCsr || layout == kCoo) {
-    tensor.layout = TensorLayout::Sparse{layout == kCsr ? Layout::sparse_csr : Layout::sparse_coo, true};
-  } else if (layout == kQuantGroup) {
+  const LayoutType* const type = layout_with_id(layout);
+  if (type == &layouts::sparse_csr || type == &layouts::sparse_coo) {
+    tensor.layout = TensorLayout::Sparse{type == &layouts::sparse_csr ? Layout::sparse_csr : Layout::sparse_coo, true};
+  } else if (type == &layouts::groups) {
     tensor.layout = groups_of(tensor);
-  } else if (layout == kMxLayout) {
-    tensor.layout = read_mx_scheme(tensor);
+  } else if (type != nullptr) {
+    tensor.layout = type->read(tensor, layout).value();
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
     if (auto blocks = block_layout_named(layout)) take_blocks(tensor, std::move(*blocks));

@@ -302,7 +302,7 @@ const Format kZtensor2 = {
                 .align = Alignments{.usual = ztensor::kCanonicalAlignment2, .least = ztensor::kLeastAlignment2},
                 .shard_size = true},
     .holds_bf16 = true,
-    .layouts = {.affine = true, .groups = true, .sparse = true, .mx = true, .blocks = true},
+    .holds_layout = [](const LayoutType&) { return true; },  // each has an identifier
     .sniff = ztensor::sniff,
     .read = ztensor::read,
     .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::zt2_losses>,

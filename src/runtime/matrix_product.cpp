@@ -1,0 +1,133 @@
+// Products with matrices, cut into units that threads share.
+#include <algorithm>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include "kernels/aligned_floats.hpp"
+#include "runtime/matrix.hpp"
+
+namespace poise {
+namespace {
+
+// The products with one x, cut into units of outputs: what threads take.
+class Work {
+ public:
+  Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
+      : products_(products), x_(x), tokens_(tokens), precision_(precision) {
+    for (const Product& product : products) {
+      units_ += units_of(*product.matrix);
+      summed_ += sums_of(*product.matrix);
+      if (product.matrix->orientation() == Orientation::out_in) take(product.matrix->stored());
+    }
+  }
+
+  void run() {
+    // A thread keeps its memory. While it waits it may take another product, which finds none.
+    thread_local AlignedFloats of_thread;
+    if (summed_ > 0) sums_ = std::move(of_thread);
+    if (sums_.size() < summed_) sums_.resize(summed_);
+    // A task of fewer products costs more to hand out than to do.
+    constexpr std::size_t kProductsPerTask = 65536;
+    const Matrix& first = *products_.front().matrix;
+    const std::size_t unit_products = (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * unit_of(first);
+    const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain),
+                      [&](const auto& range) { multiply_units(range.begin(), range.end()); });
+    if (summed_ == 0) return;
+    add_up();
+    of_thread = std::move(sums_);
+  }
+
+ private:
+  // Of a matrix whose rows are those of x, one token takes some rows after the other, and then their sums are added up.
+  bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
+  std::size_t unit_of(const Matrix& matrix) const {
+    if (is_summed(matrix)) return kRowsAdded;
+    return matrix.orientation() == Orientation::out_in ? rows_at_once(tokens_) : kColumnsAtOnce;
+  }
+  std::size_t length_of(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
+  std::size_t units_of(const Matrix& matrix) const {
+    return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix);
+  }
+  // How many sums a matrix has before they are added up: [units, outputs].
+  std::size_t sums_of(const Matrix& matrix) const {
+    return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
+  }
+
+  void take(const StoredRows& matrix) {
+    if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
+    KernelInput& input = inputs_.emplace_back(matrix, tokens_, precision_);
+    if (tokens_ == 1) return input.take(x_, 0, 1);
+    constexpr std::size_t kGroup = KernelInput::kTogether;
+    tbb::parallel_for(std::size_t{0}, input.groups(),
+                      [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
+  }
+
+  void multiply_units(std::size_t begin, std::size_t end) {
+    float* sums = sums_.data();
+    for (const Product& product : products_) {
+      const std::size_t unit = unit_of(*product.matrix);
+      const std::size_t units = units_of(*product.matrix);
+      if (begin < std::min(units, end))
+        multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
+      if (end <= units) return;
+      begin -= std::min(begin, units);
+      end -= units;
+      sums += sums_of(*product.matrix);
+    }
+  }
+
+  // Outputs, or inputs of a matrix whose rows are summed; these begin and end with units.
+  void multiply_part(const Product& product, std::size_t first, std::size_t last, float* sums) const {
+    const Matrix& matrix = *product.matrix;
+    if (is_summed(matrix)) {
+      for (std::size_t r = first; r < last; r += kRowsAdded) {
+        float* const to = sums + r / kRowsAdded * matrix.outputs();
+        std::fill_n(to, matrix.outputs(), 0.0F);
+        add_rows(matrix.stored(), r, std::min(last, r + kRowsAdded), x_, to);
+      }
+      return;
+    }
+    if (matrix.orientation() == Orientation::in_out)
+      return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
+    const auto input =
+        std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(matrix.stored()); });
+    multiply_rows(matrix.stored(), first, last, *input, product.y, matrix.rows());
+  }
+
+  void add_up() const {
+    const float* sums = sums_.data();
+    for (const Product& product : products_) {
+      if (!is_summed(*product.matrix)) continue;
+      const std::size_t outputs = product.matrix->outputs();
+      std::copy_n(sums, outputs, product.y);
+      for (std::size_t unit = 1; unit < units_of(*product.matrix); ++unit) {
+        for (std::size_t i = 0; i < outputs; ++i) product.y[i] += sums[unit * outputs + i];
+      }
+      sums += sums_of(*product.matrix);
+    }
+  }
+
+  std::span<const Product> products_;
+  const float* x_;
+  std::size_t tokens_;
+  Precision precision_;
+  std::size_t units_ = 0;
+  std::size_t summed_ = 0;  // sums of all matrices that have some before they are added up
+  AlignedFloats sums_;
+  std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
+};
+
+}  // namespace
+
+void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
+  Work(products, x, tokens, precision).run();
+}
+
+void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision) {
+  const Product product = {&matrix, y};
+  multiply(std::span(&product, 1), x, tokens, precision);
+}
+
+}  // namespace poise
