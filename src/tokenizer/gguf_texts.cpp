@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-constexpr std::string_view kDefault = "default";
+constexpr std::string_view kDefaultTemplate = "default";
 constexpr std::string_view kConfigTemplate = "chat_template";  // in the JSON text
 constexpr std::size_t kLongestName = 1024;
 
@@ -43,7 +43,7 @@ Attributes named(std::string_view name, const Value& text) { return {{"name", na
 Value template_in(const Attributes& keys) {
   const Value* usual = keys.find(kGgufChatTemplate);
   Value::Array list;
-  if (usual != nullptr) list.emplace_back(named(kDefault, *usual));
+  if (usual != nullptr) list.emplace_back(named(kDefaultTemplate, *usual));
   for (const auto& [key, text] : keys) {
     if (is_named_template(key))
       list.emplace_back(named(std::string_view(key).substr(kGgufChatTemplate.size() + 1), text));
@@ -83,10 +83,10 @@ Attributes gguf_chat_template(const Value& chat_template) {
     const std::string* name = map == nullptr ? nullptr : text_in(*map, "name");
     const std::string* text = map == nullptr ? nullptr : text_in(*map, "template");
     if (name == nullptr || text == nullptr || name->empty() || name->size() > kLongestName) continue;
-    const std::string key = *name == kDefault ? std::string(kGgufChatTemplate) : key_of(*name);
+    const std::string key = *name == kDefaultTemplate ? std::string(kGgufChatTemplate) : key_of(*name);
     if (keys.find(key) != nullptr) continue;
     keys.set(key, *text);
-    if (*name != kDefault) names.emplace_back(key.substr(kGgufChatTemplate.size() + 1));
+    if (*name != kDefaultTemplate) names.emplace_back(key.substr(kGgufChatTemplate.size() + 1));
   }
   if (!names.empty()) keys.set(std::string(kGgufChatTemplates), std::move(names));
   return keys;
