@@ -100,7 +100,7 @@ bench:
 
 tidy:
 	$(call need,tidy)
-	@cmake --preset clang -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+	@cmake --preset clang -B build/tidy -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DPOISE_UNITY=OFF
 	@run-clang-tidy-14 -quiet -j $(JOBS) -p build/tidy $(addprefix $(CURDIR)/,$(FILES))
 
 install: build
