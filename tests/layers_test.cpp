@@ -151,4 +151,15 @@ TEST(Layers, FormatsDoNotKnowEachOther) {
   }
 }
 
+// New formats are found by the registry alone.
+TEST(Layers, OnlyTheRegistryKnowsFormats) {
+  static const std::regex kOfAFormat("^formats/[a-z_]+/");
+  for (const auto& entry : fs::recursive_directory_iterator(root() / "src")) {
+    const std::string file = fs::relative(entry.path(), root() / "src").string();
+    if (!entry.is_regular_file() || file == "formats/registry.cpp" || std::regex_search(file, kOfAFormat)) continue;
+    for (const std::string& name : includes_of(entry.path()))
+      EXPECT_FALSE(std::regex_search(name, kOfAFormat)) << file << " includes " << name;
+  }
+}
+
 }  // namespace

@@ -14,6 +14,7 @@
 #include <poise/format.hpp>
 
 #include "family/family.hpp"
+#include "formats/importance_matrix.hpp"
 #include "formats/input.hpp"
 #include "io/sink.hpp"
 #include "views/layout_type.hpp"
@@ -151,6 +152,17 @@ struct Format {
   // The metadata of a file that has been read, in its order. Null: the format has no keys of a file's own. Throws
   // unsupported where they take too much memory.
   std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
+
+  // What the format says of models and tensors in files of any format. Each null: nothing.
+  // Do the blocks of this matrix of the model run along its columns?
+  bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
+  // The digest that names the content of a model whose Origin::format is `origin`.
+  std::string (*content_digest)(const Model& model) = nullptr;
+  std::string_view origin = {};
+  // What a type that Poise does not know is called, of the ways in which the format's versions spell it.
+  std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
+  // Reads weights for the errors of blocks. Throws what open_importance_matrix() throws.
+  std::unique_ptr<const ImportanceMatrix> (*read_importance_matrix)(const std::filesystem::path& path) = nullptr;
 };
 
 // An input with the format that is meant and the model it holds.
@@ -163,6 +175,15 @@ Opened open_with_format(const std::filesystem::path& path, const ReadOptions& op
 
 // Of the file that was opened. Throws unsupported, naming the formats that have some, where its format has none.
 std::vector<MetadataKey> metadata_keys(const Opened& opened);
+
+// Format::transposes of any format.
+bool runs_along_columns(const Model& model, std::string_view tensor);
+
+// Format::content_digest of the format that the model was read from; nothing where it has none.
+std::optional<std::string> content_digest(const Model& model);
+
+// Format::unknown_type_name of any format, else the spelling itself.
+std::string_view unknown_type_name(std::string_view spelled);
 
 // Can files of the format hold tensors of that layout? Dense ones and those that are carried only always can.
 bool holds_layout(const Format& format, const LayoutType& type);

@@ -249,6 +249,34 @@ Model open(SourcePtr source, const ReadOptions& options) {
   return read_input({path, std::move(source)}, options).model;
 }
 
+bool runs_along_columns(const Model& model, std::string_view tensor) {
+  return std::ranges::any_of(kFormats, [&](const Format* format) {
+    return format->transposes != nullptr && format->transposes(model, tensor);
+  });
+}
+
+std::optional<std::string> content_digest(const Model& model) {
+  for (const Format* format : kFormats) {
+    if (format->content_digest != nullptr && format->origin == model.origin.format)
+      return format->content_digest(model);
+  }
+  return std::nullopt;
+}
+
+std::string_view unknown_type_name(std::string_view spelled) {
+  for (const Format* format : kFormats) {
+    if (format->unknown_type_name != nullptr) return format->unknown_type_name(spelled);
+  }
+  return spelled;
+}
+
+std::unique_ptr<const ImportanceMatrix> open_importance_matrix(const std::filesystem::path& path) {
+  for (const Format* format : kFormats) {
+    if (format->read_importance_matrix != nullptr) return format->read_importance_matrix(path);
+  }
+  throw Error(ErrorKind::internal, "no format reads importance matrices", path.string());
+}
+
 bool holds_layout(const Format& format, const LayoutType& type) {
   if (&type == &layouts::dense || &type == &layouts::other) return true;
   return format.holds_layout != nullptr && format.holds_layout(type);

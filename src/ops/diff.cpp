@@ -14,8 +14,8 @@
 
 #include "bytes/checked.hpp"
 #include "family/config_json.hpp"
+#include "formats/format.hpp"
 #include "formats/metadata.hpp"
-#include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
 #include "ops/compare_numbers.hpp"
 #include "ops/digest_check.hpp"
@@ -115,7 +115,7 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
   if (layout.type_meaning != nullptr) {
     if (auto meaning = layout.type_meaning(part)) return std::move(*meaning);
   }
-  if (part.dtype == DType::unknown) return std::string(ztensor::spelling_of_unknown(part.type_name()));
+  if (part.dtype == DType::unknown) return std::string(unknown_type_name(part.type_name()));
   return std::string(part.shown_type());
 }
 

@@ -10,7 +10,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "formats/ztensor/zt2.hpp"
+#include "formats/format.hpp"
 #include "io/meter.hpp"
 #include "ops/file_claims.hpp"
 #include "ops/part_errors.hpp"
@@ -105,7 +105,7 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
   std::string lines;
   for (const PartHash& part : result.parts) lines += fmt::format("{}  {}/{}\n", part.sha256, part.tensor, part.role);
   result.model = sha256_hex(std::as_bytes(std::span(lines)));
-  if (model.origin.format == "zt-v2") result.content = ztensor::content_digest2(model);
+  result.content = content_digest(model).value_or("");
   return result;
 }
 

@@ -11,8 +11,7 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
-#include "formats/gguf/imatrix.hpp"
-#include "formats/gguf/write.hpp"
+#include "formats/format.hpp"
 #include "model/card.hpp"
 #include "model/without_tensors.hpp"
 #include "ops/block_recipe.hpp"
@@ -221,7 +220,7 @@ class Importances {
   Importances(const Model& model, const ConvertOptions& options) : model_type_(model.card.model_type) {
     if (options.imatrix.empty()) return;
     if (!options.recipe.empty() || (options.quantize && options.quantize->blocks != nullptr)) {
-      matrix_.emplace(options.imatrix);
+      matrix_ = open_importance_matrix(options.imatrix);
     } else {
       throw Error(ErrorKind::bad_argument,
                   "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
@@ -255,7 +254,7 @@ class Importances {
   bool used_ = false;
   std::vector<std::string> without_;
   std::string model_type_;
-  std::optional<gguf::ImportanceMatrix> matrix_;
+  std::unique_ptr<const ImportanceMatrix> matrix_;
 };
 
 Tensor quantize_tensor(const Tensor& tensor, const StoredType& type, const Importance& importance,
@@ -323,7 +322,7 @@ void require_sparse_possible(const Format& target, const ConvertOptions& options
 std::optional<Tensor> transposed_for_blocks(const Model& model, const Format& target, const Tensor& matrix) {
   const bool becomes_blocks = holds_layout(target, layouts::blocks) && has_float_elements(matrix) &&
                               !(is_sparse(matrix) && holds(target, matrix));
-  if (!becomes_blocks || matrix.shape.size() != 2 || !gguf::transposes(model, matrix.name)) return std::nullopt;
+  if (!becomes_blocks || matrix.shape.size() != 2 || !runs_along_columns(model, matrix.name)) return std::nullopt;
   if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
   const bool narrow = info(element_type(matrix)).bits < 8;
   return transposed(narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))

@@ -5,6 +5,7 @@
 #include "formats/gguf/audit.hpp"
 #include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
+#include "formats/gguf/imatrix.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/list_keys.hpp"
 #include "formats/gguf/read.hpp"
@@ -36,6 +37,8 @@ const Format kGguf = {
     .audit = gguf::audit,
     .edit = gguf::edit,
     .keys = gguf::list_keys,
+    .transposes = gguf::transposes,
+    .read_importance_matrix = gguf::read_imatrix,
 };
 
 }  // namespace poise

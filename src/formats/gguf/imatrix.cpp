@@ -39,7 +39,7 @@ std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
 
 }  // namespace
 
-ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(path.string()) {
+ImatrixFile::ImatrixFile(const std::filesystem::path& path) : path_(path.string()) {
   const auto start = first_bytes({path, Source::open(path, IoMode::map)}, kMagic.size());
   const bool is_gguf = std::ranges::equal(start, std::as_bytes(std::span(kMagic)));
   if (is_gguf) {
@@ -50,14 +50,14 @@ ImportanceMatrix::ImportanceMatrix(const std::filesystem::path& path) : path_(pa
   if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
 }
 
-void ImportanceMatrix::tell(std::string_view dataset, std::uint64_t chunks) {
+void ImatrixFile::tell(std::string_view dataset, std::uint64_t chunks) {
   provenance_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
   if (!dataset.empty() && is_utf8(dataset)) provenance_.set("quantize.imatrix.dataset", std::string(dataset));
   provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
   if (chunks > 0) provenance_.set("quantize.imatrix.chunks_count", chunks);
 }
 
-void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
+void ImatrixFile::add(std::string name, std::vector<float> weights) {
   for (const float weight : weights) {
     if (!std::isfinite(weight) || weight < 0)
       throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is no weight", name, weight), path_);
@@ -65,7 +65,7 @@ void ImportanceMatrix::add(std::string name, std::vector<float> weights) {
   weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
 }
 
-void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
+void ImatrixFile::read_gguf(const std::filesystem::path& path) {
   const Model model = open(path);
   std::uint64_t left = kMostTimes * Source::open(path, IoMode::map)->size() / sizeof(float);
   const auto take = [&](const Tensor& tensor) {
@@ -104,7 +104,7 @@ void ImportanceMatrix::read_gguf(const std::filesystem::path& path) {
   tell(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
 }
 
-void ImportanceMatrix::read_older(const std::filesystem::path& path) {
+void ImatrixFile::read_older(const std::filesystem::path& path) {
   const SourcePtr source = Source::open(path, IoMode::map);
   const SourceRange range(*source);
   ByteReader in(range, "imatrix");
@@ -130,9 +130,8 @@ void ImportanceMatrix::read_older(const std::filesystem::path& path) {
   tell(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
-std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_view tensor,
-                                                                    std::string_view model_type, std::size_t columns,
-                                                                    std::size_t matrices) const {
+std::shared_ptr<const std::vector<float>> ImatrixFile::weights(std::string_view tensor, std::string_view model_type,
+                                                               std::size_t columns, std::size_t matrices) const {
   const Architecture* architecture = architecture_of(model_type);
   const auto known = architecture == nullptr ? std::nullopt : gguf_name(*architecture, tensor);
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
@@ -150,6 +149,10 @@ std::shared_ptr<const std::vector<float>> ImportanceMatrix::weights(std::string_
         path_);
   }
   return all;
+}
+
+std::unique_ptr<const ImportanceMatrix> read_imatrix(const std::filesystem::path& path) {
+  return std::make_unique<ImatrixFile>(path);
 }
 
 }  // namespace poise::gguf

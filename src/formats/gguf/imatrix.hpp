@@ -15,22 +15,21 @@
 
 #include <poise/value.hpp>
 
+#include "formats/importance_matrix.hpp"
+
 namespace poise::gguf {
 
-class ImportanceMatrix {
+class ImatrixFile final : public ImportanceMatrix {
  public:
-  // Throws not_found, io, and invalid_file for a file of neither format, or with numbers that are not finite or
-  // negative.
-  explicit ImportanceMatrix(const std::filesystem::path& path);
+  // Throws what open_importance_matrix() throws.
+  explicit ImatrixFile(const std::filesystem::path& path);
 
-  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws
-  // invalid_file where they are neither `columns` nor that many for each of `matrices`, which a tensor has stacked.
   std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
-                                                    std::size_t columns, std::size_t matrices = 1) const;
+                                                    std::size_t columns, std::size_t matrices = 1) const override;
 
   // What llama-quantize writes of it into the files that it makes: "quantize.imatrix.file" without its directories,
   // "dataset", "entries_count", "chunks_count".
-  const Attributes& provenance() const { return provenance_; }
+  const Attributes& provenance() const override { return provenance_; }
 
  private:
   void read_gguf(const std::filesystem::path& path);
@@ -43,5 +42,7 @@ class ImportanceMatrix {
   Attributes provenance_;
   std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by the names of GGUF
 };
+
+std::unique_ptr<const ImportanceMatrix> read_imatrix(const std::filesystem::path& path);
 
 }  // namespace poise::gguf

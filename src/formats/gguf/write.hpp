@@ -7,7 +7,7 @@
 
 namespace poise::gguf {
 
-// Does llama.cpp have this matrix of the model transposed? Its blocks run along columns then, in files of any format.
+// Does llama.cpp have this matrix of the model transposed?
 bool transposes(const Model& model, std::string_view tensor);
 
 // Does llama.cpp compute with these numbers in float32? Norms, other vectors and biases of models that it knows; what

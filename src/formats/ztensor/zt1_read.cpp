@@ -335,6 +335,7 @@ const Format kZtensor1 = {
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
     .keys = ztensor::keys,
+    .unknown_type_name = ztensor::spelling_of_unknown,
 };
 
 }  // namespace poise

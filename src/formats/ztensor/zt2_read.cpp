@@ -31,6 +31,7 @@ namespace poise::ztensor {
 namespace {
 
 constexpr std::string_view kContext = "zt 2: manifest";
+constexpr std::string_view kOrigin2 = "zt-v2";
 
 // One file that parts are in.
 struct Heap {
@@ -269,7 +270,7 @@ bool sniff(const Input& input) {
 
 Model read(const Input& input, const ReadOptions& options) {
   Model model;
-  model.origin = {input.path, "zt-v2", input.source->size(), {input.path}};
+  model.origin = {input.path, std::string(kOrigin2), input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) {
     model.warnings.push_back({Severity::warning, "this is a data shard: another file says what its bytes mean",
@@ -309,6 +310,8 @@ const Format kZtensor2 = {
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
     .keys = ztensor::keys,
+    .content_digest = ztensor::content_digest2,
+    .origin = ztensor::kOrigin2,
 };
 
 }  // namespace poise
