@@ -1,7 +1,7 @@
 // Text, plain data and findings, from the library to Python and back.
 #include <algorithm>
 #include <array>
-#include <ranges>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -157,7 +157,8 @@ void set_card(const py::dict& fields, Card& card) {
     const std::string name = utf8(key);
     const auto* const field = std::ranges::find(kCardFields, name, &CardField::name);
     if (field == kCardFields.end()) {
-      const auto names = kCardFields | std::views::transform(&CardField::name);
+      std::vector<std::string_view> names;
+      for (const CardField& known : kCardFields) names.push_back(known.name);
       refuse(fmt::format("a card has no field \"{}\", but {}", name, fmt::join(names, ", ")));
     }
     card.*(field->value) = utf8(value);
