@@ -100,17 +100,17 @@ class Model(collections.abc.Mapping[str, Tensor]):
         return [Tensor(self._core, i) for i in range(len(self._core))]
 
     @property
-    def config(self) -> dict[str, typing.Any]:
+    def config(self) -> typing.Mapping[str, typing.Any]:
         """The configuration, with the keys of a Hugging Face config.json; {} where the file has none. Read-only."""
         return ReadOnlyDict(self._core.config, _CONFIG)
 
     @property
-    def card(self) -> dict[str, typing.Any]:
+    def card(self) -> typing.Mapping[str, typing.Any]:
         """Who made the model: model_type, author, license, ... Read-only."""
         return ReadOnlyDict(self._core.card, _CARD)
 
     @property
-    def attributes(self) -> dict[str, typing.Any]:
+    def attributes(self) -> typing.Mapping[str, typing.Any]:
         """What else the file says, by key. Read-only."""
         return ReadOnlyDict(self._core.attributes, _ATTRIBUTES)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections.abc
 import os
 import pathlib
-import shutil
 import tempfile
 import typing
 
@@ -160,9 +159,20 @@ def _save_into(
         to = os.path.join(directory, "saved")
         report = save(model, to, metadata=metadata, config=config, progress=progress, **options)
         with pathlib.Path(report.outputs[0]).open("rb") as written:
-            shutil.copyfileobj(written, file, 1 << 20)
+            while piece := written.read(1 << 20):
+                _write_whole(file, piece)
     report.outputs.clear()
     return report
+
+
+def _write_whole(file: typing.Any, piece: bytes) -> None:
+    """Raw files may take a part of what they are given, or none where they would block."""
+    rest = memoryview(piece)
+    while rest:
+        taken = file.write(rest)
+        if not taken:
+            raise BlockingIOError(f"the file takes nothing more, {len(rest)} bytes of a piece are left")
+        rest = rest[taken:]
 
 
 def _changed(
@@ -298,7 +308,8 @@ def diff(
     with watched(progress, "diff") as callback:
         report = _poise.diff(left._core, right._core, verify, callback)
     fields = [FieldDifference(**one) for one in report["fields"]]
-    return DiffReport(fields, [TensorDifference(**one) for one in report["tensors"]], report["equal_tensors"])
+    tensors = [TensorDifference(**one) for one in report["tensors"]]
+    return DiffReport(fields, tensors, report["equal_tensors"], report["equal_as_numbers"])
 
 
 def edit(

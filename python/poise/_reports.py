@@ -175,6 +175,7 @@ class DiffReport(_Short):
     fields: list[FieldDifference] = field(default_factory=list)
     tensors: list[TensorDifference] = field(default_factory=list)
     equal_tensors: int = 0
+    equal_as_numbers: int = 0  # of these, those whose bytes differ: 0.0 and -0.0, or NaNs
 
     @property
     def same(self) -> bool:
@@ -182,7 +183,8 @@ class DiffReport(_Short):
 
     def _shown(self) -> str:
         differ = f"{_counted(len(self.fields), 'field')} and {_counted(len(self.tensors), 'tensor')} differ"
-        return f"{'nothing differs' if self.same else differ}, {_counted(self.equal_tensors, 'equal tensor')}"
+        numbers = f", {self.equal_as_numbers} as numbers alone" if self.equal_as_numbers else ""
+        return f"{'nothing differs' if self.same else differ}, {_counted(self.equal_tensors, 'equal tensor')}{numbers}"
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,8 @@ py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, c
     }
     tensors.append(entry);
   }
-  return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors);
+  return py::dict("fields"_a = fields, "tensors"_a = tensors, "equal_tensors"_a = report.equal_tensors,
+                  "equal_as_numbers"_a = report.equal_as_numbers);
 }
 
 py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase,

@@ -38,7 +38,10 @@ bool is_padding(const FileRange& gap, std::span<const std::uint64_t> alignments)
 void check_gap(const SourcePtr& source, const FileRange& gap, std::span<const std::uint64_t> alignments,
                std::vector<Finding>& findings) {
   if (!is_padding(gap, alignments)) {
-    findings.push_back({Severity::warning, fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin),
+    findings.push_back({Severity::warning,
+                        gap.end - gap.begin == 1
+                            ? "nothing refers to the byte here"
+                            : fmt::format("nothing refers to the {} bytes here", gap.end - gap.begin),
                         source->name(), gap.begin});
   } else if (const auto offset = first_nonzero(source, gap)) {
     const std::uint64_t next_place = (gap.begin + alignments.front() - 1) / alignments.front() * alignments.front();

@@ -39,10 +39,27 @@ std::vector<std::string> errors_in(const Model& model, const std::filesystem::pa
   return errors;
 }
 
+// The first hyperparameter that another one takes the place of: a key that is absent has a default.
+std::string changed_hyperparameter(const Model& before, const Model& after) {
+  if (!before.config || !after.config || *before.config == *after.config) return {};
+  const Attributes was = config_to_attributes(*before.config, before.card.model_type);
+  for (const auto& [key, value] : config_to_attributes(*after.config, after.card.model_type)) {
+    const Value* const old = was.find(key);
+    if (old != nullptr && !(*old == value))
+      return fmt::format("{} would be {}, not {}", key, to_json(value), to_json(*old));
+  }
+  return {};
+}
+
 // What is wrong with the model afterwards, and was not before; empty: nothing.
-std::string harm(const Model& before, const Model& after, const std::filesystem::path& path) {
+std::string harm(const Model& before, const Model& after, const AttributeChanges& changes,
+                 const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
   if (has_vocabulary(before) && !has_vocabulary(after)) return "the model would lose its vocabulary";
+  if (changes.set.empty()) {
+    std::string changed = changed_hyperparameter(before, after);
+    if (!changed.empty()) return changed;
+  }
   const std::vector<std::string> errors = errors_in(after, path);
   if (errors.empty() || !errors_in(before, path).empty()) return {};
   const std::string more = errors.size() == 1 ? "" : fmt::format(" (and {} more)", errors.size() - 1);
@@ -71,7 +88,7 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   const std::unique_ptr<PreparedEdit> prepared = opened.format->edit(opened.input, changes);
   const Model after = read_edited(*opened.format, {named, prepared->edited()});
   if (!changes.force) {
-    const std::string problem = harm(opened.model, after, named);
+    const std::string problem = harm(opened.model, after, changes, named);
     if (!problem.empty()) {
       throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), named.string())
           .with({.kind = Remedy::Kind::force});

@@ -1,6 +1,7 @@
 """Saving: arrays of every kind, and whole models."""
 
 import array
+import io
 import json
 import pathlib
 
@@ -254,3 +255,34 @@ def test_slices_of_safe_open_outlive_it(arrays, saved):
     saved.unlink()
     np.testing.assert_array_equal(part[2:4, ::2], arrays["f"][2:4, ::2])
     assert part.get_shape() == [7, 5] and part.get_dtype() == "F64"
+
+
+def test_a_raw_file_may_take_a_part_of_what_it_is_given(tmp_path):
+    class Reluctant(io.RawIOBase):
+        def __init__(self):
+            self.taken = bytearray()
+
+        def writable(self):
+            return True
+
+        def write(self, piece):
+            part = bytes(piece[:4096])
+            self.taken += part
+            return len(part)
+
+    class Full(Reluctant):
+        def write(self, piece):
+            return None
+
+    arrays = {"a": np.arange(5000, dtype=np.float32)}
+    file = Reluctant()
+    poise.save(arrays, file, format="safetensors")
+    assert np.array_equal(poise.open_bytes(bytes(file.taken))["a"].numpy(), arrays["a"])
+    with pytest.raises(BlockingIOError):
+        poise.save(arrays, Full(), format="safetensors")
+
+
+def test_diff_tells_what_is_equal_as_numbers_alone():
+    report = poise.diff({"a": np.float32([0.0])}, {"a": np.float32([-0.0])})
+    assert report.same and report.equal_tensors == 1 and report.equal_as_numbers == 1
+    assert "1 as numbers alone" in repr(report)

@@ -152,8 +152,9 @@ TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
     SCOPED_TRACE(key);
     EXPECT_THAT(refusal({.set = {{key, text}}, .erase = {}}), HasSubstr("nothing is changed: "));
   }
-  for (const std::string key : {"llama.block_count", "llama.attention.head_count", "llama.feed_forward_length",
-                                "general.architecture", "tokenizer.ggml.tokens"}) {
+  for (const std::string key :
+       {"llama.block_count", "llama.attention.head_count", "llama.feed_forward_length", "general.architecture",
+        "tokenizer.ggml.tokens", "llama.context_length", "llama.attention.sliding_window"}) {
     SCOPED_TRACE(key);
     EXPECT_THAT(refusal({.set = {}, .erase = {key}}), HasSubstr("nothing is changed: "));
   }
