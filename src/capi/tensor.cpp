@@ -180,6 +180,7 @@ poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, 
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error) {
   return guard(error, [&] {
+    poise_model*& result = at(model, "model");
     const poise::Shape shape = shape_from(dims, rank);
     const std::string_view name = text_at(type, "type");
     const auto stored = poise::stored_type_from_name(name);
@@ -191,7 +192,7 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
     poise::Model made;
     made.add(poise::quantized(poise::make_dense("", shape, poise::DType::f32, std::make_shared<BorrowedNumbers>(bytes)),
                               *stored));
-    at(model, "model") = new poise_model(std::move(made));
+    result = new poise_model(std::move(made));
   });
 }
 
