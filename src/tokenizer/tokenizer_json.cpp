@@ -191,8 +191,8 @@ class TokenizerJsonReader {
       const bool pair = item.items([&](JsonValue& part) {
         if (count == 0) text = part.text();
         if (count == 1) {
-          const Value value = part.tree();
-          score = number(&value);
+          const Value tree = part.tree();
+          score = number(&tree);
         }
         ++count;
       });
