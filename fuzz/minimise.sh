@@ -9,9 +9,10 @@ build=$1
 shift
 here=$(dirname "$0")
 most=$((${KIB:-16} * 1024))
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 "$build/fuzz/fuzz_seeds" "$build/fuzz/seeds" "$here/findings"
 for target in ${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds | sed 's|^./fuzz_||' | sort)}; do
-  work=$(mktemp -d)
   cp -r "$build/fuzz/seeds/$target" "$work/merged"
   mkdir -p "$build/corpus/$target" "$here/corpus/$target"
   "$build/fuzz/fuzz_$target" -set_cover_merge=1 -max_len=4096 -timeout=10 "$work/merged" "$build/corpus/$target" "$here/corpus/$target" \
@@ -25,7 +26,7 @@ for target in ${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_
     if [ $sum -gt $most ]; then break; fi
     cp "$work/merged/$file" "$here/corpus/$target/"
   done
-  rm -rf "$work"
+  rm -rf "$work/merged"
   echo "$target: $(ls "$here/corpus/$target" | wc -l) inputs"
   rmdir --ignore-fail-on-non-empty "$here/corpus/$target"
 done
