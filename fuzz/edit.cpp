@@ -45,7 +45,7 @@ std::vector<char> bytes_in(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What an edit must not change: each part, as far as it is small enough to be read.
+// An edit must not change the parts. This reads those that are small enough.
 std::vector<std::string> tensors_of(const Model& model) {
   std::vector<std::string> all;
   std::uint64_t left = fuzz::kMostBytes;

@@ -41,7 +41,7 @@ Value with_reals(const Value& value) {
   return numbers;
 }
 
-// Nothing for a text that is no such object.
+// Returns nothing for any other text.
 std::optional<std::vector<std::byte>> file_of(std::string_view json) {
   Value value;
   try {
