@@ -100,7 +100,7 @@ class TensorLayout {
   // Blocks of ggml's. Requires: a row of block_types().
   explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows)
       : scheme_(Scheme(Blocks{&blocks, along})) {}
-  // Layout::other that a row of the library describes (views/layout_types.hpp), with what its file tells of it.
+  // Layout::other that a row of the library describes (views/layout_type.hpp), with what its file tells of it.
   // `name` is the row's and outlives the layout; `scheme` is not null and of the type that the row calls for.
   static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme);
   // A layout that is listed and carried, not interpreted.

@@ -29,6 +29,8 @@ float decode_float(DType dtype, std::uint32_t code);
 // The same for f16, quickly.
 float decode_f16(std::uint16_t code);
 
+inline constexpr double kLargestF16 = 65504;
+
 // The nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);

@@ -157,19 +157,18 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   });
 }
 
-// Do equal bytes mean equal elements?
-bool same_scheme(const Tensor& a, const Tensor& b) {
+// The layout of both, where their bytes are codes of the same elements. Null: none.
+const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
   const LayoutType& type = layout_type(a.layout);
-  if (&type != &layout_type(b.layout) || a.shape != b.shape || type.same_scheme == nullptr) return true;
-  return !has_float_elements(a) || !has_float_elements(b) || type.same_scheme(a, b);
+  const bool is_common =
+      &type == &layout_type(b.layout) && a.shape == b.shape && has_float_elements(a) && has_float_elements(b);
+  return is_common ? &type : nullptr;
 }
 
-// The layout whose attributes spell one scheme for both, perhaps in two ways. Null: none.
-const LayoutType* common_scheme(const Tensor& a, const Tensor& b) {
-  const LayoutType& type = layout_type(a.layout);
-  const bool both = &type == &layout_type(b.layout) && a.shape == b.shape && type.spells_scheme != nullptr &&
-                    has_float_elements(a) && has_float_elements(b);
-  return both && same_scheme(a, b) ? &type : nullptr;
+// Do equal bytes mean equal elements?
+bool same_scheme(const Tensor& a, const Tensor& b) {
+  const LayoutType* const type = common_layout(a, b);
+  return type == nullptr || type->same_scheme == nullptr || type->same_scheme(a, b);
 }
 
 // What differs between two tensors of the same name; nothing when they are equal. Then `as_numbers` tells whether their
@@ -197,12 +196,13 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& 
 
 // Attributes, but for those that spell a scheme that is the same.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
-  const LayoutType* const scheme = common_scheme(a, b);
+  const LayoutType* const layout = common_layout(a, b);
+  const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && same_scheme(a, b);
   const auto rest = [&](const Tensor& tensor) {
-    if (scheme == nullptr) return tensor.attributes;
+    if (!one_scheme) return tensor.attributes;
     std::vector<Attributes::Entry> entries;
     for (const auto& entry : tensor.attributes) {
-      if (!scheme->spells_scheme(entry.first)) entries.push_back(entry);
+      if (!layout->spells_scheme(entry.first)) entries.push_back(entry);
     }
     return Attributes::from_unique(std::move(entries));
   };

@@ -140,20 +140,15 @@ class FittingBlob final : public Blob {
   CodeFormat format_;
 };
 
-[[noreturn]] void fail_affine(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
-}
-
 void check_affine(const Tensor& tensor) {
-  const Part* data = tensor.part("data");
-  if (data == nullptr) fail_affine(tensor, "affine needs the part data");
-  if (data->dtype != DType::qint8 && data->dtype != DType::qint4)
-    fail_affine(tensor, fmt::format("data: expected qint8 or qint4, found {}", data->type_name()));
-  const bool packed = data->dtype == DType::qint4 && tensor.layout.affine()->packed();
+  const Part& data = require_data(tensor);
+  if (data.dtype != DType::qint8 && data.dtype != DType::qint4)
+    fail_parts(tensor, fmt::format("data: expected qint8 or qint4, found {}", data.type_name()));
+  const bool packed = data.dtype == DType::qint4 && tensor.layout.affine()->packed();
   const auto bytes = packed ? packed_bytes(DType::qint4, tensor.elements()) : tensor.elements();
-  if (bytes != data->blob->size())
-    fail_affine(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape),
-                                    *bytes, data->blob->size()));
+  if (bytes != data.blob->size())
+    fail_parts(tensor, fmt::format("the codes of shape {} need {} bytes, data holds {}", to_string(tensor.shape),
+                                   *bytes, data.blob->size()));
 }
 
 // The scale is not finite, or negative.

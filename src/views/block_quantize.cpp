@@ -12,6 +12,7 @@
 
 #include "codec/quantize_kernels.hpp"
 #include "io/read_fully.hpp"
+#include "numeric/float_formats.hpp"
 #include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
@@ -21,7 +22,6 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, about
-constexpr double kLargestHalf = 65504;
 
 class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
@@ -112,7 +112,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     // Squares of finite float32 numbers have room in float64.
     const QuantizationError error = measure(count, memory, out);
     if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
-    if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestHalf)
+    if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
       require_numbers(first, count, memory, out);
     if (loss != nullptr) loss->merge(error);
   }
@@ -172,7 +172,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
   // The largest number of a block becomes zero, which squares of float32 numbers do that are none.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
-    return std::abs(*largest) > static_cast<float>(kLargestHalf) &&
+    return std::abs(*largest) > static_cast<float>(kLargestF16) &&
            decoded[static_cast<std::size_t>(largest - numbers.begin())] == 0;
   }
 

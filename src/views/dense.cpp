@@ -17,19 +17,14 @@ std::optional<TensorLayout> read_dense(const Tensor&, std::string_view name) {
   return name == layouts::dense.name ? std::optional<TensorLayout>(Layout::dense) : std::nullopt;
 }
 
-[[noreturn]] void fail_dense(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
-}
-
 void check_dense(const Tensor& tensor) {
-  const Part* data = tensor.part("data");
-  if (data == nullptr) fail_dense(tensor, "dense needs the part data");
-  if (data->dtype == DType::unknown || !data->blob->decodable()) return;
-  const auto bytes = packed_bytes(data->dtype, tensor.elements());
-  if (!bytes) fail_dense(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data->type_name()));
-  if (*bytes != data->blob->size()) {
-    fail_dense(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape),
-                                   data->type_name(), *bytes, data->blob->size()));
+  const Part& data = require_data(tensor);
+  if (data.dtype == DType::unknown || !data.blob->decodable()) return;
+  const auto bytes = packed_bytes(data.dtype, tensor.elements());
+  if (!bytes) fail_parts(tensor, fmt::format("shape {} of {} overflows", to_string(tensor.shape), data.type_name()));
+  if (*bytes != data.blob->size()) {
+    fail_parts(tensor, fmt::format("shape {} of {} needs {} bytes, data holds {}", to_string(tensor.shape),
+                                   data.type_name(), *bytes, data.blob->size()));
   }
 }
 

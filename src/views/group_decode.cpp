@@ -9,6 +9,7 @@
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/part_types.hpp"
 #include "views/block_size.hpp"
 #include "views/cast.hpp"
 #include "views/group_quantize.hpp"
@@ -189,8 +190,7 @@ bool has_scheme(const Tensor& tensor) { return tensor.layout.groups() != nullptr
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
   if (name != layouts::groups.name) return std::nullopt;
-  if (std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; }))
-    return TensorLayout(std::shared_ptr<const GroupScheme>());
+  if (!has_known_types(tensor)) return TensorLayout(std::shared_ptr<const GroupScheme>());
   const Value* packing = tensor.attributes.find("packing");
   const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
   return TensorLayout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));

@@ -31,7 +31,6 @@ namespace tbb = oneapi::tbb;
 constexpr std::size_t kMostGroups = kBlockSize / 4;  // in a block: no group is smaller than a word of codes
 constexpr std::size_t kGroupsPerTask = 512;          // groups a thread looks at before it takes more
 constexpr std::uint32_t kInfinity = 0x7f800000;
-constexpr double kLargestHalf = 65504;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
 // How the numbers of a group become codes: code = round(number / factor) + zero.
@@ -149,7 +148,7 @@ class GroupScales {
     const double min = std::min(0.0, static_cast<double>(range.min));
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
-    if (scale > kLargestHalf) refuse(g * groups_.size, "begins a group too large for a float16 scale");
+    if (scale > kLargestF16) refuse(g * groups_.size, "begins a group too large for a float16 scale");
     const std::uint16_t half =
         scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
     const auto stored = static_cast<double>(decode_f16(half));

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
 namespace poise {
 namespace {
 
@@ -29,6 +33,16 @@ const LayoutType& layout_type(const StoredType& type) {
   if (type.blocks != nullptr) return layouts::blocks;
   if (type.grouped()) return layouts::groups;
   return type.quantized() ? layouts::affine : layouts::dense;
+}
+
+void fail_parts(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
+}
+
+const Part& require_data(const Tensor& tensor) {
+  const Part* data = tensor.part("data");
+  if (data == nullptr) fail_parts(tensor, fmt::format("{} needs the part data", to_string(tensor.layout)));
+  return *data;
 }
 
 TensorLayout read_layout(const Tensor& tensor, std::string_view name) {

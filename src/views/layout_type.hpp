@@ -76,6 +76,11 @@ std::span<const LayoutType* const> layout_types();
 
 const LayoutType& layout_type(const TensorLayout& layout);
 
+// What check() throws: invalid_file (without path), naming the tensor.
+[[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
+// The part data; fails where there is none.
+const Part& require_data(const Tensor& tensor);
+
 // What tensors of that type are stored in.
 const LayoutType& layout_type(const StoredType& type);
 

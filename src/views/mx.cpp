@@ -14,6 +14,7 @@
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/mx_scheme.hpp"
+#include "tensor/part_types.hpp"
 #include "views/block_size.hpp"
 #include "views/cast.hpp"
 #include "views/layout_type.hpp"
@@ -105,10 +106,6 @@ class MxBlob final : public Blob {
   std::array<float, 256> factors_{};
   LazyValue<const LoadedBlob> kept_;
 };
-
-bool has_known_types(const Tensor& tensor) {
-  return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
-}
 
 std::optional<TensorLayout> read_mx(const Tensor& tensor, std::string_view name) {
   if (name != kMxLayout) return std::nullopt;

@@ -273,8 +273,7 @@ std::optional<TensorLayout> read_sparse(const Tensor&, std::string_view name) {
 }
 
 void check_sparse(const Tensor& tensor) {
-  if (const auto fault = sparse_structure_fault(tensor))
-    throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, *fault));
+  if (const auto fault = sparse_structure_fault(tensor)) fail_parts(tensor, *fault);
 }
 
 bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }

@@ -32,6 +32,7 @@
 #include "io/source_range.hpp"
 #include "io/spliced_source.hpp"
 #include "numeric/shortest.hpp"
+#include "syntax/value_number.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -128,18 +129,10 @@ std::string encoded_text(const std::string& key, ValueType type, const std::stri
 
 // An integer where a floating-point number is wanted, and the nearest float32 of a number that is none.
 Value as_floating(const Value& value, ValueType type) {
-  double number = 0;
-  if (const auto* whole = value.get_if<std::uint64_t>()) {
-    number = static_cast<double>(*whole);
-  } else if (const auto* negative = value.get_if<std::int64_t>()) {
-    number = static_cast<double>(*negative);
-  } else if (const auto* given = value.get_if<double>()) {
-    number = *given;
-  } else {
-    return value;
-  }
-  const bool fits = !(std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()));
-  return type == ValueType::f32 && fits ? shortest(static_cast<float>(number)) : number;
+  const auto given = number(&value);
+  if (!given) return value;
+  const bool fits = !(std::abs(*given) > static_cast<double>(std::numeric_limits<float>::max()));
+  return type == ValueType::f32 && fits ? shortest(static_cast<float>(*given)) : *given;
 }
 
 // Key, type and value. No type: the usual one of the value.

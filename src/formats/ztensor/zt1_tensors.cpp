@@ -16,6 +16,7 @@
 #include "io/extents.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/zstd.hpp"
+#include "tensor/part_types.hpp"
 #include "views/byte_swap.hpp"
 #include "views/check_parts.hpp"
 
@@ -23,10 +24,6 @@ namespace poise::ztensor {
 namespace {
 
 constexpr std::uint64_t kWidestElement = 16;  // complex128
-
-bool has_unknown_type(const Tensor& tensor) {
-  return std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
-}
 
 // Sorts components as they were written: one without bytes begins where the next one does.
 std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) {
@@ -254,7 +251,7 @@ void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes) {
   }
   if (sizes == Sizes1::hidden) return;
   check_parts(tensor);
-  if (!has_unknown_type(tensor)) from_stored_affine(tensor);
+  if (has_known_types(tensor)) from_stored_affine(tensor);
 }
 
 ModelBuilder1::ModelBuilder1(Model& model, SourcePtr source, std::uint64_t data_end, std::string context)

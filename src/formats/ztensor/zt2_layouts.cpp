@@ -12,6 +12,7 @@
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
+#include "tensor/part_types.hpp"
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
@@ -98,10 +99,6 @@ void take_blocks(Tensor& tensor, TensorLayout layout) {
 }
 
 bool is_gguf(std::string_view layout) { return layout.starts_with("gguf.") && layout.ends_with("/1"); }
-
-bool has_unknown_type(const Tensor& tensor) {
-  return std::ranges::any_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
-}
 
 Value zero_point(const GroupScheme& scheme) {
   switch (scheme.zeros) {
@@ -228,7 +225,7 @@ std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
   for (Part& part : tensor.parts) {
     if (part.role == "data") part.role = "packed_weight";
   }
-  return has_unknown_type(tensor) ? nullptr : read_group_scheme(tensor, GroupWords::zt2);
+  return has_known_types(tensor) ? read_group_scheme(tensor, GroupWords::zt2) : nullptr;
 }
 
 }  // namespace
@@ -259,7 +256,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
     if (auto blocks = block_layout_named(layout)) take_blocks(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
-  if (!has_unknown_type(tensor)) from_stored_affine(tensor);
+  if (has_known_types(tensor)) from_stored_affine(tensor);
 }
 
 std::string_view stored_role2(const Tensor& tensor, const Part& part) {

@@ -30,8 +30,6 @@
 namespace poise {
 namespace {
 
-constexpr TokenId kNoToken = -1;
-
 class Bpe final : public PieceModel {
  public:
   Bpe(const Fields& fields, const ModelContext& context)

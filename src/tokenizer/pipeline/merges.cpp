@@ -17,7 +17,6 @@
 namespace poise {
 namespace {
 
-constexpr TokenId kNoNeighbour = -1;
 constexpr std::size_t kBytePiece = 6;  // bytes of "<0x0A>"
 
 }  // namespace
@@ -54,10 +53,10 @@ void Merges::read_list(const Fields& model) {
   const auto note = [&] {
     ranks_.assign(vocabulary_.size(), kNone);
     before_.resize(merges.size());
-    TokenId last = kNoNeighbour;
+    TokenId last = kNoToken;
     for (std::size_t rank = 0; rank < merges.size(); ++rank) {
       last = merged_token(rank, last);
-      if (last != kNoNeighbour) {
+      if (last != kNoToken) {
         add(static_cast<std::uint32_t>(rank), last);
       } else {
         first_missing = std::min(first_missing, rank);
@@ -127,15 +126,15 @@ bool Merges::is_byte(std::string_view text) const {
 TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];
-    if (right.size() < prefix_.size()) return kNoNeighbour;
-    return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoNeighbour);
+    if (right.size() < prefix_.size()) return kNoToken;
+    return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
   }
   const std::string_view both = vocabulary_.merges.joined(rank);
-  for (TokenId id = last; last != kNoNeighbour && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size();
+  for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size();
        ++id) {
     if (text(id) == both && ids_.finds(id)) return id;
   }
-  return ids_.find(both).value_or(kNoNeighbour);
+  return ids_.find(both).value_or(kNoToken);
 }
 
 void Merges::rank_by_score() {

@@ -20,6 +20,8 @@
 
 namespace poise {
 
+inline constexpr TokenId kNoToken = -1;
+
 class Merges {
  public:
   // Those of the vocabulary's list; by the tokens' scores where the model says "merge_by_score": then two tokens merge
