@@ -27,6 +27,7 @@
 
 #include <poise/error.hpp>
 #include <poise/model.hpp>
+#include <poise/progress.hpp>
 #include <poise/sampler.hpp>
 #include <poise/tokenizer.hpp>
 #include <poise/weights.hpp>
@@ -81,10 +82,18 @@ class Session {
   // Forgets all tokens.
   void reset();
 
+  // Forgets all tokens but the first `position`. logits() wait for the next feed(), which computes the others again
+  // where layers with a window no longer have what it looks at. Throws bad_argument beyond position().
+  void truncate(std::size_t position);
+
+  // A session with the same tokens and scores that goes on by itself, on the same weights. Copies the cache.
+  Session fork() const;
+
   // Appends tokens. Throws bad_argument, before anything is computed, for an id the model does not have or when they do
   // not fit the context; cancelled soon after `stop` is requested, also in the middle of a long computation. The
-  // session then has the first position() of all tokens that it was given.
-  void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {});
+  // session then has the first position() of all tokens that it was given. `progress` counts tokens, where it counts
+  // bytes elsewhere; it cancels likewise.
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
 
   // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first
   // token.
@@ -117,6 +126,8 @@ class Session {
                             const std::function<bool(std::string_view)>& on_text);
 
   class State;
+  explicit Session(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

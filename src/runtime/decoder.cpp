@@ -44,6 +44,16 @@ class Decoder final : public Transformer {
     return Sequence(KvCache(plan_.kv_heads * plan_.head_size, positions));
   }
 
+  bool truncate(std::size_t position, Sequence& s) const override {
+    for (std::size_t i = 0; i < plan_.layers.size(); ++i) {
+      const std::size_t window = plan_.layers[i].window;
+      const std::size_t first = window == 0 ? 0 : position + 1 - std::min(position + 1, window);  // that is seen next
+      if (s.cache.oldest(i) > first) return false;
+    }
+    s.position = position;
+    return true;
+  }
+
   std::size_t recompute_after() const override { return recompute_after_; }
 
   void forward(std::span<const TokenId> tokens, Sequence& s) const override {

@@ -30,8 +30,18 @@ void KvCache::reserve(std::size_t end) {
   }
 }
 
+std::size_t KvCache::oldest(std::size_t layer) const {
+  const Layer& of = layers_[layer];
+  return of.end - std::min(of.end, of.capacity);
+}
+
+void KvCache::clear() {
+  for (Layer& layer : layers_) layer.end = 0;
+}
+
 void KvCache::put(std::size_t layer, std::size_t position, const float* key, const float* value) {
   Layer& its = layers_[layer];
+  its.end = std::max(its.end, position + 1);
   const std::size_t slot = position % its.capacity;
   std::copy_n(value, width_, its.values.data() + slot * width_);
   float* const to = its.keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;

@@ -33,6 +33,11 @@ class KvCache {
   // Makes room for positions up to `end`. Call it before put() of new positions.
   void reserve(std::size_t end);
 
+  // The first position that the layer still has, of those that were put; rings forget.
+  std::size_t oldest(std::size_t layer) const;
+  // Forgets all positions; keeps the memory.
+  void clear();
+
   // key, value [width]
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
@@ -51,6 +56,7 @@ class KvCache {
   struct Layer {
     std::size_t capacity = 0;  // a multiple of kKeysTogether
     std::size_t reserved = 0;
+    std::size_t end = 0;  // beyond the last position that was put
     AlignedFloats keys = {};
     AlignedFloats values = {};
   };

@@ -42,6 +42,13 @@ struct Sequence {
   std::vector<NetworkMemory> experts;  // of those that compute side by side
   std::vector<Rotation::Angles> angles;
 
+  // Forgets all tokens; keeps the memory.
+  void clear() {
+    cache.clear();
+    position = 0;
+    is_long = false;
+  }
+
   // x += y
   void add(const std::vector<float>& y) {
     for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];

@@ -55,7 +55,8 @@ double log_probability(std::span<const float> logits, TokenId token) {
 class Session::State {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : arena_(concurrency(options.threads)),
+      : threads_(concurrency(options.threads)),
+        arena_(threads_),
         context_(context_of(*weights, options)),
         weights_(std::move(weights)),
         transformer_(*weights_->parts().transformer),
@@ -63,51 +64,70 @@ class Session::State {
     sequence_.precision = options.exact ? Precision::exact : Precision::fast;
   }
 
+  State(const State& other)
+      : threads_(other.threads_),
+        arena_(threads_),
+        context_(other.context_),
+        weights_(other.weights_),
+        transformer_(other.transformer_),
+        sequence_(other.sequence_),
+        tokens_(other.tokens_),
+        unfed_(other.unfed_),
+        logits_(other.logits_) {}
+
   const Weights& weights() const { return *weights_; }
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
   std::size_t context() const { return context_; }
-  std::size_t position() const { return sequence_.position; }
+  std::size_t position() const { return tokens_.size(); }
 
   void reset() {
-    sequence_.position = 0;
-    sequence_.is_long = false;
-    fed_.clear();
+    sequence_.clear();
+    tokens_.clear();
     logits_.clear();
-    last_fed_.reset();
     unfed_.reset();
   }
 
-  // Feeds tokens batch by batch; after each, `visit` gets its first token's index and their number.
+  void truncate(std::size_t position) {
+    if (position > tokens_.size()) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("{} tokens are more than the {} that the session has", position, tokens_.size()));
+    }
+    if (position == tokens_.size()) return;
+    const bool was_short = sequence_.is_long && position <= transformer_.recompute_after();
+    const std::size_t computed = std::min(position, sequence_.position);
+    if (was_short || !transformer_.truncate(computed, sequence_)) sequence_.clear();
+    tokens_.resize(position);
+    logits_.clear();
+    unfed_.reset();
+  }
+
+  // Feeds tokens batch by batch; after each, `visit` gets the place of its first token among all, and their number.
   template <typename Visit>
-  void feed(std::span<const TokenId> tokens, const std::stop_token& stop, Visit&& visit) {
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
-    if (grows_long(tokens)) {
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    if (const std::size_t most = transformer_.recompute_after();
+        most != 0 && !sequence_.is_long && tokens_.size() > most) {
+      sequence_.clear();
       sequence_.is_long = true;
-      sequence_.position = 0;
-      take({});
-      tokens = fed_;
+      logits_.clear();
     }
-    until(stop, [&] {
-      std::size_t count = 0;
-      for (std::size_t first = 0; first < tokens.size(); first += count) {
-        const std::size_t left = tokens.size() - first;
-        count = std::min(Transformer::kMaxBatch, left);
-        if (left == count + 1) --count;  // a token alone would be summed in another order
-        transformer_.forward(tokens.subspan(first, count), sequence_);
-        take(tokens[first + count - 1]);
-        visit(first, count);
-      }
-      std::vector<float> logits(vocabulary_size());
-      transformer_.logits(count - 1, 1, sequence_, logits.data());
-      logits_ = std::move(logits);
-    });
+    try {
+      until(stop, [&] { compute(progress, visit); });
+    } catch (...) {
+      tokens_.resize(sequence_.position);
+      if (sequence_.is_long && tokens_.size() <= transformer_.recompute_after()) sequence_.clear();
+      if (logits_.empty()) unfed_.reset();  // otherwise none of these tokens were fed
+      throw;
+    }
+    unfed_.reset();
   }
 
   TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices())); }
 
   // None: nothing has been fed.
-  std::optional<TokenId> last_fed() const { return last_fed_; }
+  std::optional<TokenId> last_fed() const { return tokens_.empty() ? std::nullopt : std::optional(tokens_.back()); }
   // The token that was chosen last, until something is fed.
   std::optional<TokenId> unfed() const { return unfed_; }
 
@@ -133,7 +153,7 @@ class Session::State {
     reset();
     std::vector<double> result;
     std::vector<float> rows;
-    feed(tokens, stop, [&](std::size_t first, std::size_t count) {
+    feed(tokens, stop, {}, [&](std::size_t first, std::size_t count) {
       const std::size_t size = vocabulary_size();
       rows.resize(count * size);
       transformer_.logits(0, count, sequence_, rows.data());
@@ -157,38 +177,42 @@ class Session::State {
     });
   }
 
-  // What the sequence ends with now; nothing: it is to be computed anew.
-  void take(std::optional<TokenId> last) {
-    last_fed_ = last;
-    unfed_.reset();
-    logits_.clear();
-  }
-
-  // Do these tokens make the sequence one that is computed anew? Keeps what has been fed.
-  bool grows_long(std::span<const TokenId> tokens) {
-    const std::size_t most = transformer_.recompute_after();
-    if (most == 0 || sequence_.is_long) return false;
-    fed_.resize(sequence_.position);
-    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
-    return fed_.size() > most;
+  // Computes the tokens that the sequence does not have yet.
+  template <typename Visit>
+  void compute(const Progress& progress, Visit&& visit) {
+    const std::span<const TokenId> tokens = tokens_;
+    const std::size_t before = sequence_.position;
+    std::size_t count = 0;
+    for (std::size_t first = before; first < tokens.size(); first += count) {
+      const std::size_t left = tokens.size() - first;
+      count = std::min(Transformer::kMaxBatch, left);
+      if (left == count + 1) --count;  // a token alone would be summed in another order
+      transformer_.forward(tokens.subspan(first, count), sequence_);
+      logits_.clear();
+      visit(first, count);
+      if (progress && !progress({first + count - before, tokens.size() - before, "tokens"})) throw_cancelled();
+    }
+    std::vector<float> logits(vocabulary_size());
+    transformer_.logits(count - 1, 1, sequence_, logits.data());
+    logits_ = std::move(logits);
   }
 
   void check(std::span<const TokenId> tokens) const {
     for (const TokenId token : tokens) require_token("token", token);
-    if (tokens.size() > context_ - sequence_.position) {
+    if (tokens.size() > context_ - tokens_.size()) {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(),
-                              context_, sequence_.position));
+                              context_, tokens_.size()));
     }
   }
 
+  int threads_;
   tbb::task_arena arena_;
   std::size_t context_;
   std::shared_ptr<const Weights> weights_;
   const Transformer& transformer_;
   Sequence sequence_;
-  std::vector<TokenId> fed_;  // as long as the sequence may be computed anew
-  std::optional<TokenId> last_fed_;
+  std::vector<TokenId> tokens_;  // all that were fed; the sequence has computed the first of them
   std::optional<TokenId> unfed_;
   std::vector<float> logits_;
 };
@@ -196,6 +220,7 @@ class Session::State {
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
 Session::Session(std::shared_ptr<const Weights> weights, const SessionOptions& options)
     : state_(std::make_unique<State>(required(std::move(weights)), options)) {}
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
@@ -211,8 +236,12 @@ std::size_t Session::position() const { return state_->position(); }
 void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
 
-void Session::feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
-  state_->feed(tokens, stop, [](std::size_t, std::size_t) {});
+void Session::truncate(std::size_t position) { state_->truncate(position); }
+
+Session Session::fork() const { return Session(std::make_unique<State>(*state_)); }
+
+void Session::feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress) {
+  state_->feed(tokens, stop, progress, [](std::size_t, std::size_t) {});
 }
 
 std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {

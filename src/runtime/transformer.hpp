@@ -34,6 +34,10 @@ class Transformer {
   // An empty sequence, with room for `context` positions.
   virtual Sequence begin(std::size_t context) const = 0;
 
+  // Cuts a sequence back to its first `position` tokens, so that forward() goes on from there, and tells whether it
+  // could: layers with a window forget what they no longer see. Requires: at most as many as it has.
+  virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
+
   // Appends tokens to a sequence that begin() made. Requires: 1 to kMaxBatch tokens, all known, and room for them.
   // Throws cancelled, with the sequence as it was, when the calling task's group is cancelled meanwhile.
   virtual void forward(std::span<const TokenId> tokens, Sequence& sequence) const = 0;

@@ -389,6 +389,84 @@ TEST(Session, FeedingStopsWhenItIsTold) {
   }
 }
 
+// What a session that never had other tokens gives.
+std::vector<float> scores_of(const Model& model, const std::vector<TokenId>& tokens) {
+  Session session(model);
+  session.feed(tokens);
+  return {session.logits().begin(), session.logits().end()};
+}
+
+TEST(Session, TruncatedItGoesOnAsIfTheRestHadNeverBeen) {
+  for (const std::int64_t window : {0, 5, 100}) {
+    Config config = small_config();
+    config.sliding_window = window;
+    config.max_position_embeddings = 900;
+    const Model model = make_model(config, random_weights(config));
+    const std::vector<TokenId> all = some_tokens(800);
+    const std::vector<TokenId> others = {9, 8, 7, 6, 5};
+    for (const std::size_t kept : {0U, 1U, 3U, 300U, 650U, 798U}) {
+      SCOPED_TRACE(fmt::format("window {}, {} kept", window, kept));
+      Session session(model);
+      session.feed(all);
+      session.truncate(kept);
+      EXPECT_EQ(session.position(), kept);
+      EXPECT_THROW((void)session.logits(), Error);
+      session.feed(others);
+      EXPECT_EQ(session.position(), kept + others.size());
+      std::vector<TokenId> expected(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept));
+      expected.insert(expected.end(), others.begin(), others.end());
+      EXPECT_THAT(session.logits(), Pointwise(FloatNear(1e-5F), scores_of(model, expected)));
+    }
+  }
+}
+
+TEST(Session, TruncatingToMoreThanThereIsIsRefused) {
+  const Config config = small_config();
+  Session session(make_model(config, random_weights(config)));
+  session.feed(some_tokens(4));
+  EXPECT_THROW(session.truncate(5), Error);
+  session.truncate(4);
+  EXPECT_EQ(session.logits().size(), 37U) << "nothing was cut";
+}
+
+TEST(Session, AForkGoesOnByItself) {
+  const Config config = small_config();
+  const Model model = make_model(config, random_weights(config));
+  Session session(model);
+  session.feed(some_tokens(50));
+  Session fork = session.fork();
+  EXPECT_THAT(fork.logits(), ElementsAreArray(session.logits()));
+  fork.feed(std::vector<TokenId>{1, 2, 3});
+  session.feed(std::vector<TokenId>{4, 5});
+  std::vector<TokenId> left = some_tokens(50);
+  std::vector<TokenId> right = left;
+  left.insert(left.end(), {4, 5});
+  right.insert(right.end(), {1, 2, 3});
+  EXPECT_THAT(session.logits(), Pointwise(FloatNear(1e-5F), scores_of(model, left)));
+  EXPECT_THAT(fork.logits(), Pointwise(FloatNear(1e-5F), scores_of(model, right)));
+}
+
+TEST(Session, FeedingTellsHowFarItIsAndCanBeEnded) {
+  Config config = small_config();
+  config.max_position_embeddings = 900;
+  const Model model = make_model(config, random_weights(config));
+  Session session(model);
+  session.feed(some_tokens(3));
+  std::vector<std::uint64_t> seen;
+  session.feed(some_tokens(600), {}, [&](const ProgressEvent& event) {
+    EXPECT_EQ(event.total, 600U);
+    seen.push_back(event.done);
+    return true;
+  });
+  EXPECT_THAT(seen, ElementsAreArray({256U, 512U, 600U}));
+  session.reset();
+  EXPECT_THROW(session.feed(some_tokens(600), {}, [](const ProgressEvent& event) { return event.done < 512; }), Error);
+  EXPECT_EQ(session.position(), 512U);
+  const std::vector<TokenId> all = some_tokens(600);
+  session.feed(std::span(all).subspan(512));
+  EXPECT_THAT(session.logits(), ElementsAreArray(scores_of(model, all)));
+}
+
 TEST(Session, ErrorsBeforeAnythingIsComputed) {
   const Config config = small_config();
   Session session(make_model(config, random_weights(config)));
