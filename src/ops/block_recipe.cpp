@@ -225,9 +225,9 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's own rule
 }
 
-const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance) const {
-  const Use use = use_of(tensor.name);
-  const std::int64_t layer = layer_of(tensor.name);
+const BlockType& BlockRecipe::type_for(std::string_view tensor, std::int64_t row_length, bool has_importance) const {
+  const Use use = use_of(tensor);
+  const std::int64_t layer = layer_of(tensor);
   const auto chosen = [&](const Row::Choice& choice) {
     const bool early =
         choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;
@@ -237,7 +237,7 @@ const BlockType& BlockRecipe::type_for(const Tensor& tensor, bool has_importance
   };
   std::string_view type;
   if (use == Use::output || (use == Use::embedding && tied_)) {
-    const bool fits = tensor.shape.back() % block_type_named(row_->base)->elements == 0;
+    const bool fits = row_length % block_type_named(row_->base)->elements == 0;
     type = !fits || row_->base == "q8_0" ? "q8_0" : "q6_k";
   } else if (use == Use::values) {
     type = !row_->values_of_many_queries.empty() && heads_per_key_ >= 4 ? row_->values_of_many_queries

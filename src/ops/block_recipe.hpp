@@ -30,8 +30,9 @@ class BlockRecipe {
   // Throws bad_argument for a name that is none.
   BlockRecipe(std::string_view name, const Model& model);
 
-  // For a matrix of the model: the type, whatever its rows are. `has_importance`: weights for errors are at hand.
-  const BlockType& type_for(const Tensor& tensor, bool has_importance) const;
+  // For a matrix of the model: the type, which need not fit its rows. `row_length`: elements in the rows that become
+  // blocks. `has_importance`: weights for errors are at hand.
+  const BlockType& type_for(std::string_view tensor, std::int64_t row_length, bool has_importance) const;
 
  private:
   struct Row;

@@ -14,7 +14,7 @@
 
 #include "formats/format.hpp"
 #include "ops/measured_losses.hpp"
-#include "ops/transform.hpp"
+#include "ops/transform/transform.hpp"
 
 namespace poise {
 

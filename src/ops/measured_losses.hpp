@@ -10,7 +10,7 @@
 #include <poise/convert.hpp>
 
 #include "numeric/cast_kernels.hpp"
-#include "ops/transform.hpp"
+#include "ops/transform/transform.hpp"
 #include "views/lossy_blob.hpp"
 
 namespace poise {

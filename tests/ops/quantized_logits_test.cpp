@@ -13,7 +13,7 @@
 #include <poise/format.hpp>
 #include <poise/session.hpp>
 
-#include "ops/transform.hpp"
+#include "ops/transform/transform.hpp"
 #include "support/directories.hpp"
 
 namespace poise {

@@ -20,7 +20,7 @@
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
-#include "ops/transform.hpp"
+#include "ops/transform/transform.hpp"
 #include "support/bytes.hpp"
 #include "support/errors.hpp"
 #include "support/model_files.hpp"

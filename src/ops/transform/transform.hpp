@@ -1,4 +1,4 @@
-// transform: the middle of a conversion. Makes a model of lazy tensors out of another: select, cast, quantize.
+// transform: the middle of a conversion. Makes a model of lazy tensors out of another, step by step (step.hpp).
 #pragma once
 
 #include <optional>
@@ -10,22 +10,9 @@
 
 #include "family/family.hpp"
 #include "formats/format.hpp"
+#include "ops/transform/step.hpp"
 
 namespace poise {
-
-// A tensor that is cast, or whose values are.
-struct CastTensor {
-  std::string name;
-  DType from;
-  DType to;
-};
-
-struct QuantizedTensor {
-  std::string name;
-  StoredType type;
-  std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
-};
 
 struct Transformed {
   Model model;

@@ -1,5 +1,5 @@
 // What --dtype, --quantize, --keep, --only and --skip make of tensors.
-#include "ops/transform.hpp"
+#include "ops/transform/transform.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

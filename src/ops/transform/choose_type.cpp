@@ -1,0 +1,166 @@
+// Choose a type: what the elements of floating-point tensors become, by dtype, quantize, recipe and keep, and by what
+// the target has.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "ops/block_recipe.hpp"
+#include "ops/glob.hpp"
+#include "ops/transform/step.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
+#include "views/sparse.hpp"
+
+namespace poise {
+namespace {
+
+bool is_castable(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+
+void require_castable(DType dtype) {
+  if (!is_castable(dtype))
+    throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
+}
+
+// For rows that are not whole blocks the type that llama-quantize takes.
+StoredType type_for_rows(StoredType type, std::int64_t columns) {
+  if (type.blocks == nullptr) return type;
+  type.blocks = block_type_for_rows(*type.blocks, columns);
+  return type.blocks != nullptr ? type : StoredType{DType::f16};
+}
+
+// `along`: which way blocks run in what it would become.
+bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
+  const LayoutType& layout = layout_type(tensor.layout);
+  if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
+  return layout.is_stored_as(tensor, type) && (type.blocks == nullptr || tensor.layout.blocks_along() == along);
+}
+
+class ChooseType final : public Step {
+ public:
+  explicit ChooseType(const Conversion& conversion)
+      : conversion_(conversion),
+        target_(conversion.target),
+        options_(conversion.options),
+        keep_used_(options_.keep.size(), false) {
+    if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
+      throw Error(ErrorKind::bad_argument,
+                  "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
+    }
+    if (!options_.recipe.empty()) {
+      recipe_.emplace(options_.recipe, conversion.input);
+      if (!holds_layout(target_, layouts::blocks)) refuse_type(options_.recipe);
+    }
+    if (options_.quantize && !options_.quantize->quantized()) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("tensors are quantized to qint8, qint4, group8, group4 or ggml's blocks, not {}",
+                              to_string(options_.quantize->dtype)));
+    }
+    if (options_.dtype) require_castable(*options_.dtype);
+    if (options_.quantize) require_possible(*options_.quantize);
+    for (const ConvertOptions::Keep& keep : options_.keep) require_possible(keep.type);
+  }
+
+  void apply(TensorPlan& plan) override {
+    const auto kept = kept_type(plan.tensor.name);
+    if (has_float_elements(plan.tensor)) {
+      plan.type = chosen_type(plan, kept);
+    } else if (kept && plan.tensor.layout != Layout::other) {
+      plan.warn("its elements are no floating-point numbers, so keep does not change them");
+    }
+    if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
+      plan.warn("its codes are quantized again, and errors add up; what is lost is measured against these codes");
+    if ((kept || options_.dtype || options_.quantize || recipe_) && is_out_of_reach(plan)) {
+      plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, storage_name(plan.tensor)),
+                               "stored in a way that cannot be cast or quantized, so the type stays"});
+    }
+  }
+
+  void finish(Model&) override {
+    for (std::size_t i = 0; i < keep_used_.size(); ++i) {
+      if (!keep_used_[i]) refuse_pattern("keep", options_.keep[i].pattern);
+    }
+  }
+
+ private:
+  [[noreturn]] void refuse_type(std::string_view type) const {
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target_.info.name, type));
+  }
+
+  void require_possible(const StoredType& type) const {
+    if (!type.quantized()) return require_castable(type.dtype);
+    if (!holds_layout(target_, layout_type(type))) refuse_type(to_string(type));
+  }
+
+  // What the first pattern of keep that matches asks for.
+  std::optional<StoredType> kept_type(const std::string& name) {
+    std::optional<StoredType> type;
+    for (std::size_t i = 0; i < keep_used_.size(); ++i) {
+      if (!glob_matches(options_.keep[i].pattern, name)) continue;
+      keep_used_[i] = true;
+      if (!type) type = options_.keep[i].type;
+    }
+    return type;
+  }
+
+  // Nothing when the tensor keeps its type.
+  std::optional<StoredType> chosen_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
+    const Tensor& tensor = plan.tensor;
+    const bool along_columns = blocks_run_along_columns(conversion_, tensor);
+    const std::int64_t row_length = tensor.shape.empty() ? 1
+                                    : along_columns      ? tensor.shape.front()
+                                                         : tensor.shape.back();
+    const bool always_f32 = target_.stores_as_f32 != nullptr && target_.stores_as_f32(conversion_.described, tensor);
+    auto type = kept ? kept : requested_type(tensor, row_length);
+    if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
+    if (!type) return std::nullopt;
+    // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
+    const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
+    if (kept && kept->quantized() && is_small) {
+      plan.warn("vectors are not quantized, so it is f32");
+    } else if (kept && always_f32 && *kept != StoredType{}) {
+      plan.warn(fmt::format("{} files store it as f32, whatever keep says", target_.info.name));
+    }
+    const bool is_f32 = always_f32 || (type->quantized() && is_small);
+    const StoredType result = is_f32 ? StoredType{} : type_for_rows(*type, row_length);
+    if (is_stored_so(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows)) return std::nullopt;
+    return result;
+  }
+
+  std::optional<StoredType> requested_type(const Tensor& tensor, std::int64_t row_length) const {
+    if (options_.quantize) return options_.quantize;
+    if (recipe_) {
+      return StoredType{.dtype = DType::u8,
+                        .blocks = &recipe_->type_for(tensor.name, row_length, !options_.imatrix.empty())};
+    }
+    if (options_.dtype) return StoredType{*options_.dtype};
+    // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
+    const bool is_replaced = becomes_dense(tensor) && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
+    return is_replaced ? std::optional(StoredType{DType::f16}) : std::nullopt;
+  }
+
+  bool becomes_dense(const Tensor& tensor) const {
+    return tensor.layout == Layout::dense || !has_layout_for(target_, tensor);
+  }
+
+  // Does it keep its type although that was to change?
+  static bool is_out_of_reach(const TensorPlan& plan) {
+    if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
+    return plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor);
+  }
+
+  const Conversion& conversion_;
+  const Format& target_;
+  const ConvertOptions& options_;
+  std::optional<BlockRecipe> recipe_;
+  std::vector<bool> keep_used_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion) {
+  return std::make_unique<ChooseType>(conversion);
+}
+
+}  // namespace poise

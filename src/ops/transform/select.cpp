@@ -1,0 +1,93 @@
+// Select: which tensors are written.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "ops/glob.hpp"
+#include "ops/transform/step.hpp"
+
+namespace poise {
+namespace {
+
+// The patterns of one option, and which of them have matched.
+class Patterns {
+ public:
+  Patterns(std::string_view option, const std::vector<std::string>& patterns) : option_(option) {
+    for (const std::string& pattern : patterns) patterns_.emplace_back(pattern, false);
+  }
+
+  bool empty() const { return patterns_.empty(); }
+
+  bool match(std::string_view name) {
+    bool any = false;
+    for (auto& [pattern, used] : patterns_) {
+      if (glob_matches(pattern, std::string(name))) any = used = true;
+    }
+    return any;
+  }
+
+  void require_all_used() const {
+    for (const auto& [pattern, used] : patterns_) {
+      if (!used) refuse_pattern(option_, pattern);
+    }
+  }
+
+ private:
+  std::string_view option_;
+  std::vector<std::pair<std::string, bool>> patterns_;
+};
+
+class Select final : public Step {
+ public:
+  explicit Select(const Conversion& conversion)
+      : input_(conversion.input),
+        only_("only", conversion.options.only),
+        skip_("skip", conversion.options.skip),
+        unused_(conversion.target.ties_by_absence ? unused_output(conversion.input) : nullptr) {}
+
+  void apply(TensorPlan& plan) override {
+    const bool is_wanted = only_.empty() || only_.match(plan.input->name);
+    const bool is_unwanted = skip_.match(plan.input->name);
+    if (!is_wanted || is_unwanted) {
+      plan.fate = TensorPlan::Fate::skipped;
+      has_skipped_ = true;
+    } else if (plan.input == unused_) {
+      plan.fate = TensorPlan::Fate::left_out;
+      plan.warnings.push_back({fmt::format("{} is left out", plan.input->name), std::string(kUnusedOutput)});
+    }
+  }
+
+  void finish(Model& made) override {
+    if (has_skipped_) warn_of_missing_tensors(made);
+    only_.require_all_used();
+    skip_.require_all_used();
+  }
+
+ private:
+  // What is left out may be what the model's family needs.
+  void warn_of_missing_tensors(Model& made) const {
+    const std::vector<std::string> faults = check_consistency(made);
+    if (faults.size() <= check_consistency(input_).size()) return;
+    const std::size_t more = faults.size() - 1;
+    made.warnings.push_back(
+        {Severity::warning,
+         fmt::format("the model needs tensors that are left out, so verify fails and the file cannot be run: {}{}",
+                     faults.front(), more == 0 ? std::string() : fmt::format(", and {} more", more)),
+         {},
+         {}});
+  }
+
+  const Model& input_;
+  Patterns only_;
+  Patterns skip_;
+  const Tensor* unused_;
+  bool has_skipped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_select_step(const Conversion& conversion) { return std::make_unique<Select>(conversion); }
+
+}  // namespace poise

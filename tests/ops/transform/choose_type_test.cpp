@@ -1,0 +1,54 @@
+// The step that chooses types, alone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codec/block_type.hpp"
+#include "ops/transform/support.hpp"
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string chosen(std::string_view format, const ConvertOptions& options, const Tensor& tensor) {
+  const StepTest test(format, options);
+  const TensorPlan plan = applied(make_choose_type_step, test, TensorPlan(tensor));
+  EXPECT_THAT(warnings_of(plan), IsEmpty());
+  EXPECT_EQ(plan.tensor.parts.front().dtype, tensor.parts.front().dtype);  // it chooses, and changes nothing
+  return plan.type ? to_string(*plan.type) : "kept";
+}
+
+TEST(ChooseTypeStep, FollowsOptionsAndTarget) {
+  const Tensor matrix = zeros("a", {2, 64}, DType::bf16);
+  const Tensor vector = zeros("b", {64}, DType::bf16);
+  EXPECT_EQ(chosen("zt", {}, matrix), "kept");
+  EXPECT_EQ(chosen("alt", {}, matrix), "f16");  // without bf16
+  ConvertOptions options;
+  options.dtype = DType::bf16;
+  EXPECT_EQ(chosen("zt", options, matrix), "kept");
+  EXPECT_EQ(chosen("zt", options, zeros("c", {1}, DType::i64)), "kept");
+  options = {};
+  options.quantize = stored_type_from_name("q4_k");
+  EXPECT_EQ(chosen("gguf", options, vector), "f32");
+  EXPECT_EQ(chosen("gguf", options, zeros("d", {2, 256}, DType::bf16)), "q4_k");
+  // Rows of 64 are no blocks of 256, and 63 are none of any: what llama-quantize takes then.
+  EXPECT_EQ(chosen("gguf", options, matrix), "q5_0");
+  EXPECT_EQ(chosen("gguf", options, zeros("e", {2, 63}, DType::bf16)), "f16");
+}
+
+TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
+  ConvertOptions options;
+  options.keep = {{"*", *stored_type_from_name("qint8")}};
+  const StepTest test("zt", options);
+  const auto told = [&](const Tensor& tensor) {
+    return warnings_of(applied(make_choose_type_step, test, TensorPlan(tensor)));
+  };
+  EXPECT_THAT(told(zeros("v", {2}, DType::f32)), ElementsAre("v: vectors are not quantized, so it is f32"));
+  EXPECT_THAT(told(zeros("i", {2}, DType::i8)),
+              ElementsAre("i: its elements are no floating-point numbers, so keep does not change them"));
+  EXPECT_THAT(told(zeros("m", {2, 2}, DType::f32)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace poise
